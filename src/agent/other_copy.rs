@@ -1,5 +1,6 @@
-//! Other copies of this library in the process, under other names: each would be an agent of its own, that takes the others'
-//! events, stands in for the same functions and samples the same threads. The first that is started stays the only one.
+//! Detects other copies of this library in the process, loaded under other names. Each copy would be an agent
+//! of its own, take the others' events, replace the same functions and sample the same threads. So the first
+//! copy that is started stays the only one.
 
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,17 +10,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::elf::image::LoadedImage;
 use crate::elf::loader_list::loaded_objects;
 
-/// 1 once this copy has been started. All copies have it by the same name, and so a later version must too.
+/// 1 once this copy has been started. All copies export this variable by the same name, so later versions
+/// must keep it.
 #[unsafe(export_name = "otlpprof_is_started")]
 static IS_STARTED: AtomicU32 = AtomicU32::new(0);
 const NAME: &CStr = c"otlpprof_is_started";
 
-/// This copy is the agent of the process.
+/// Notes that this copy is the agent of the process.
 pub(super) fn note_start() {
     IS_STARTED.store(1, Ordering::Release);
 }
 
-/// The file of another copy that is the agent of the process.
+/// Returns the file of another copy that is the agent of the process.
 pub(super) fn started() -> Option<PathBuf> {
     if IS_STARTED.load(Ordering::Acquire) != 0 {
         return None;
@@ -30,11 +32,11 @@ pub(super) fn started() -> Option<PathBuf> {
 
 /// Whether the object of this name is another copy, and was started.
 fn is_started(name: &Path) -> bool {
-    // With the program's own name, which is empty, all objects would be searched.
+    // The program's own name is empty. With it, all objects would be searched.
     let Some(name) = CString::new(name.as_os_str().as_bytes()).ok().filter(|name| !name.is_empty()) else {
         return false;
     };
-    // SAFETY: what is loaded already is not loaded anew, and runs nothing; the symbol is looked for while the object is held.
+    // SAFETY: RTLD_NOLOAD loads nothing and runs no code; the symbol is used only while the object is held.
     unsafe {
         let object = libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
         if object.is_null() {

@@ -1,4 +1,4 @@
-//! Finished profiles: encoded, written to the file, handed to the uploader.
+//! The output of finished profiles: encodes them, writes them to the file, and submits them to the uploader.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::model::Batch;
 use crate::otlp::{EncodeOptions, Format, Split, encode_split, halve};
 use crate::sampling::own_threads;
 
-/// The largest message of a file: readers hold one in memory at a time.
+/// The largest message of a file, in bytes: readers hold one message in memory at a time.
 const FILE_MESSAGE_BYTES: usize = 64 << 20;
 
-/// Why there is nowhere to send profiles to.
+/// The reasons for which there is no destination for profiles.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutputError {
     #[error(transparent)]
@@ -26,25 +26,25 @@ pub(super) enum OutputError {
     Config(#[from] ConfigError),
 }
 
-/// What did not go into messages as it should.
+/// Samples that did not go into messages as they should.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EncodeStats {
-    /// Samples that alone are over the size limit and were left out.
+    /// Samples that alone exceed the size limit and were left out.
     pub(super) over_limit_samples: u64,
-    /// The sum of their values.
+    /// The sum of the values of these samples.
     pub(super) over_limit_periods: u64,
-    /// Samples written without the times that were asked for.
+    /// Samples that were written without the times that the user requested.
     pub(super) untimed_samples: u64,
 }
 
-/// How long room in the queue is waited for before the caller gets a turn.
+/// The longest time that one wait for room in the queue takes before the caller's `meanwhile` is called.
 const ROOM_WAIT: Duration = Duration::from_millis(50);
 
 /// Kinds of log lines.
 const OVER_LIMIT: u32 = 0;
 const UNTIMED: u32 = 1;
 
-/// Where profiles go.
+/// The destinations of profiles.
 pub(super) struct Output {
     file: Option<FileExporter>,
     uploader: Option<Uploader>,
@@ -55,8 +55,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Whether files could be written and uploads be made, without doing so: known before the VM is live, where a
-    /// mistake can still fail its start.
+    /// Checks whether files can be written and uploads made, without doing so. Called before the VM is live,
+    /// when a mistake can still fail its start.
     pub(super) fn check(options: &Options) -> Result<(), OutputError> {
         if let Some(file) = &options.file {
             FileExporter::new(file)?.check_content(content_type(options.encode.format))?;
@@ -85,10 +85,11 @@ impl Output {
         Ok(Self { file, uploader, encoding, limit_bytes, stats, notices })
     }
 
-    /// Sends a batch. Whether anything of it went anywhere, and the counts in it.
+    /// Sends a batch. Returns whether the batch gave any message.
     ///
-    /// A batch of several messages waits for room in the queue, as long as the collector takes messages and no longer than
-    /// `patience`, and calls `meanwhile` every so often, until that says false; otherwise no collector makes it wait.
+    /// From the second message of a batch on, waits for room in the queue, for as long as the collector
+    /// accepts messages and no longer than `patience` in all. Calls `meanwhile` after each [`ROOM_WAIT`], and
+    /// stops waiting when it returns `false`. Otherwise a collector never delays the caller.
     pub(super) fn send(&self, batch: &Batch, patience: Duration, meanwhile: impl Fn() -> bool) -> bool {
         let deadline = Instant::now() + patience;
         let split = encode_split(batch, &self.encoding, self.limit_bytes);
@@ -101,7 +102,7 @@ impl Output {
         for (number, part) in split.messages.into_iter().enumerate() {
             let message = Message { body: part.bytes, content_type, samples: part.samples };
             if let Some(file) = &self.file {
-                // Counted and logged where it happens.
+                // A failure is counted and logged by the exporter.
                 let _ = file.write(&message);
             }
             if let Some(uploader) = &self.uploader {
@@ -144,7 +145,7 @@ impl Output {
         self.file.as_ref().map(FileExporter::stats)
     }
 
-    /// Sends what is pending, within the limit, and ends.
+    /// Sends pending messages within the time limit, and ends.
     pub(super) fn shutdown(&self, within: Duration) {
         if let Some(file) = &self.file {
             file.give_up();
@@ -169,7 +170,7 @@ fn content_type(format: Format) -> ContentType {
     }
 }
 
-/// What is sent in place of a message that the collector finds too large.
+/// Returns the two messages that replace one that the collector finds too large.
 fn halves(message: &Message) -> Vec<Message> {
     let format = match message.content_type {
         ContentType::Protobuf => Format::Proto,

@@ -1,8 +1,9 @@
-//! What other processes can read of this one: who it is, and what its threads work for.
+//! Publishes this process to other processes: its resource, and its threads' contexts.
 //!
-//! Threads' pointers lead to their contexts at all times (`context::thread_pointer`); readers look for them when the process
-//! context tells them to. That is what is published here for the length of a session, unless another publisher has one: a
-//! process may have one only.
+//! Each thread's pointer leads to the thread's context at all times (`context::thread_pointer`). Outside
+//! readers look for these pointers if the process context announces them. This module publishes the process
+//! context for the length of a session, unless another publisher has published one already: a process may
+//! have only one.
 
 use parking_lot::Mutex;
 
@@ -21,10 +22,10 @@ struct Publication {
     with_attributes: bool,
 }
 
-/// One at a time, as there is one session.
+/// The current publication. There is one at most, as there is one session.
 static PUBLICATION: Mutex<Option<Publication>> = Mutex::new(None);
 
-/// Publishes what the options say. What cannot be published is told in one line.
+/// Publishes what the options request. A failure is logged in one line.
 pub(super) fn begin(vm: &Vm, options: &Options, resource: &Resource) {
     let with_attributes = options.context_publication == ContextPublication::Attributes;
     if options.context_publication == ContextPublication::Off {
@@ -43,7 +44,8 @@ pub(super) fn begin(vm: &Vm, options: &Options, resource: &Resource) {
             error => log::warn!("threads' contexts are not published to other processes: {error}"),
         })
         .ok();
-    // Readers that have come by another's process context know nothing of our attributes' names.
+    // Without a process context of our own, readers do not know the names of our attributes, so these stay
+    // unpublished.
     if publication.is_some() {
         virtual_contexts::show_outside(vm, options.publishes_virtual_threads);
         if with_attributes {
@@ -52,13 +54,14 @@ pub(super) fn begin(vm: &Vm, options: &Options, resource: &Resource) {
     }
 }
 
-/// Takes back what was published.
+/// Withdraws the publication.
 pub(super) fn end(vm: &Vm) {
     let publication = PUBLICATION.lock().take();
     take_back(vm, publication);
 }
 
-/// Not to be called with the lock, which VMDeath waits for: the VM may wait for a thread here.
+/// Withdraws contexts. Must be called without the lock, for which VMDeath waits: the VM may wait for a thread
+/// here.
 fn take_back(vm: &Vm, publication: Option<Publication>) {
     if publication.is_some() {
         published_threads::close();
@@ -66,7 +69,7 @@ fn take_back(vm: &Vm, publication: Option<Publication>) {
     }
 }
 
-/// There is another attribute.
+/// Publishes the process context again after an attribute was added.
 pub(super) fn names_changed() {
     let mut publication = PUBLICATION.lock();
     if let Some(publication) = publication.as_mut().filter(|publication| publication.with_attributes) {
@@ -77,7 +80,7 @@ pub(super) fn names_changed() {
     }
 }
 
-/// Gives way to another publisher that has come later and did not look.
+/// Withdraws our process context if another publisher has published one later, regardless of ours.
 pub(super) fn give_way(vm: &Vm) {
     let contested = PUBLICATION.lock().take_if(|publication| publication.context.is_contested());
     if contested.is_some() {
@@ -86,7 +89,7 @@ pub(super) fn give_way(vm: &Vm) {
     }
 }
 
-/// The names are there with the attributes alone.
+/// Encodes the process context. The attributes' names are included only if attributes are published.
 fn encode(resource: &Resource, with_attributes: bool) -> Vec<u8> {
     let names = if with_attributes { SLOT_NAMES.list().to_vec() } else { Vec::new() };
     encode_process_context(resource, Some(&names))

@@ -1,4 +1,4 @@
-//! Names what drained records point to and may not be named later: methods, and the values of contexts.
+//! Resolves references in drained records that may become invalid later: methods, and the values of contexts.
 
 use crate::aggregate::{RawFrame, Resolver, ThreadState};
 use crate::context::counts::{COUNTS, add};
@@ -17,19 +17,20 @@ use crate::signal::walk::{FrozenReason, WalkError};
 
 use super::engines::SUBJECTS;
 
-/// Resolves frames in this process. Runs under the aggregator's lock, also at a safepoint: it reads memory and
-/// its own tables, opens no file, and never calls into the VM, but for `method_names`. Native frames and the kernel's are
-/// [`NativeFrames`](super::native_frames::NativeFrames)' to name, later.
+/// Resolves frames in this process. Runs with the aggregator's lock, also at a safepoint. So it reads memory
+/// and its own tables, opens no file, and never calls into the VM, except through `method_names`. Native and
+/// kernel frames are named later, by [`NativeFrames`](super::native_frames::NativeFrames).
 pub(super) struct FrameResolver {
     /// The methods, if the JVM's layout is known.
     pub(super) methods: Option<MethodTable>,
-    /// The methods by their ids, where the layout is not known. Asks the VM: then no drain is made at a safepoint.
+    /// The methods by their ids, if the layout is unknown. This calls the VM; no drain happens at a safepoint
+    /// then.
     pub(super) method_names: Option<MethodNames>,
     pub(super) stubs: &'static StubTable,
-    /// Whether generated classes lose what numbers them.
+    /// Whether names of generated classes leave out their numbers.
     pub(super) normalise_class_names: bool,
-    /// Frames that were `[unwalkable: unknown_method]`. Each counts once for every interval that it was on a stack in, and
-    /// anew after a collection.
+    /// The number of frames resolved to `[unwalkable: unknown_method]`. A frame counts once for every
+    /// interval in which it was on a stack, and again after a collection.
     pub(super) unknown_methods: u64,
 }
 
@@ -101,13 +102,13 @@ fn marker(tables: &mut Tables, text: &str, frame_type: FrameType) -> FrameId {
 }
 
 impl FrameResolver {
-    /// The class of a subject, if it has one, as an attribute of this name.
+    /// Returns the class of a subject, if there is one, as an attribute of this name.
     fn class_attribute(&self, tables: &mut Tables, key: &str, subject: Subject) -> Option<AttributeId> {
         let class = SUBJECTS.class_name(subject, self.normalise_class_names)?;
         Some(tables.string_attribute(key, model::label(&class)))
     }
 
-    /// What a thread waited to have.
+    /// The attributes of the lock that a thread waited for.
     fn lock(&self, tables: &mut Tables, subject: Subject) -> AttributeSetId {
         let (is_parked, class) = subject.split_parked();
         let kind =
@@ -117,7 +118,8 @@ impl FrameResolver {
         tables.attribute_set(&attributes)
     }
 
-    /// Whether a Java frame is in such a method: the names of its class, as the VM has it, and its own.
+    /// Whether a Java frame is in a method for which `is_it` holds. `is_it` gets the class's name in the VM's
+    /// form, and the method's name.
     pub(super) fn is_method(&mut self, frame: &FrameRecord, is_it: impl Fn(&str, &str) -> bool) -> bool {
         if frame.kind == FrameKind::MethodId {
             let name = self.method_names.as_mut().and_then(|names| names.get(frame.value));
@@ -171,7 +173,7 @@ mod tests {
     use crate::agent::vm::STUBS;
     use crate::core::record::NO_OBJECT;
 
-    /// One that knows no method, neither by its pointer nor by its id.
+    /// A resolver that knows no method, neither by pointer nor by id.
     fn without_methods() -> FrameResolver {
         FrameResolver {
             methods: None,
@@ -182,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Regression: a method that was known by its id alone, and is no longer, was marked and not counted.
+    /// Regression: a method that was known by its id only, and no longer existed, was marked but not counted.
     #[test]
     fn each_unknown_method_is_marked_and_counted_however_it_is_known() {
         let mut resolver = without_methods();
@@ -204,8 +206,8 @@ mod tests {
         assert_eq!(resolver.unknown_methods, kinds.len() as u64);
     }
 
-    /// Regression: native frames and the kernel's were named in drains, one of which is made at the safepoint where a
-    /// collection begins, and another keeps that one waiting: the program stood still while symbol tables were read.
+    /// Regression: native and kernel frames were named in drains. One drain happens at the safepoint where a
+    /// collection begins, and any other delays it: the program stood still while symbol tables were read.
     #[test]
     fn what_may_have_to_be_read_from_files_is_not_named_in_a_drain() {
         let mut resolver = without_methods();

@@ -1,4 +1,4 @@
-//! One run of the profiler: samples are drained, and at every interval summed up and sent.
+//! One run of the profiler: drains samples, and at each interval's end makes and sends profiles.
 
 mod announcement;
 mod cpu_clock;
@@ -53,16 +53,17 @@ use crate::signal::rate_limit::LIMITS;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::{self, SETUP};
 
-/// How long records wait in the buffer at most, unless it is half full before.
+/// The longest time that records wait in the buffer. They are drained earlier if a half of a strip is half
+/// full.
 const DRAIN_PERIOD: Duration = Duration::from_millis(250);
 
-/// The least rounds of the wall-clock sampler in an interval, if there are not too many threads.
+/// The least number of rounds of the wall-clock sampler in an interval, if there are not too many threads.
 const ROUNDS_PER_INTERVAL: u32 = 4;
 
-/// How long a profile of many messages may take to find room in the upload's queue.
+/// The longest time that a profile of many messages may wait for room in the upload's queue.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
 
-/// Why a session does not start.
+/// The reasons for which a session does not start.
 #[derive(Debug, Error)]
 pub(super) enum SessionError {
     #[error("the handler for bad loads cannot be installed: {0}")]
@@ -96,17 +97,17 @@ pub(super) struct Session {
     recording: Recording,
     output: Output,
     resource: Resource,
-    /// What was sampled in earlier intervals and is still there.
+    /// Samples of earlier intervals whose memory or objects are still allocated.
     survivors: Mutex<Survivors>,
     /// Guards whole flushes: one at a time.
     interval: Mutex<IntervalStart>,
     counters_at_start: Snapshot,
-    /// The name of the clock that CPU samples are taken by.
+    /// The name of the clock of CPU samples.
     clock: OnceLock<&'static str>,
     cpu: Mutex<Option<cpu::Session>>,
     wall: Mutex<Option<wall::Session>>,
     event: Mutex<Option<perf_events::Session>>,
-    /// Somebody waits to stop the session.
+    /// Set while a thread waits to stop the session.
     leaving: AtomicBool,
     stopping: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -114,8 +115,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Starts to sample. The VM is live. `drains` is called before the first sample: from then on whoever needs the
-    /// buffer drained must do it through this session, also if it does not start after all.
+    /// Starts to sample. The VM is live. `drains` is called before the first sample: from then on all drains
+    /// of the buffer go through this session, even if starting it fails afterwards.
     pub(super) fn start(
         vm: &'static Vm,
         mut options: Options,
@@ -214,19 +215,19 @@ impl Session {
         Ok(session)
     }
 
-    /// The line that says what the session does.
+    /// The line in the log that describes the session.
     fn start_line(&self) -> String {
         let mut options = self.options.clone();
-        // Refused when they were started, which a line has said.
+        // Engines that were refused at their start, which has been logged.
         options.wall.take_if(|_| self.wall.lock().is_none());
         options.event.take_if(|_| self.event.lock().is_none());
         announcement::start_line(&options, self.clock.get().copied())
     }
 
-    /// Arms the clocks, lets the engines begin, and begins to drain.
+    /// Arms the clocks, starts the engines, and starts to drain.
     fn sample(self: &Arc<Self>) -> Result<(), SessionError> {
         if let Some(event) = &self.options.event {
-            // Before threads are known, which then get it as they are.
+            // This precedes the registration of threads, each of which then gets the event.
             let (signal, kernel_frames) = (self.options.event_signal, kernel_frames(&self.options));
             match perf_events::start(event, kernel_frames, signal, sample::take_event) {
                 Ok(session) => *self.event.lock() = Some(session),
@@ -262,7 +263,7 @@ impl Session {
         Ok(())
     }
 
-    /// The session's own thread: drains, and flushes at every interval.
+    /// The body of the session's own thread: drains, and flushes at each interval's end.
     fn run(&self) {
         let env = self.vm.attach_as_daemon(c"otlpprof");
         let first = first_interval(self.options.interval);
@@ -301,7 +302,7 @@ impl Session {
         }
     }
 
-    /// Ends itself, in its own thread.
+    /// Ends the session after its `duration`. Runs in the session's own thread.
     fn has_run_its_time(&self, env: Option<*mut JNIEnv>) {
         let Some(agent) = lifecycle::agent() else { return };
         if agent.end_session(self, env) {
@@ -314,26 +315,28 @@ impl Session {
 
     /// Takes all samples out of the buffer.
     pub(super) fn drain_now(&self) {
-        // Before the lock, which a collection's begin waits for: the dynamic linker's is another thread's, perhaps.
+        // Read before the drain's lock is taken: the start of a collection waits for that lock, and reading
+        // the counts may wait for the dynamic linker's lock, which another thread may hold.
         let loads = load_counts();
         self.drain.lock().drain(self.buffer, loads);
         self.recording.take_changes();
     }
 
-    /// Has the session's thread drain.
+    /// Wakes the session's thread, so that it drains.
     pub(super) fn ring_drain_bell(&self) {
         self.buffer.drain_bell.ring();
     }
 
-    /// A native method is about to be bound, and so, perhaps, the first of its library.
+    /// Handles a native method that is about to be bound. It may be the first of its library.
     pub(super) fn native_method_is_bound(&self) {
         self.objects.native_method_is_bound();
     }
 
-    /// A collection begins, at a safepoint: what is in the buffer still means what it meant when it was sampled,
-    /// and may not afterwards. So it is where an engine has changed classes, whose former methods will be freed.
+    /// Drains where a collection begins, at a safepoint: until then references in the buffer mean what they
+    /// meant when they were sampled; afterwards they may not. Also called when an engine has changed classes,
+    /// whose former methods will be freed.
     pub(super) fn collection_starts(&self) {
-        // Ids outlive collections, and naming them waits for safepoints: nothing to do, and not to be waited for.
+        // Method ids survive collections, and naming them may wait for a safepoint: so nothing is done here.
         if self.vm.names_by_ids() {
             return;
         }
@@ -348,19 +351,20 @@ impl Session {
     /// Ends the interval and sends its profile.
     pub(super) fn flush(&self, env: Option<*mut JNIEnv>) {
         let interval_start = self.interval.lock();
-        // Who has waited for the end of the session finds nothing to send.
+        // If the session has ended while this thread waited for the lock, there is nothing to send.
         if self.stopping.load(Ordering::Acquire) {
             return;
         }
         self.sweep(env, true);
         let labels = self.thread_labels(env);
-        // So long, at most, does a profile of many messages hold up the next, and not the end.
+        // The longest time for which a profile of many messages may delay the next one. It does not delay the
+        // session's end.
         let patience = (self.options.interval / 2).min(LONGEST_FLUSH);
         self.end_interval(interval_start, labels, patience, || !self.leaving.load(Ordering::Acquire));
     }
 
-    /// What threads are called. Asks the VM, which may wait for a safepoint: not under the drain's lock. Threads
-    /// are told apart by the sampling engine's records: not after it has stopped.
+    /// Returns the threads' names. Calls the VM, which may wait for a safepoint, so the drain's lock must not
+    /// be held. Threads are identified by the sampling engine's records, so it must not have stopped yet.
     fn thread_labels(&self, env: Option<*mut JNIEnv>) -> IntervalLabels {
         let java = self.labels.of_interval(self.live_threads(env));
         let java_names = java.values().map(|label| label.name.as_str());
@@ -368,10 +372,11 @@ impl Session {
         IntervalLabels { java, native }
     }
 
-    /// Looks which sampled objects are still there.
+    /// Checks which sampled objects are still alive.
     fn sweep(&self, env: Option<*mut JNIEnv>, at_once: bool) {
         if let Some(env) = env {
-            // SAFETY: the current thread's environment; the drain's lock, which is wanted in safepoints, is not held.
+            // SAFETY: `env` is the current thread's; the drain's lock, which is needed in safepoints, is not
+            // held.
             unsafe { engines::sweep(self.vm, &self.options, env, at_once) };
         }
     }
@@ -380,7 +385,7 @@ impl Session {
         let (Some(env), Some(names), Some(layout)) = (env, self.vm.names(), self.vm.layout()) else {
             return Default::default();
         };
-        // SAFETY: the current thread's environment.
+        // SAFETY: `env` is the current thread's environment.
         let named = unsafe { names.list(self.vm.jvmti, env, &ProcessMemory, &layout.thread) };
         match named {
             Ok(threads) => threads
@@ -394,15 +399,17 @@ impl Session {
         }
     }
 
-    /// Stops sampling, sends what is pending within the limit, and tells the session's threads to end.
+    /// Stops sampling, sends pending messages within the time limit, and signals the session's threads to
+    /// end.
     pub(super) fn stop(&self, env: Option<*mut JNIEnv>, within: Duration) {
         self.leaving.store(true, Ordering::Release);
         publication::end(self.vm);
         let interval_start = self.interval.lock();
         let labels = self.thread_labels(env);
-        // Nobody takes a sample after this.
+        // No thread takes a sample of itself after this.
         engines::stop(self.vm);
-        // What engines undo is no time of those who send: traced classes are given back one by one.
+        // Engines restore traced classes one by one; the time for that does not count against the time to
+        // send.
         let deadline = Instant::now() + within;
         self.sweep(env, true);
         self.collection_starts();
@@ -417,9 +424,10 @@ impl Session {
         self.stopping.store(true, Ordering::Release);
         self.buffer.drain_bell.ring();
         self.end_interval(interval_start, labels, within, || true);
-        // The buffer is the next session's.
+        // From here on the buffer belongs to the next session.
         self.drain.lock().is_over = true;
-        // SAFETY: as in `sweep`.
+        // SAFETY: `env` is the current thread's; the drain's lock, which is needed in safepoints, is not
+        // held.
         unsafe { engines::forget(self.vm, &self.options, env) };
         self.output.shutdown(deadline.saturating_duration_since(Instant::now()));
         self.objects.stop();
@@ -429,7 +437,7 @@ impl Session {
         log::debug!("{}", as_text(&counts));
     }
 
-    /// Waits until the session's threads have ended, so that nothing of it is left. Not in the VM's death, in which a
+    /// Waits until the session's threads have ended. Must not be called in the VM's death, during which a
     /// thread that enters the VM never returns.
     pub(super) fn join(&self) {
         if let Some(thread) = self.thread.lock().take() {
@@ -440,7 +448,7 @@ impl Session {
         join_kernel_readers();
     }
 
-    /// One line on what the session does.
+    /// Describes the session in one line.
     pub(super) fn status(&self) -> String {
         let clock = self.clock.get().unwrap_or(&"off");
         let walker = self.options.stack_walker.name();
@@ -466,13 +474,13 @@ impl Session {
     }
 }
 
-/// The counters as `NAME=COUNT`, without what all names begin with.
+/// The counters as `NAME=COUNT`, without the names' common prefix.
 fn as_text(counts: &[(&str, u64)]) -> String {
     let text = |(name, count): &(&str, u64)| format!("{}={count}", name.trim_start_matches("otlpprof."));
     counts.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether any engine takes samples: then threads and loaded objects have to be known.
+/// Whether any engine takes samples, so that threads and loaded objects must be known.
 fn is_sampling(options: &Options) -> bool {
     options.cpu.is_some()
         || options.wall.is_some()
@@ -480,21 +488,21 @@ fn is_sampling(options: &Options) -> bool {
         || engines::are_asked_for(options)
 }
 
-/// Gives context attributes their slots. The link's two parts have none.
+/// Assigns slots to context attributes. The two parts of the link have no slots.
 fn name_slots(names: &[String]) -> Result<(), SessionError> {
     let of_slots = names.iter().filter(|name| !["traceid", "spanid"].contains(&name.as_str()));
     let of_slots: Vec<_> = of_slots.collect();
     SLOT_NAMES.slots_of(&of_slots).map(drop).map_err(|error| SessionError::Context(names.join("+"), error))
 }
 
-/// Whether stacks of the perf event have the kernel's frames, if they can be had.
+/// Whether stacks of the perf event have the kernel's frames, as far as the kernel permits it.
 fn kernel_frames(options: &Options) -> KernelFrames {
     if options.stack_walker == StackWalker::No { KernelFrames::Off } else { options.event_kernel }
 }
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid timespec.
+    // SAFETY: `now` is a valid timespec.
     unsafe { libc::clock_gettime(clock, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
@@ -503,7 +511,7 @@ fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// The monotonic clock, and what turns it into Unix time now.
+/// Returns the monotonic time in ns, and the difference to add to it for Unix time.
 fn clocks() -> (u64, i64) {
     let monotonic = monotonic_ns();
     (monotonic, clock_ns(libc::CLOCK_REALTIME) as i64 - monotonic as i64)

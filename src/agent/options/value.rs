@@ -1,4 +1,4 @@
-//! Readers of single values. An error is what the value should have been, for "KEY=VALUE: …".
+//! Parsers of single values. An error describes valid values, for a message "KEY=VALUE: …".
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::sampling::config::Config;
 
 type Read<T> = Result<T, String>;
 
-/// true/false, t/f, yes/no, y/n, on/off, 1/0, in any case; nothing else.
+/// Parses true/false, t/f, yes/no, y/n, on/off or 1/0, in any case.
 pub(super) fn boolean(text: &str) -> Read<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "t" | "yes" | "y" | "on" | "1" => Ok(true),
@@ -16,7 +16,7 @@ pub(super) fn boolean(text: &str) -> Read<bool> {
     }
 }
 
-/// One of the names of a table.
+/// Parses one of the names of a table.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Read<T> {
     choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
@@ -36,15 +36,16 @@ const DURATION_UNITS: [(&str, u64); 6] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// A duration as it can be given: Duration's own form has a µ in it, which no option takes.
+/// Writes a duration in the form in which it can be given: the standard library's form may contain µ, which
+/// no option accepts.
 fn written(duration: Duration) -> String {
     let is_whole = |(_, factor): &&(&str, u64)| duration.as_nanos().is_multiple_of(u128::from(*factor));
     let (unit, factor) = DURATION_UNITS.iter().rfind(is_whole).unwrap_or(&DURATION_UNITS[0]);
     format!("{}{unit}", duration.as_nanos() / u128::from(*factor))
 }
 
-/// A whole number and one of ns, us, ms, s, m, h; a bare number is nanoseconds, as in async-profiler. The bounds
-/// are included.
+/// Parses a whole number followed by ns, us, ms, s, m or h. A number without a unit is in nanoseconds, as in
+/// async-profiler. The bounds are inclusive.
 pub(super) fn duration(text: &str, least: Duration, most: Duration) -> Read<Duration> {
     let (number, unit) = number_and_unit(text);
     let factor = if unit.is_empty() { Some(1) } else { find(&DURATION_UNITS, unit) };
@@ -61,7 +62,7 @@ pub(super) fn duration(text: &str, least: Duration, most: Duration) -> Read<Dura
     }
 }
 
-/// A whole number of bytes, or one with k, m or g for 2^10, 2^20, 2^30.
+/// Parses a whole number of bytes, or one with k, m or g for 2^10, 2^20, 2^30.
 pub(super) fn size(text: &str, least: usize, most: usize) -> Read<usize> {
     const UNITS: [(&str, u64); 4] = [("", 1), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
     let (number, unit) = number_and_unit(text);
@@ -74,7 +75,7 @@ pub(super) fn size(text: &str, least: usize, most: usize) -> Read<usize> {
     }
 }
 
-/// A whole number within bounds, both included.
+/// Parses a whole number. The bounds are inclusive.
 pub(super) fn integer(text: &str, least: usize, most: usize) -> Read<usize> {
     let number = digits(text).and_then(|number| usize::try_from(number).ok());
     number
@@ -82,7 +83,7 @@ pub(super) fn integer(text: &str, least: usize, most: usize) -> Read<usize> {
         .ok_or_else(|| format!("must be a whole number from {least} to {most}"))
 }
 
-/// A signal that an agent may take: by number, or by name with or without SIG.
+/// Parses a signal that an agent may use: a number, or a name with or without SIG.
 pub(super) fn signal(text: &str) -> Read<i32> {
     const NAMES: &[(&str, i32)] = &Config::NAMED_SIGNALS;
     let upper = text.to_ascii_uppercase();
@@ -100,14 +101,14 @@ pub(super) fn signal(text: &str) -> Read<i32> {
     })
 }
 
-/// A text that is not empty.
+/// Accepts any text that is not empty.
 pub(super) fn text(text: &str) -> Read<String> {
     if text.is_empty() { Err("must not be empty".into()) } else { Ok(text.to_owned()) }
 }
 
-/// `KEY=VALUE` pairs between `separator`s, with %XX for the characters that would be misread. Blanks around
-/// keys and values are no part of them (W3C Baggage, "OWS"). Of equal keys the last counts. Errors repeat no part
-/// of the text: it may be a secret.
+/// Parses `KEY=VALUE` pairs separated by `separator`, with %XX for characters that would be misread. Blanks
+/// around keys and values are not part of them (W3C Baggage, "OWS"). Of equal keys the last one counts.
+/// Errors repeat no part of the text, which may be a secret.
 pub(super) fn pairs(text: &str, separator: char) -> Read<Vec<(String, String)>> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     for item in text.split(separator).map(str::trim).filter(|item| !item.is_empty()) {
@@ -123,7 +124,7 @@ pub(super) fn pairs(text: &str, separator: char) -> Read<Vec<(String, String)>> 
     Ok(pairs)
 }
 
-/// Different names that pass the check, between `separator`s, with %XX as in [`pairs`].
+/// Parses different names that pass `check`, separated by `separator`, with %XX as in [`pairs`].
 pub(super) fn names(
     text: &str,
     separator: char,
@@ -161,7 +162,7 @@ fn number_and_unit(text: &str) -> (Option<u64>, &str) {
     (digits(number), unit)
 }
 
-/// Digits alone: no sign, no blanks.
+/// Parses digits, without sign or blanks.
 fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }

@@ -1,20 +1,21 @@
-//! The recorder's clock beside the one by which changes of contexts are noted.
+//! The relation of the recorder's clock to the clock by which changes of contexts are noted.
 //!
-//! Both are read together again and again, and what lies between two readings is interpolated. What lies behind the last
-//! one is not known: so they are read after events have been, and once more when a recording has been stopped.
+//! Both are read together repeatedly; times between two readings are interpolated. Times after the last
+//! reading are unknown. So the clocks are read after events have been read, and once more after a recording
+//! has been stopped.
 
 use std::collections::VecDeque;
 
-/// Readings that are kept: for minutes.
+/// The most readings that are kept: enough for minutes.
 const MOST_READINGS: usize = 2048;
 
-/// How often the clocks are read for one reading, of which the closest pair counts.
+/// The number of attempts for one reading, of which the closest pair counts.
 const TRIES: usize = 16;
 
-/// How far readings may be apart for one between them to be given up.
+/// The longest distance of two readings, in ns, for which an interrupted one between them may be discarded.
 const LONGEST_GAP_NS: i64 = 1_000_000_000;
 
-/// What is always in doubt: the processor may read a clock some instructions early or late.
+/// The least error, in ns: the processor may read a clock some instructions early or late.
 const LEAST_DOUBT_NS: i64 = 50;
 
 /// Both clocks at one moment.
@@ -25,7 +26,7 @@ pub(super) struct Reading {
     doubt_ns: i64,
 }
 
-/// A time by CLOCK_MONOTONIC, and how far it may be off.
+/// A time by CLOCK_MONOTONIC, and its possible error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Instant {
     pub(super) monotonic_ns: i64,
@@ -33,7 +34,7 @@ pub(super) struct Instant {
 }
 
 impl Reading {
-    /// Reads both; `None` if the recorder's cannot be read.
+    /// Reads both clocks; `None` if the recorder's clock cannot be read.
     pub(super) fn take(ticks: impl Fn() -> Option<i64>, monotonic_ns: impl Fn() -> i64) -> Option<Self> {
         let mut closest: Option<Self> = None;
         for _ in 0..TRIES {
@@ -48,14 +49,14 @@ impl Reading {
     }
 }
 
-/// How the clocks went.
+/// The course of both clocks.
 #[derive(Debug, Default)]
 pub(super) struct Clocks {
     readings: VecDeque<Reading>,
 }
 
 impl Clocks {
-    /// Takes a reading that is later than all before.
+    /// Adds a reading. It is ignored unless it is later than all before.
     pub(super) fn note(&mut self, reading: Reading) {
         if self.readings.back().is_some_and(|last| reading.ticks <= last.ticks) {
             return;
@@ -64,7 +65,8 @@ impl Clocks {
         if self.readings.len() > MOST_READINGS {
             self.readings.pop_front();
         }
-        // Where the clocks do not go evenly, for one that is being adjusted, what lies between is in doubt by as much.
+        // If the clocks do not run evenly, for example because one is being adjusted, the deviation from a
+        // straight line adds to the error of the reading in the middle.
         let count = self.readings.len();
         if count >= 3 {
             let [first, middle, last] = [3, 2, 1].map(|back| self.readings[count - back]);
@@ -72,17 +74,17 @@ impl Clocks {
             if middle.doubt_ns > 2 * first.doubt_ns.max(last.doubt_ns)
                 && last.monotonic_ns - first.monotonic_ns < LONGEST_GAP_NS
             {
-                // It was interrupted, and those beside it say more.
+                // This reading was interrupted, and its neighbours are more exact.
                 self.readings.remove(count - 2);
             } else {
-                // The readings themselves are in doubt by less.
+                // Only the part of the deviation counts that the readings' own errors do not explain.
                 let read_ns = middle.doubt_ns + first.doubt_ns.max(last.doubt_ns);
                 self.readings[count - 2].doubt_ns += (bent_ns - read_ns).max(0);
             }
         }
     }
 
-    /// The time of a tick; `None` before the first reading and behind the last.
+    /// Returns the time of a tick; `None` before the first reading and after the last.
     pub(super) fn at(&self, ticks: i64) -> Option<Instant> {
         let behind = self.readings.partition_point(|reading| reading.ticks < ticks);
         let after = *self.readings.get(behind)?;
@@ -146,7 +148,7 @@ mod tests {
         let now = std::cell::Cell::new(0);
         let slow = std::cell::Cell::new(4_000);
         let read = || {
-            // Each reading takes half as long as the one before.
+            // Each reading takes half as long as the previous one.
             slow.set(slow.get() / 2);
             now.set(now.get() + slow.get());
             now.get()

@@ -1,6 +1,7 @@
-//! What threads worked for at moments that have passed: the history of their contexts, in bounded memory.
+//! The contexts of threads at moments in the past: the history of their changes, in bounded memory.
 //!
-//! Of what is forgotten, lost or in doubt nothing is said: an event without a context is better than one with another's.
+//! Contexts that are forgotten, lost or in doubt are not reported: an event without a context is better than
+//! an event with a wrong one.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,32 +19,32 @@ use crate::core::context::{ContextRecord, SLOTS, ValueRef};
 use crate::model::{Link, StackId, Tables};
 use crate::sampling::threads;
 
-/// The most that is kept: changes, of which a thread counts for some more.
+/// The most that is kept: each change counts as one, each thread as [`COST_OF_THREAD`].
 const MOST_KEPT: usize = 1 << 18;
 const COST_OF_THREAD: usize = 4;
 
-/// How far back changes are kept, as long as there is room, and then less and less.
+/// How far back changes are kept, in ns: as far as the first value while there is room, then less and less.
 const KEPT_NS: [i64; 4] = [60_000_000_000, 15_000_000_000, 4_000_000_000, 1_000_000_000];
 
-/// The most sets of labels whose texts are kept.
+/// The most sets of labels whose texts are cached.
 const MOST_LABELS: usize = 1 << 14;
 
-/// How much later than it says an event may have been whose writer has looked at another thread.
+/// How much later than its stated time an event may have happened, in ns, if another thread recorded it.
 const DELAY_NS: i64 = 20_000_000;
 
-/// A thread's context from some moment on; `None`: not known.
+/// A thread's context from some moment on; `None`: unknown.
 #[derive(Clone, Debug)]
 struct Since {
     monotonic_ns: i64,
     context: Option<KnownContext>,
 }
 
-/// How many events were asked for, and what was found.
+/// Counts of the contexts that were requested for events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
-    /// Those that have a context.
+    /// Events whose context was found.
     pub(super) known: u64,
-    /// Those in doubt.
+    /// Events whose context is in doubt.
     pub(super) doubtful: u64,
 }
 
@@ -64,7 +65,7 @@ struct History {
 }
 
 impl Contexts {
-    /// Of changes from now on; `None` if none can be noted.
+    /// Starts a history of changes from now on; `None` if changes cannot be noted.
     pub(super) fn new() -> Option<Self> {
         Some(Self {
             reader: Reader::new()?,
@@ -75,7 +76,7 @@ impl Contexts {
         })
     }
 
-    /// Takes what has been noted. The values that it refers to are resolved when this returns.
+    /// Reads the changes that have been noted. On return the values that they refer to are resolved.
     pub(super) fn take_changes(&mut self) {
         let Self { reader, history, labels, .. } = self;
         reader.read(|noted| match noted {
@@ -109,7 +110,7 @@ impl Contexts {
     }
 }
 
-/// The texts that a record refers to.
+/// Resolves the texts that a record refers to.
 fn resolved(
     known: &mut HashMap<[ValueRef; SLOTS], Arc<Labels>, RandomState>,
     record: &ContextRecord,
@@ -132,8 +133,10 @@ fn resolved(
     KnownContext { labels: labels.clone(), link }
 }
 
-/// The time in which a context must have lasted to be the event's. A thread is in one place at a time: it has changed its
-/// context before an event that takes long, or after it. Not so if another thread has seen it, or where both are one moment.
+/// Returns the time for which a context must have lasted to be the event's. A thread is in one place at a
+/// time: it has changed its context before an event that takes long, or after it, so the time is narrowed by
+/// the clocks' error. If another thread recorded the event, or if start and end may be the same moment, the
+/// time is widened by the error instead.
 fn surely_within(start: Instant, end: Instant, is_seen_by_another: bool) -> (i64, i64) {
     let doubt_ns = start.doubt_ns.max(end.doubt_ns);
     let (start_ns, end_ns) = (start.monotonic_ns, end.monotonic_ns);
@@ -146,7 +149,7 @@ fn surely_within(start: Instant, end: Instant, is_seen_by_another: bool) -> (i64
     }
 }
 
-/// The context that lasted from the first moment to the last.
+/// Returns the context that lasted from the first moment to the last.
 fn context_between(history: &VecDeque<Since>, (first_ns, last_ns): (i64, i64)) -> Option<KnownContext> {
     let behind = history.partition_point(|since| since.monotonic_ns <= first_ns);
     let at_first = history.get(behind.checked_sub(1)?)?.context.as_ref()?;
@@ -178,7 +181,8 @@ impl History {
         self.changes + COST_OF_THREAD * self.threads.len() > MOST_KEPT
     }
 
-    /// Forgets what is old if there is too much. What a thread has now is kept, unless it is nothing.
+    /// Forgets old changes if there are too many. The current context of each thread is kept, unless it is
+    /// empty or unknown.
     fn trim(&mut self) {
         if !self.is_full() {
             return;
@@ -204,14 +208,14 @@ impl History {
     }
 }
 
-/// What a converter asks for.
+/// The converter's access to the present process.
 #[derive(Debug)]
 pub(super) struct Present {
-    /// `None` if none can be noted.
+    /// `None` if changes of contexts cannot be noted.
     pub(super) contexts: Option<Arc<Mutex<Contexts>>>,
-    /// The names of the threads that the user wants.
+    /// The names of the threads that the user selects.
     pub(super) threads: NameSelection,
-    /// Those of the frames.
+    /// The names of the frames that the user selects.
     pub(super) frames: NameSelection,
 }
 

@@ -19,16 +19,16 @@ use crate::convert::{ConvertOptions, Growing, Grown, JfrToOtlp};
 use crate::jfr::error::JfrError;
 use crate::jvm::system_properties::system_property;
 
-/// How often the file is looked at, and changes of contexts are taken.
+/// The time between two reads of the file and of the changes of contexts.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// How often a JVM that lets finished files be read alone is made to finish one.
+/// The time after which a JVM whose files are readable only when finished is made to finish one.
 const ROTATION: Duration = Duration::from_secs(10);
 
-/// How often another recording is looked for.
+/// The time between two checks for other recordings.
 const MARK_PERIOD: Duration = Duration::from_secs(1);
 
-/// How much is read at a time.
+/// The most bytes that are read at a time.
 const READ_LEN: usize = 1 << 20;
 
 pub(super) struct Follower {
@@ -43,11 +43,11 @@ impl Follower {
         Self { vm, options, shared, began: Instant::now() }
     }
 
-    /// Runs until it is stopped, or cannot go on.
+    /// Runs until the recording is stopped or cannot go on.
     pub(super) fn run(self) {
         match self.vm.attach_as_daemon(c"otlpprof-jfr") {
             Some(env) => {
-                // SAFETY: the current thread's environment; sessions run in the VM's live phase.
+                // SAFETY: `env` is the current thread's environment; sessions run in the VM's live phase.
                 if let Err(error) = unsafe { self.record(env) } {
                     log::warn!("jfr is off: {error}");
                     super::stop_noting();
@@ -71,7 +71,7 @@ impl Follower {
     ///
     /// `env` is the current thread's, in the VM's live phase.
     unsafe fn record(&self, env: *mut JNIEnv) -> Result<(), RecorderError> {
-        // SAFETY: by the contract.
+        // SAFETY: the contract gives the current thread's `env`, in the VM's live phase.
         let selection = Selection::new(&self.options, unsafe { java_version(env) });
         for warning in &selection.warnings {
             log::warn!("{warning}");
@@ -80,7 +80,7 @@ impl Follower {
             return Err(RecorderError::Nothing);
         }
         *self.shared.converter.lock() = self.converter(&selection);
-        // SAFETY: by the contract.
+        // SAFETY: the contract gives the current thread's `env`, in the VM's live phase.
         let recorder = unsafe { Recorder::start(env, &selection.settings, |ticks| self.read_clocks(ticks)) }?;
         log::debug!(
             "jfr: {} events are recorded to {}, {:.1} ms after the session began",
@@ -88,17 +88,18 @@ impl Follower {
             recorder.repository.display(),
             self.began.elapsed().as_secs_f64() * 1e3
         );
-        // SAFETY: by the contract.
+        // SAFETY: the contract gives the current thread's `env`, in the VM's live phase.
         let followed = unsafe { self.follow_selected(env, &recorder, &selection) };
-        // At the JVM's end the recorder has removed everything itself, and would complain.
+        // At the JVM's end the recorder has removed everything itself, and closing would log an error.
         if recorder.repository.exists() {
-            // SAFETY: by the contract.
+            // SAFETY: the contract gives the current thread's `env`, in the VM's live phase.
             unsafe { recorder.close(env) };
         }
         followed
     }
 
-    /// Says which of the chosen events the JVM lacks, and follows the recording unless these are all.
+    /// Logs which of the selected events the JVM lacks. Follows the recording, unless the JVM lacks all of
+    /// them.
     ///
     /// # Safety
     ///
@@ -109,13 +110,13 @@ impl Follower {
         recorder: &Recorder,
         selection: &Selection,
     ) -> Result<(), RecorderError> {
-        // SAFETY: by the contract.
+        // SAFETY: the contract is that of `record`.
         let known = match unsafe { recorder::event_names(env) } {
             Ok(known) => known,
-            // At the JVM's end.
+            // The JVM is ending.
             Err(error) => {
                 log::debug!("jfr: {error}");
-                // SAFETY: by the contract.
+                // SAFETY: the contract is that of `record`.
                 return unsafe { self.follow(env, recorder, &[]) };
             }
         };
@@ -126,7 +127,7 @@ impl Follower {
         if selection.is_in_vain(&never) {
             return Err(RecorderError::Nothing);
         }
-        // SAFETY: by the contract.
+        // SAFETY: the contract is that of `record`.
         unsafe { self.follow(env, recorder, &not_yet) }
     }
 
@@ -145,7 +146,8 @@ impl Follower {
         converter
     }
 
-    /// `own` are the events that the JVM did not have when the recording began.
+    /// Reads and converts the recording until it is stopped. `own` are the events that the JVM did not have
+    /// when the recording began.
     ///
     /// # Safety
     ///
@@ -159,7 +161,7 @@ impl Follower {
         let opened = Growing::open(&recorder.repository);
         let mut growing =
             opened.map_err(|error| RecorderError::Repository(recorder.repository.clone(), error))?;
-        // SAFETY: by the contract.
+        // SAFETY: the contract is that of `record`.
         let mut marked = unsafe { MarkedRepository::new(env, recorder) };
         repository::remove_abandoned(&recorder.repository);
         let mut bytes = vec![0; READ_LEN];
@@ -168,25 +170,25 @@ impl Follower {
         let mut told = BTreeSet::new();
         loop {
             let is_last = self.wait();
-            // SAFETY: by the contract.
+            // SAFETY: the contract is that of `record`.
             unsafe { marked.look(env, recorder) };
             if is_last {
-                // SAFETY: by the contract.
+                // SAFETY: the contract is that of `record`.
                 unsafe { say_missing(env, own) };
-                // SAFETY: by the contract.
+                // SAFETY: the contract is that of `record`.
                 unsafe { recorder.stop(env) };
             } else if !recorder.is_streamed && finished.elapsed() >= ROTATION {
-                // SAFETY: by the contract.
+                // SAFETY: the contract is that of `record`.
                 if let Err(error) = unsafe { recorder.finish_file(env) } {
                     log::debug!("jfr: {error}");
                 }
                 finished = Instant::now();
             }
-            // SAFETY: by the contract.
+            // SAFETY: the contract is that of `record`, and the closure is called here only.
             let ticks = || unsafe { recorder.ticks(env) };
             loop {
                 let grown = growing.read_now(&mut bytes);
-                // What the bytes tell of has happened, and lies before what is read now.
+                // All events in these bytes happened before the clocks are read now.
                 self.read_clocks(&ticks);
                 match grown {
                     Ok(Grown::By(count)) => {
@@ -196,7 +198,7 @@ impl Follower {
                     }
                     Ok(Grown::NotYet | Grown::ToItsEnd) => break,
                     Err(error) => {
-                        // Once: it may last.
+                        // Logged once, since the failure may last.
                         if !has_failed {
                             log::warn!("jfr: the recording cannot be read: {error}");
                         }
@@ -214,7 +216,7 @@ impl Follower {
         }
     }
 
-    /// Reads the clocks, and then the changes of contexts, of which some may be later.
+    /// Reads the clocks, and then the changes of contexts, some of which may be later than the reading.
     fn read_clocks(&self, ticks: &dyn Fn() -> Option<i64>) {
         if let Some(contexts) = &self.shared.contexts {
             let reading = Reading::take(ticks, nano_time);
@@ -224,7 +226,7 @@ impl Follower {
         }
     }
 
-    /// Waits for the next look. Whether it is the last.
+    /// Waits for the next round. Returns whether it is the last.
     fn wait(&self) -> bool {
         let mut progress = self.shared.progress.lock();
         if *progress == Progress::Following {
@@ -234,7 +236,7 @@ impl Follower {
     }
 }
 
-/// The mark of the repository, for as long as it has nobody else's recording.
+/// The mark of the repository, which is kept while the repository has no recording but ours.
 struct MarkedRepository {
     mark: Option<Mark>,
     looked: Instant,
@@ -245,7 +247,7 @@ impl MarkedRepository {
     ///
     /// As for [`Follower::record`].
     unsafe fn new(env: *mut JNIEnv, recorder: &Recorder) -> Self {
-        // SAFETY: by the contract.
+        // SAFETY: the contract is that of `record`.
         let is_only_one = unsafe { recorder.is_only_one(env) }.unwrap_or(false);
         let mark = is_only_one.then(|| Mark::new(&recorder.repository));
         let mark = mark.and_then(|mark| {
@@ -254,7 +256,7 @@ impl MarkedRepository {
         Self { mark, looked: Instant::now() }
     }
 
-    /// Looks once a second whether there is another recording; then the mark goes for good.
+    /// Checks once a second whether there is another recording. If so, removes the mark for good.
     ///
     /// # Safety
     ///
@@ -264,25 +266,27 @@ impl MarkedRepository {
             return;
         }
         self.looked = Instant::now();
-        // SAFETY: by the contract.
+        // SAFETY: the contract is that of `record`.
         if !unsafe { recorder.is_only_one(env) }.unwrap_or(false) {
             self.mark = None;
         }
     }
 }
 
-/// The version of Java that the JVM is of; where it does not say so, none has come after it.
+/// Returns the JVM's version of Java. If the JVM does not state it, returns a number above all known
+/// versions.
 ///
 /// # Safety
 ///
 /// As for [`recorder::event_names`].
 unsafe fn java_version(env: *mut JNIEnv) -> u32 {
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's live
+    // phase.
     let version = unsafe { system_property(env, c"java.vm.specification.version") };
     version.and_then(|version| version.parse().ok()).unwrap_or(u32::MAX - 1)
 }
 
-/// Says what keeps events that were asked for from being converted, as far as it has not been said.
+/// Logs the problems that keep requested events from being converted, each once.
 fn say_problems(converter: &JfrToOtlp, told: &mut BTreeSet<String>) {
     for problem in converter.problems() {
         if !told.contains(problem) {
@@ -292,7 +296,7 @@ fn say_problems(converter: &JfrToOtlp, told: &mut BTreeSet<String>) {
     }
 }
 
-/// Says which of these events the JVM has not come to have: their names may be wrong.
+/// Logs which of these events the JVM still does not have: their names may be wrong.
 ///
 /// # Safety
 ///
@@ -301,14 +305,14 @@ unsafe fn say_missing(env: *mut JNIEnv, names: &[&str]) {
     if names.is_empty() {
         return;
     }
-    // SAFETY: by the contract.
+    // SAFETY: the contract is that of `event_names`.
     match unsafe { recorder::event_names(env) } {
         Ok(known) => {
             for name in names.iter().filter(|name| !known.iter().any(|known| known == *name)) {
                 log::warn!("jfr: {name}: the JVM has had no event of this name");
             }
         }
-        // At the JVM's end.
+        // The JVM is ending.
         Err(error) => log::debug!("jfr: {error}"),
     }
 }

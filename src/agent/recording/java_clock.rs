@@ -1,14 +1,15 @@
 //! The clock by which Java notes changes of contexts: `System.nanoTime`.
 //!
-//! libjvm asks the process's `clock_gettime` for it (os_linux.cpp, `os::javaTimeNanos`, 11-25). Where a library is preloaded to
-//! change the time, that is not the kernel's clock, which all of this library goes by otherwise.
+//! libjvm calls the process's `clock_gettime` for it (os_linux.cpp, `os::javaTimeNanos`, 11-25). If a library
+//! is preloaded to change the time, that differs from the kernel's clock, which this library uses everywhere
+//! else.
 
 use std::mem::transmute;
 use std::sync::OnceLock;
 
 type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> libc::c_int;
 
-/// `System.nanoTime()`.
+/// Returns the value of `System.nanoTime()`.
 pub(super) fn nano_time() -> i64 {
     static FUNCTION: OnceLock<Option<ClockGettime>> = OnceLock::new();
     let function = FUNCTION.get_or_init(|| {
@@ -19,7 +20,7 @@ pub(super) fn nano_time() -> i64 {
     });
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let function = function.unwrap_or(libc::clock_gettime);
-    // SAFETY: a valid timespec.
+    // SAFETY: `now` is a valid timespec.
     unsafe { function(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec * 1_000_000_000 + now.tv_nsec
 }

@@ -1,16 +1,17 @@
-//! `jfr=`: events of a recording that the JVM makes, merged into the session's profiles, with what their threads worked for.
+//! `jfr=`: merges events of a recording that the JVM makes into the session's profiles, with the contexts of
+//! their threads.
 //!
-//! A thread of its own starts the recording, reads the JVM's file as it grows, and converts it. The order matters: the
-//! events are read first, then both clocks, then the changes of contexts; so all that a read event can have to do with is
-//! known when it is converted.
+//! A thread of its own starts the recording, reads the JVM's file as it grows, and converts it. The order is
+//! essential: it reads the events first, then both clocks, then the changes of contexts. So all changes that
+//! may concern an event are known when the event is converted.
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | `selection` | which events, with which settings |
+//! | `selection` | the selected events, and their settings |
 //! | `recorder` | the JVM's recorder |
 //! | `follower` | the thread |
 //! | `repository` | the JVM's folder of recordings, and those of killed JVMs |
-//! | `contexts`, `clocks` | what a thread worked for at an event's time |
+//! | `contexts`, `clocks` | the context of a thread at an event's time |
 
 mod clocks;
 mod contexts;
@@ -36,17 +37,17 @@ use crate::convert::JfrToOtlp;
 use crate::model::{Profile, Tables};
 use crate::sampling::own_threads;
 
-/// Where the thread is.
+/// The state of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Following,
-    /// It is to take what is left.
+    /// It must read and convert the rest.
     Stopping,
-    /// Nothing more will come.
+    /// No more events will come.
     Ended,
 }
 
-/// What the thread and the session share.
+/// The state that the thread and the session share.
 struct Shared {
     converter: Mutex<JfrToOtlp>,
     contexts: Option<Arc<Mutex<Contexts>>>,
@@ -55,10 +56,10 @@ struct Shared {
     converted: AtomicU64,
 }
 
-/// What the thread is called that reads it.
+/// The name of the thread that reads the recording.
 pub(super) const THREAD_NAME: &str = "otlpprof-jfr";
 
-/// A recording for one session; for one without `jfr=` nothing at all.
+/// A recording for one session; empty without `jfr=`.
 #[derive(Default)]
 pub(super) struct Recording {
     running: Mutex<Option<Running>>,
@@ -70,8 +71,8 @@ struct Running {
 }
 
 impl Recording {
-    /// Starts to record what the options ask for. The recording begins some time after: the JVM's recorder is made in the
-    /// background.
+    /// Starts to record the events that the options request. The recording itself begins some time later,
+    /// since the JVM's recorder is created in the background.
     pub(super) fn start(&self, vm: &'static Vm, options: &Options) {
         if options.recorded_events == RecordedEvents::None {
             return;
@@ -100,7 +101,7 @@ impl Recording {
         self.running.lock().as_ref().map(|running| running.shared.clone())
     }
 
-    /// Whether there is no event to be taken.
+    /// Whether there are no events to take.
     pub(super) fn is_empty(&self) -> bool {
         self.shared().is_none_or(|shared| {
             let converter = shared.converter.lock();
@@ -108,8 +109,8 @@ impl Recording {
         })
     }
 
-    /// Takes the profiles of the events that have been read, with what they refer to in these tables, and how many events
-    /// were of threads and stacks that the user does not want.
+    /// Takes the profiles of the events that have been read; everything that they refer to is moved into
+    /// `tables`. Also returns how many events belong to threads and stacks that the user does not select.
     pub(super) fn take(&self, tables: &mut Tables) -> (Vec<Profile>, u64) {
         let Some(shared) = self.shared() else { return (Vec::new(), 0) };
         let mut converter = shared.converter.lock();
@@ -124,14 +125,14 @@ impl Recording {
         (tables.absorb(&batch.tables, batch.profiles), unwanted)
     }
 
-    /// Takes the changes of contexts: what they refer to may be gone afterwards.
+    /// Reads the changes of contexts, before the values that they refer to may be freed.
     pub(super) fn take_changes(&self) {
         if let Some(contexts) = self.shared().and_then(|shared| shared.contexts.clone()) {
             contexts.lock().take_changes();
         }
     }
 
-    /// What was recorded since the session began.
+    /// The counts since the session began.
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
         let shared = self.shared();
         let contexts = shared.as_ref().and_then(|shared| shared.contexts.as_ref());
@@ -144,7 +145,7 @@ impl Recording {
         ]
     }
 
-    /// Stops recording, and waits until the last events can be taken, or until then.
+    /// Stops recording. Waits until the last events can be taken, but not beyond `deadline`.
     pub(super) fn stop(&self, deadline: Instant) {
         let Some(shared) = self.shared() else { return };
         let mut progress = shared.progress.lock();
@@ -159,14 +160,14 @@ impl Recording {
             }
         }
         stop_noting();
-        // Before another session may begin, whose reader must not find them gone.
+        // Released before another session may begin, whose reader must find the rings in place.
         if *progress == Progress::Ended {
             changes::release();
         }
     }
 
-    /// Waits for the thread, if it has taken what was left: one that [`Recording::stop`] gave up on is in the JVM, and
-    /// may stay there. It ends by itself, and what it reads stays.
+    /// Waits for the thread, unless [`Recording::stop`] has given up on it: then the thread is in the JVM,
+    /// and may stay there. It ends by itself, and the memory that it reads is kept.
     pub(super) fn join(&self) {
         let mut running = self.running.lock();
         let Some(running) = running.as_mut() else { return };

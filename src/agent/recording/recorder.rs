@@ -1,8 +1,9 @@
-//! The JVM's recorder, driven by its own methods in `jdk.jfr`.
+//! The JVM's recorder, driven through the methods of `jdk.jfr`.
 //!
-//! A recording's events are written to files of the JVM's repository, which all recordings of the JVM share: other
-//! recordings' events are among them. JDK 14 and later bring a file up to date every second; before that a file can be read
-//! when it is finished, which it is when a snapshot is asked for (`PlatformRecorder.fillWithRecordedData`, JDK 11).
+//! A recording's events are written to files in the JVM's repository, which all recordings of the JVM share:
+//! the files contain other recordings' events as well. JDK 14 and later bring a file up to date every second.
+//! Before 14 a file can be read only when it is finished; requesting a snapshot finishes it
+//! (`PlatformRecorder.fillWithRecordedData`, JDK 11).
 
 use std::io;
 use std::path::PathBuf;
@@ -13,10 +14,10 @@ use thiserror::Error;
 use crate::jvm::java_calls::{CallError, Java, LongMethod, in_frame, let_go};
 use crate::jvm::system_properties::system_property;
 
-/// How much of a recording the JVM keeps on disk; all of it is read as it is written.
+/// The most bytes of a recording that the JVM keeps on disk. All of it is read as it is written.
 const MOST_KEPT_BYTES: jlong = 64 << 20;
 
-/// Why nothing is recorded.
+/// The reasons for which nothing is recorded.
 #[derive(Debug, Error)]
 pub(super) enum RecorderError {
     #[error("this JVM has no module jdk.jfr (add it with --add-modules jdk.jfr)")]
@@ -31,14 +32,14 @@ pub(super) enum RecorderError {
     Repository(PathBuf, io::Error),
 }
 
-/// A recording that runs. Its references are for the VM's live phase.
+/// A running recording. Its references are valid in the VM's live phase.
 #[derive(Debug)]
 pub(super) struct Recorder {
     recorder: jobject,
     recording: jobject,
-    /// The class that has the recorder's clock, and the clock.
+    /// The class that has the method for the recorder's clock, and that method.
     jvm: Option<(jclass, LongMethod)>,
-    /// Where the files are.
+    /// The folder of the files.
     pub(super) repository: PathBuf,
     /// Whether files can be read while they are written.
     pub(super) is_streamed: bool,
@@ -52,9 +53,10 @@ const GET_RECORDER: Method = (c"getFlightRecorder", c"()Ljdk/jfr/FlightRecorder;
 ///
 /// # Safety
 ///
-/// `env` must be the current thread's, without a pending exception, in the VM's live phase; as for all that follow.
+/// `env` must be the current thread's, without a pending exception, in the VM's live phase. This holds for
+/// all functions below.
 pub(super) unsafe fn event_names(env: *mut JNIEnv) -> Result<Vec<String>, RecorderError> {
-    // SAFETY: by the contract; the methods are of the types that are told of.
+    // SAFETY: the contract gives the current thread's `env`; the methods have the stated signatures.
     unsafe {
         in_frame(env, |java| {
             let class = java.class(c"jdk/jfr/FlightRecorder").map_err(|_| RecorderError::NoModule)?;
@@ -76,7 +78,8 @@ pub(super) unsafe fn event_names(env: *mut JNIEnv) -> Result<Vec<String>, Record
 }
 
 impl Recorder {
-    /// Starts a recording with these settings. `before` is called with the recorder's clock just before.
+    /// Starts a recording with these settings. Just before the start, `before` is called with a function that
+    /// reads the recorder's clock.
     ///
     /// # Safety
     ///
@@ -86,7 +89,7 @@ impl Recorder {
         settings: &[(String, String)],
         before: impl FnOnce(&dyn Fn() -> Option<i64>),
     ) -> Result<Self, RecorderError> {
-        // SAFETY: by the contract; the methods are of the types that are told of.
+        // SAFETY: the contract is that of `event_names`; the methods have the stated signatures.
         unsafe {
             in_frame(env, |java| {
                 let class = java.class(c"jdk/jfr/FlightRecorder").map_err(|_| RecorderError::NoModule)?;
@@ -113,7 +116,7 @@ impl Recorder {
         settings: &[(String, String)],
         before: impl FnOnce(&dyn Fn() -> Option<i64>),
     ) -> Result<Self, RecorderError> {
-        // SAFETY: by the contract; the methods are of the types that are told of.
+        // SAFETY: the contract gives `env` and live references; the methods have the stated signatures.
         unsafe {
             let map = java.construct(java.class(c"java/util/HashMap")?, c"()V", &[])?;
             let put = (c"put", c"(Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;");
@@ -127,7 +130,7 @@ impl Recorder {
             java.run(recording, (c"setName", c"(Ljava/lang/String;)V"), &[name])?;
             java.run(recording, (c"setSettings", c"(Ljava/util/Map;)V"), &[jvalue { l: map }])?;
             java.run(recording, (c"setMaxSize", c"(J)V"), &[jvalue { j: MOST_KEPT_BYTES }])?;
-            // Its clock can be read once there is a recorder.
+            // The recorder's clock can be read once there is a recorder.
             let jvm = java.class(c"jdk/jfr/internal/JVM").and_then(|jvm| {
                 let jvm = java.keep(jvm);
                 Ok((jvm, java.long_method(jvm, c"counterTime")?))
@@ -135,7 +138,7 @@ impl Recorder {
             let jvm = jvm.inspect_err(|error| log::warn!("jfr: events have no context: {error}")).ok();
             before(&|| jvm.map(|(_, clock)| clock.call(env)));
             java.run(recording, (c"start", c"()V"), &[])?;
-            // In its package since JDK 14.
+            // This class exists since JDK 14.
             let is_streamed = java.class(c"jdk/jfr/consumer/EventStream").is_ok();
             let stated = system_property(env, c"jdk.jfr.repository");
             let repository = stated.or_else(|| repository_path(java)).ok_or(RecorderError::NoRepository)?;
@@ -149,23 +152,23 @@ impl Recorder {
         }
     }
 
-    /// What the recorder's clock says.
+    /// Reads the recorder's clock.
     ///
     /// # Safety
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn ticks(&self, env: *mut JNIEnv) -> Option<i64> {
-        // SAFETY: by the contract; the class is kept.
+        // SAFETY: the contract is that of `event_names`; the class is kept by a global reference.
         self.jvm.map(|(_, clock)| unsafe { clock.call(env) })
     }
 
-    /// Whether the JVM has no other recording, running or kept.
+    /// Whether the JVM has no other recording, running or retained.
     ///
     /// # Safety
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn is_only_one(&self, env: *mut JNIEnv) -> Result<bool, CallError> {
-        // SAFETY: by the contract; the reference is kept.
+        // SAFETY: the contract is that of `event_names`; the recorder is kept by a global reference.
         unsafe {
             in_frame(env, |java| {
                 let list = (c"getRecordings", c"()Ljava/util/List;");
@@ -181,13 +184,13 @@ impl Recorder {
         }
     }
 
-    /// Has the JVM finish the file that it writes, and go on with another.
+    /// Makes the JVM finish the current file, and continue in another.
     ///
     /// # Safety
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn finish_file(&self, env: *mut JNIEnv) -> Result<(), CallError> {
-        // SAFETY: by the contract; the reference is kept.
+        // SAFETY: the contract is that of `event_names`; the recorder is kept by a global reference.
         unsafe {
             in_frame(env, |java| {
                 let snapshot = java.call(self.recorder, (c"takeSnapshot", c"()Ljdk/jfr/Recording;"), &[])?;
@@ -196,25 +199,26 @@ impl Recorder {
         }
     }
 
-    /// Has the last events written. The JVM may have done so itself, at its end.
+    /// Stops the recording, so that its last events are written. The JVM may have done so itself when it
+    /// ends.
     ///
     /// # Safety
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn stop(&self, env: *mut JNIEnv) {
-        // SAFETY: by the contract; the reference is kept.
+        // SAFETY: the contract is that of `event_names`; the recording is kept by a global reference.
         if let Err(error) = unsafe { in_frame(env, |java| java.ask(self.recording, c"stop")) } {
             log::debug!("jfr: {error}");
         }
     }
 
-    /// Closes the recording, whose files the JVM then removes.
+    /// Closes the recording. The JVM then removes its files.
     ///
     /// # Safety
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn close(self, env: *mut JNIEnv) {
-        // SAFETY: by the contract; the references are kept, and not used afterwards.
+        // SAFETY: the contract is that of `event_names`; the global references are not used afterwards.
         unsafe {
             if let Err(error) = in_frame(env, |java| java.run(self.recording, (c"close", c"()V"), &[])) {
                 log::debug!("jfr: {error}");
@@ -227,13 +231,15 @@ impl Recorder {
     }
 }
 
-/// Where a JVM has its repository that does not say so in a property: those before 14.
+/// Returns the path of the repository in a JVM that does not state it in a property, which JVMs before 14 do
+/// not.
 ///
 /// # Safety
 ///
 /// As for [`event_names`].
 unsafe fn repository_path(java: Java) -> Option<String> {
-    // SAFETY: by the contract; the methods are of the types that are told of, or are not found.
+    // SAFETY: the contract is that of `event_names`; the methods have the stated signatures, or are not
+    // found.
     unsafe {
         let class = java.class(c"jdk/jfr/internal/Repository").ok()?;
         let get = (c"getRepository", c"()Ljdk/jfr/internal/Repository;");

@@ -1,16 +1,20 @@
-//! The folder that the JVM records to: marked as the agent's alone, and removed where a JVM was killed and left it.
+//! The folder that the JVM records to: the agent marks it as its own, and removes folders that killed JVMs
+//! left behind.
 //!
-//! A JVM that ends removes its repository, one that is killed does not. Each start of a recording looks beside its own
-//! repository for such folders. One is removed only where all of this holds:
+//! A JVM that ends removes its repository; a killed one does not. When a recording starts, folders next to
+//! its repository are checked. Such a folder is removed only if all of this holds:
 //!
-//! - Its name is of the form that the JDK gives (`jdk.jfr.internal.Repository`), it belongs to this user, and is no link.
-//! - It has the agent's mark, which says that no other recording of that JVM had files there, as far as the last look at the
-//!   JVM's recordings tells, a second before its end at most.
-//! - Nobody holds the mark's lock. The kernel releases a lock (`flock(2)`) with the process that took it; process ids, which
-//!   are used again and differ between PID namespaces, play no part.
-//! - The mark was made since this machine started. The lock of a process on another machine may not be seen here.
+//! - Its name has the JDK's form (`jdk.jfr.internal.Repository`), it belongs to this user, and it is no
+//!   symbolic link.
+//! - It has the agent's mark. The mark says that no other recording of that JVM had files in the folder, as
+//!   of the last check of the JVM's recordings, at most a second before the JVM's end.
+//! - No process holds the lock of the mark. The kernel releases a lock (`flock(2)`) when the process that
+//!   took it ends. Process ids are not used for this, since they are reused and differ between PID
+//!   namespaces.
+//! - The mark was made since this machine started. The lock of a process on another machine may not be
+//!   visible here.
 //!
-//! Files that are neither recordings nor the mark stay, and so does the folder then.
+//! Files that are neither recordings nor the mark stay, and the folder stays with them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -22,20 +26,21 @@ use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, UnlinkatFlags, unlinkat};
 
-/// The file that marks a repository as the agent's. It has the id of the machine's start.
+/// The file that marks a repository as the agent's. It contains the boot id of the machine.
 const MARK: &str = "otlpprof.mark";
 
-/// The mark while nobody holds its lock yet.
+/// The name of the mark before it is locked.
 const UNLOCKED_MARK: &str = "otlpprof.mark.new";
 
-/// How names of recordings end. JDK 11 has a file of the second kind beside each that it has not finished (`RepositoryChunk`).
+/// The suffixes of recordings. JDK 11 has a file with the second one next to each recording that it has not
+/// finished (`RepositoryChunk`).
 const RECORDED: [&str; 2] = [".jfr", ".part"];
 
-/// A repository's mark, which goes with this.
+/// A repository's mark. Dropping this value removes the mark.
 #[derive(Debug)]
 pub(super) struct Mark {
     path: PathBuf,
-    /// Has the lock.
+    /// Holds the lock.
     _file: File,
 }
 
@@ -43,11 +48,11 @@ impl Mark {
     /// Marks a repository of this process.
     ///
     /// # Errors
-    /// If the mark or its lock cannot be had.
+    /// If the mark cannot be created or locked.
     pub(super) fn new(repository: &Path) -> io::Result<Self> {
         let (unlocked, path) = (repository.join(UNLOCKED_MARK), repository.join(MARK));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked)?;
-        // It gets its name when it has its lock: a mark without one is that of a killed JVM.
+        // The file gets its final name once it is locked: a mark that is not locked is that of a killed JVM.
         let locked = file.try_lock().map_err(io::Error::from);
         let marked = locked.and_then(|()| file.write_all(boot_id()?.as_bytes()));
         if let Err(error) = marked.and_then(|()| fs::rename(&unlocked, &path)) {
@@ -60,12 +65,12 @@ impl Mark {
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        // At the JVM's end it may be gone, with its repository.
+        // At the JVM's end the mark may have been removed with its repository.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Removes the repositories of killed JVMs that are beside this one.
+/// Removes the repositories of killed JVMs that are next to this one.
 pub(super) fn remove_abandoned(own: &Path) {
     let Some(entries) = own.parent().and_then(|parent| fs::read_dir(parent).ok()) else { return };
     let Ok(boot_id) = boot_id() else { return };
@@ -82,7 +87,7 @@ pub(super) fn remove_abandoned(own: &Path) {
     }
 }
 
-/// Whether it was a killed JVM's, and is gone.
+/// Removes the folder if it is the repository of a killed JVM. Returns whether it has been removed.
 fn remove_if_abandoned(path: &Path, boot_id: &str) -> io::Result<bool> {
     let folder = open(path, OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
     let folder = File::from(folder);
@@ -107,13 +112,14 @@ fn remove_if_abandoned(path: &Path, boot_id: &str) -> io::Result<bool> {
             remove(name)?;
         }
     }
-    // Last, so that what is left of an interrupted removal is still known.
+    // The mark is removed last, so that the rest of an interrupted removal is still recognised.
     remove(MARK)?;
     fs::remove_dir(path)?;
     Ok(true)
 }
 
-/// Whether the JDK gives such names: date and time, the process's id, and a number where the name was taken, all of digits.
+/// Whether a name has the form that the JDK gives: date, time, the process's id, and a further number if that
+/// name was taken, each of digits only.
 fn is_repository_name(name: &str) -> bool {
     let parts: Vec<&str> = name.split('_').collect();
     let are_numbers =
@@ -122,7 +128,7 @@ fn is_repository_name(name: &str) -> bool {
     are_numbers && (7..=8).contains(&parts.len()) && lengths == [4, 2, 2, 2, 2, 2]
 }
 
-/// A number that differs after each start of the machine (`random(4)`).
+/// Returns the boot id, which differs after each start of the machine (`random(4)`).
 fn boot_id() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
 }
@@ -135,7 +141,7 @@ mod tests {
 
     const OWN: &str = "2026_01_31_12_00_00_4711";
 
-    /// A repository as a killed JVM leaves it.
+    /// Creates a repository in the state in which a killed JVM leaves it.
     fn abandoned(folder: &Path, name: &str) -> PathBuf {
         let repository = folder.join(name);
         fs::create_dir(&repository).unwrap();
@@ -146,7 +152,7 @@ mod tests {
         repository
     }
 
-    /// Names in the folder, sorted, after abandoned repositories beside our own have been removed.
+    /// Removes abandoned repositories next to our own, and returns the names left in the folder, sorted.
     fn left(folder: &Path) -> Vec<String> {
         remove_abandoned(&folder.join(OWN));
         let names =

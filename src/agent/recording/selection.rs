@@ -1,34 +1,35 @@
-//! Which events are recorded, and with which settings.
+//! The events that are recorded, and their settings.
 
 use std::ops::Range;
 
 use crate::agent::options::{Options, RecordedEvents};
 use crate::convert::{RequestedEvent, events::CONVERSIONS};
 
-/// How long events of the table take at least: where the JVM's own settings leave out what is shorter than 20 ms
-/// (`default.jfc`, JDK 17), half of all time in front of sockets may be missing.
+/// The least duration of recorded events of the table. With the JVM's own setting of 20 ms (`default.jfc`,
+/// JDK 17), half of all time in socket calls may be missing.
 const THRESHOLD: &str = "1 ms";
 
-/// An event of the JVM's that has a profile, and what it is recorded with besides its stack.
+/// An event of the JVM's that has a profile, and its settings besides the stack.
 struct Known {
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
-    /// The first version of Java that has it, and the first one that has a better event in its place. Versions later than
-    /// that of a JVM need no entry: a recording ignores settings of events that it does not know.
+    /// The versions of Java in which the event is recorded: from the first that has it, up to but without the
+    /// first that has a better event. Events that came with later versions need no start: a recording ignores
+    /// settings of unknown events.
     versions: Range<u32>,
 }
 
-/// In every version that the agent runs on, as far as the JVM has it.
+/// All versions on which the agent runs, as far as the JVM has the event.
 const ALL_VERSIONS: Range<u32> = 0..u32::MAX;
 
 /// The first version with `jdk.ObjectAllocationSample` (JDK-8257602).
 const ALLOCATION_SAMPLES_SINCE: u32 = 16;
 
-/// JDK 25 leaves some events out if they are many.
+/// Turns throttling off: JDK 25 drops some events when there are many of them.
 const UNTHROTTLED: (&str, &str) = ("throttle", "off");
 
-/// An event that has to be recorded for another to be whole: JDK 25 asks that of errors for the time of any exception
-/// (`ThrowableTracer.traceThrowable`), and it has one only while it is enabled.
+/// An event, and another that must be enabled for the first to be complete. For the time of any exception JDK
+/// 25 asks the event of errors (`ThrowableTracer.traceThrowable`), which has a time only while it is enabled.
 const NEEDED: (&str, &str) = ("jdk.JavaExceptionThrow", "jdk.JavaErrorThrow");
 
 const LASTING: &[(&str, &str)] = &[("threshold", THRESHOLD), UNTHROTTLED];
@@ -37,11 +38,11 @@ const fn lasting(name: &'static str) -> Known {
     Known { name, settings: LASTING, versions: ALL_VERSIONS }
 }
 
-/// The period is what the conversion takes for HotSpot's default.
+/// The period that the conversion assumes as HotSpot's default.
 const PERIOD: &[(&str, &str)] = &[("period", "20 ms")];
 
-/// All that are recorded if nobody chooses. Not `jdk.OldObjectSample`, which tells of the same objects again and again, nor
-/// `jdk.MethodTrace`, which must be told of which methods, nor the events of [`ONLY_BY_NAME`].
+/// The events that are recorded by default. Not among them: `jdk.OldObjectSample`, which reports the same
+/// objects repeatedly; `jdk.MethodTrace`, which needs a list of methods; and the events of [`ONLY_BY_NAME`].
 const USUAL: &[Known] = &[
     Known { name: "jdk.ExecutionSample", settings: PERIOD, versions: ALL_VERSIONS },
     Known { name: "jdk.NativeMethodSample", settings: PERIOD, versions: ALL_VERSIONS },
@@ -65,12 +66,13 @@ const USUAL: &[Known] = &[
     Known { name: "jdk.JavaExceptionThrow", settings: &[UNTHROTTLED], versions: ALL_VERSIONS },
 ];
 
-/// Events that are recorded only where the user names them. `jdk.CPUTimeSample` is experimental in JDK 25, and has aborted
-/// JVMs of 25 and 26 in production: the recorder's thread fails in `JfrStorage::write` (DataDog/dd-trace-java issue 11749).
+/// Events that are recorded only if the user names them. `jdk.CPUTimeSample` is experimental in JDK 25, and
+/// has aborted JVMs of 25 and 26 in production: the recorder's thread fails in `JfrStorage::write`
+/// (DataDog/dd-trace-java issue 11749).
 const ONLY_BY_NAME: &[Known] =
     &[Known { name: "jdk.CPUTimeSample", settings: &[("throttle", "20 ms")], versions: ALL_VERSIONS }];
 
-/// The option of the engine that measures what this event tells of.
+/// Returns the option of the running engine that measures the same as this event, if there is one.
 fn engine_of(event: &str, options: &Options) -> Option<&'static str> {
     let (is_running, engine) = match event {
         "jdk.ExecutionSample" | "jdk.CPUTimeSample" => (options.cpu.is_some(), "cpu"),
@@ -87,24 +89,24 @@ fn engine_of(event: &str, options: &Options) -> Option<&'static str> {
     is_running.then_some(engine)
 }
 
-/// What is to be recorded.
+/// The events and settings of a recording.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     /// The events' names.
     pub(super) names: Vec<String>,
     /// Events that the user has named.
     chosen: Vec<String>,
-    /// Those with no profile of their own.
+    /// The requested events that have no profile of their own.
     pub(super) requested: Vec<RequestedEvent>,
-    /// Settings of the recording, `NAME#SETTING` and value.
+    /// Settings of the recording: `NAME#SETTING` and value.
     pub(super) settings: Vec<(String, String)>,
-    /// What the user should know, one line each.
+    /// Warnings for the user, one line each.
     pub(super) warnings: Vec<String>,
 }
 
 impl Selection {
-    /// The events to record in a JVM of this version of Java. The JVM is not asked which events it has: that takes longer than to
-    /// start a recording, and others may be registered later by the program.
+    /// Selects the events to record in a JVM of this version of Java. The JVM's list of events is not read:
+    /// that takes longer than to start a recording, and the program may register further events later.
     pub(super) fn new(options: &Options, java_version: u32) -> Self {
         let mut selection = Self::default();
         match &options.recorded_events {
@@ -124,14 +126,14 @@ impl Selection {
         selection
     }
 
-    /// Of the events that the user has named those that a JVM with `known` events lacks: first the JVM's own, which it will
-    /// never have, then the program's, which may be registered later.
+    /// Returns the events named by the user that a JVM with `known` events lacks: first the JVM's own, which
+    /// it will never have, then the program's, which may be registered later.
     pub(super) fn missing(&self, known: &[String]) -> (Vec<&str>, Vec<&str>) {
         let missing = self.chosen.iter().map(String::as_str);
         missing.filter(|name| !known.iter().any(|known| known == name)).partition(|name| is_jvms_own(name))
     }
 
-    /// Whether there is none that a JVM without the events `never` has or can come to have.
+    /// Whether all selected events are in `never`, the events that the JVM will never have.
     pub(super) fn is_in_vain(&self, never: &[&str]) -> bool {
         self.names.iter().all(|name| never.contains(&name.as_str()))
     }
@@ -155,7 +157,7 @@ impl Selection {
             return;
         }
         self.names.push(name.to_owned());
-        // One that the program has made is recorded however short it is.
+        // Events of the program are recorded however short they are.
         let own: &[(&str, &str)] = &[("threshold", "0 ns")];
         let known = USUAL.iter().chain(ONLY_BY_NAME).find(|event| event.name == name);
         let settings = known.map_or(own, |event| event.settings);

@@ -1,23 +1,24 @@
-//! The id of the container that this process runs in, as the kernel's own files give it away.
+//! The id of the container that this process runs in, read from the kernel's files.
 //!
-//! With cgroup v1, and with v2 where the process sees the host's cgroups, the id is in the cgroup's path. With v2 in
-//! a cgroup namespace that path is just `/`; but the runtime mounts the container's hostname, hosts and
-//! resolv.conf from a directory that is named by the id.
+//! With cgroup v1, and with v2 where the process sees the host's cgroups, the id is in the cgroup's path.
+//! With v2 in a cgroup namespace that path is just `/`. But the runtime mounts the container's hostname,
+//! hosts and resolv.conf from a directory whose name is the id.
 
 use std::fs;
 
-/// Runtimes name containers by this many hexadecimal digits.
+/// The number of hexadecimal digits of a container's id.
 const ID_DIGITS: usize = 64;
-/// AWS Fargate: the task's 32 digits, a dash and a number.
+/// AWS Fargate: an id is the task's 32 digits, a dash and a number.
 const TASK_DIGITS: usize = 32;
 
-/// The id, or `None` outside a container or under a runtime that does not show it.
+/// Returns the id, or `None` outside a container or under a runtime that does not show it.
 pub(super) fn id_of_this_process() -> Option<String> {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     id_in_cgroup(&read("/proc/self/cgroup")).or_else(|| id_in_mountinfo(&read("/proc/self/mountinfo")))
 }
 
-/// Reads `hierarchy:controllers:path` lines (cgroups(7)). The innermost id of a path counts: containers nest.
+/// Reads `hierarchy:controllers:path` lines (cgroups(7)). The innermost id of a path counts, since containers
+/// nest.
 fn id_in_cgroup(cgroup: &str) -> Option<String> {
     cgroup
         .lines()
@@ -25,20 +26,21 @@ fn id_in_cgroup(cgroup: &str) -> Option<String> {
         .find_map(|path| path.rsplit('/').find_map(id_in_name))
 }
 
-/// The id in one name of a cgroup's path: alone, or as systemd's `runtime-ID.scope`, or behind the last colon
-/// (containerd: `slice:cri-containerd:ID`).
+/// Returns the id in one component of a cgroup's path: the whole component, systemd's `runtime-ID.scope`, or
+/// the part after the last colon (containerd: `slice:cri-containerd:ID`).
 fn id_in_name(name: &str) -> Option<String> {
     if is_task_container(name) {
         return Some(name.to_owned());
     }
     let name = name.strip_suffix(".scope").unwrap_or(name);
     let (runtime, id) = name.rsplit_once(['-', ':']).unwrap_or(("", name));
-    // conmon watches a container; it is not in it.
+    // conmon monitors a container from outside.
     (is_id(id) && !runtime.ends_with("conmon")).then(|| id.to_owned())
 }
 
-/// Reads the mount points (proc_pid_mountinfo(5)): field 4 is the mounted directory within its file system, field
-/// 5 the mount point. Kubernetes mounts these files from the pod's sandbox, whose id is not the container's.
+/// Reads the mount points (proc_pid_mountinfo(5)): field 4 is the mounted directory within its file system,
+/// field 5 the mount point. Kubernetes mounts these files from the pod's sandbox, whose id is not the
+/// container's.
 fn id_in_mountinfo(mountinfo: &str) -> Option<String> {
     mountinfo.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(3);

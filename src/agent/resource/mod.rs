@@ -1,11 +1,12 @@
-//! What was profiled: the resource attributes of this process.
+//! The profiled process: its resource attributes.
 //!
-//! In: what the caller knows of the JVM, the attributes that the user set, and this process as the kernel shows it.
-//! Out: a [`Resource`] with unique keys, which every message carries. `agent` alone calls it, once at start.
+//! Input: the caller's knowledge of the JVM, the attributes that the user set, and this process as the kernel
+//! shows it. Output: a [`Resource`] with unique keys, which every message carries. Only `agent` calls this
+//! module, once when a session starts.
 //!
-//! Names are those of the OpenTelemetry semantic conventions ("Resource": process, host, os, container, telemetry,
-//! service). The command line (`process.command_args`) is left out: it often carries passwords, and backends keep
-//! what they are sent. A user who wants it says so in `resource`.
+//! Names are those of the OpenTelemetry semantic conventions ("Resource": process, host, os, container,
+//! telemetry, service). The command line (`process.command_args`) is left out: it often contains passwords,
+//! and backends store it. A user who wants it sets it with `resource`.
 
 mod container;
 
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::{Resource, ResourceValue, label};
 
-/// The JVM's system properties that describe it, as HotSpot has them.
+/// The JVM's system properties that describe it, with HotSpot's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JvmProperties {
     /// `java.runtime.name`: "OpenJDK Runtime Environment".
@@ -31,7 +32,7 @@ pub struct JvmProperties {
     pub vm_version: Option<String>,
 }
 
-/// Detects this process's attributes; those that the user set go over them.
+/// Detects this process's attributes. Attributes that the user set override them.
 pub fn detect(jvm: &JvmProperties, user: &[(String, String)]) -> Resource {
     let executable = fs::read_link("/proc/self/exe").ok().map(|link| without_deleted(&link));
     let mut resource = Resource::default();
@@ -56,12 +57,12 @@ pub fn detect(jvm: &JvmProperties, user: &[(String, String)]) -> Resource {
     resource
 }
 
-/// The most labels of a sample, those of its resource and its thread together, that Pyroscope takes.
+/// The most labels of a sample that Pyroscope accepts, including those of its resource and its thread.
 const MOST_LABELS: usize = 30;
 /// `thread.name` and `thread.id`.
 const THREAD_LABELS: usize = 2;
 
-/// What is to be said of a resource that leaves backends too many labels.
+/// Returns a warning if backends may reject the number of labels.
 pub fn warning(resource: &Resource) -> Option<String> {
     let labels = resource.attributes().len() + THREAD_LABELS;
     (labels > MOST_LABELS).then(|| {
@@ -69,7 +70,8 @@ pub fn warning(resource: &Resource) -> Option<String> {
     })
 }
 
-/// What the conventions ask for where nobody says a name: "unknown_service:" and the executable's.
+/// Returns the name that the conventions demand where none is set: "unknown_service:" and the executable's
+/// name.
 fn default_service_name(executable: Option<&Path>) -> String {
     match executable.and_then(file_name) {
         Some(name) => format!("unknown_service:{name}"),
@@ -110,7 +112,7 @@ fn host(resource: &mut Resource) {
     resource.set("os.type", std::env::consts::OS);
 }
 
-/// The conventions' names of architectures, which are Go's rather than Rust's.
+/// Returns the conventions' name of an architecture, which is Go's rather than Rust's.
 fn host_arch(rust_name: &str) -> &str {
     match rust_name {
         "x86_64" => "amd64",
@@ -121,7 +123,8 @@ fn host_arch(rust_name: &str) -> &str {
     }
 }
 
-/// The kernel appends this to the path of an executable that was replaced since (proc_pid_exe(5)).
+/// Removes " (deleted)", which the kernel appends to the path of an executable that was replaced
+/// (proc_pid_exe(5)).
 fn without_deleted(link: &Path) -> PathBuf {
     let bytes = link.as_os_str().as_bytes();
     OsStr::from_bytes(bytes.strip_suffix(b" (deleted)").unwrap_or(bytes)).into()

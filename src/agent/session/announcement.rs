@@ -1,4 +1,4 @@
-//! The two lines by which a user knows that profiling has begun, and that it has ended.
+//! The two lines that announce that profiling has begun, and that it has ended.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ fn engines(options: &Options) -> Vec<String> {
     engines
 }
 
-/// The file and the collector, as far as each is asked for.
+/// The file and the collector, as far as they are requested.
 fn destinations(options: &Options) -> Vec<String> {
     let upload = options.upload.as_ref().map(|upload| upload.endpoint.shown());
     options.file.iter().cloned().chain(upload).collect()

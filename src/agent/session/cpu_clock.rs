@@ -1,4 +1,4 @@
-//! The clock that CPU time is sampled by: which one, and what becomes of a session that is refused it.
+//! The clock of CPU samples: its choice, and the handling of a refusal.
 
 use super::is_sampling;
 use crate::agent::options::{CpuClock, Options, RecordedEvents};
@@ -7,7 +7,8 @@ use crate::core::thread::ClockKind;
 use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::cpu;
 
-/// How CPU time is sampled; with no clock, how threads are known to the engines that need them.
+/// The configuration of CPU sampling. Without a clock it only registers threads, for the engines that need
+/// them.
 pub(super) fn config(options: &Options) -> Config {
     Config {
         interval: options.cpu.unwrap_or(Config::LONGEST_INTERVAL),
@@ -17,7 +18,7 @@ pub(super) fn config(options: &Options) -> Config {
     }
 }
 
-/// The engine's word for the option.
+/// Converts the option to the engine's type.
 pub(in crate::agent) fn clock_choice(clock: CpuClock) -> ClockChoice {
     match clock {
         CpuClock::Auto => ClockChoice::Auto,
@@ -27,14 +28,14 @@ pub(in crate::agent) fn clock_choice(clock: CpuClock) -> ClockChoice {
     }
 }
 
-/// Whether the clock that is asked for can be had. Sampling begins when the VM is live, where a refusal no longer
-/// fails its start.
+/// Checks whether the requested clock is available. Sampling begins when the VM is live, when a refusal can
+/// no longer fail the VM's start.
 pub(in crate::agent) fn check_clock(options: &Options) -> Result<(), cpu::StartError> {
     cpu::check(&config(options))
 }
 
-/// Turns off the engine if it is refused its clock or its signal's handler, with a line that says why: the others need
-/// neither. Fails where there is none, since nothing would be profiled.
+/// Turns the engine off, with a line in the log, if it is refused its clock or its signal's handler: the
+/// other engines need neither. Fails if there is no other engine, since nothing would be profiled.
 pub(super) fn turn_off_if_refused(options: &mut Options) -> Result<(), cpu::StartError> {
     let Err(error) = cpu::prepare(&config(options)) else { return Ok(()) };
     options.cpu = None;

@@ -1,4 +1,4 @@
-//! Samples out of the buffer, into the interval's sums.
+//! Moves samples out of the buffer, into the interval's sums.
 
 use crate::agent::budget::Used;
 use crate::agent::engines;
@@ -11,38 +11,40 @@ use crate::sampling::wall;
 use crate::signal::buffer::{Drained, SampleBuffer};
 use crate::signal::sample;
 
-/// So many samples of what may outlive the interval are kept before it is asked what still lives: twice as many as are
-/// remembered.
+/// The number of numbered samples from which on those whose memory or objects are gone are discarded before
+/// the interval ends: twice as many as are remembered.
 const MOST_NUMBERED: usize = 600_000;
 
-/// What the drain works on, under one lock: the session's thread drains at intervals, the VM's thread where a
-/// collection begins. Whoever holds it never calls into the VM.
+/// The state of the drain, under one lock. The session's thread drains at intervals, the VM's thread where a
+/// collection begins. A thread that holds the lock never calls into the VM.
 pub(super) struct Drain {
     pub(super) options: Options,
     pub(super) aggregator: Aggregator,
     pub(super) resolver: FrameResolver,
     pub(super) recorded: Recorded,
-    /// The session has ended: what is in the buffer is another's, whoever still asks this one to drain.
+    /// Set when the session has ended. From then on the buffer belongs to another session, and this one no
+    /// longer drains.
     pub(super) is_over: bool,
 }
 
-/// What was drained since the session began. The handlers' own counts are ahead of what a profile holds.
+/// Counts of drained samples since the session began. The handlers' own counts are ahead of a profile's
+/// contents.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::agent) struct Recorded {
-    /// By engine.
+    /// The samples of each engine.
     pub(in crate::agent) samples: [u64; Engine::COUNT],
     pub(in crate::agent) periods: u64,
     pub(in crate::agent) used: Used,
-    /// Those of threads or stacks that the user does not want.
+    /// Samples of threads or stacks that the user excluded.
     pub(in crate::agent) left_out: u64,
-    /// Frames in methods, and in objects, of which nobody knew any more what they are.
+    /// Frames in methods, and in objects, that were no longer known.
     pub(in crate::agent) unknown_methods: u64,
     pub(in crate::agent) unknown_objects: u64,
 }
 
 impl Drain {
-    /// Takes all samples out of the buffer, and does what is due from time to time.
-    /// `loads` are from before: the next drain's samples are all taken after that.
+    /// Takes all samples out of the buffer, and does the periodic work. `loads` are counts from before: all
+    /// samples of the next drain are taken after them.
     pub(super) fn drain(&mut self, buffer: &SampleBuffer, loads: LoadCounts) {
         self.take_samples(buffer);
         let Self { aggregator, is_over, .. } = self;
@@ -58,7 +60,7 @@ impl Drain {
         }
     }
 
-    /// Takes the wall-clock time of threads that were where their last samples found them.
+    /// Takes the wall-clock time of threads that have not moved since their last samples.
     pub(super) fn take_repeats(&mut self) {
         for repeat in wall::take_repeats() {
             let values = sample::wall_values(repeat.ns);
@@ -68,16 +70,16 @@ impl Drain {
         }
     }
 
-    /// Takes all samples out of the buffer, and what a collection may change becomes names. Nothing more: the program waits
-    /// where one begins.
+    /// Takes all samples out of the buffer, and resolves what a collection may change. Does nothing more,
+    /// since the program waits while this happens at the start of a collection.
     pub(super) fn take_samples(&mut self, buffer: &SampleBuffer) {
         let Self { aggregator, resolver, recorded, is_over, .. } = self;
         if *is_over {
             return;
         }
         aggregator.forget_labels();
-        // SAFETY: one drainer at a time: all drain through the session's lock, one session runs at a time, and one that is
-        // over drains no more.
+        // SAFETY: there is one drainer at a time: all drains hold the session's lock, one session runs at a
+        // time, and a session that is over does not drain.
         unsafe {
             buffer.drain(|drained| {
                 for record in drained.records() {
@@ -93,7 +95,7 @@ impl Drain {
     }
 }
 
-/// A record's frame without reference to the remote pool, whose slots end with the drain.
+/// Copies a record's frame without its reference to the remote pool, whose slots are emptied after the drain.
 fn self_contained(drained: &Drained<'_>, frame: &FrameRecord) -> RawFrame {
     let remote = if frame.kind == FrameKind::Remote { drained.remote(frame.aux) } else { None };
     match remote {

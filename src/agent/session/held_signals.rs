@@ -1,15 +1,17 @@
-//! Signals that are another's already.
+//! Signals that another handler of the process already uses.
 //!
-//! We would pass on what is not ours, and have ours: but signals of one number that are pending for a thread at once are one, and
-//! a profiler by perf events that misses one of its own may never get another. So the engine stays off, and the user is told.
+//! We could handle our own signals and pass on all others. But several pending signals of one number are
+//! merged for a thread, and a profiler by perf events that misses a signal of its own may never get another.
+//! So the engine stays off, and the user is notified.
 
 use crate::agent::options::{CpuClock, Options};
 use crate::signal::delivery::is_held_by_another;
 
-/// Turns off the engines whose signals have a handler of another agent, or of the program, with a line each.
+/// Turns off the engines whose signals have a handler of another agent or of the program, with a line in the
+/// log for each.
 pub(super) fn turn_off(options: &mut Options) {
     let cpu_signal = match options.cpu_clock {
-        // Its signal cannot be chosen.
+        // The signal of this clock cannot be chosen.
         CpuClock::Itimer => libc::SIGPROF,
         _ => options.signal,
     };
