@@ -1,7 +1,8 @@
-//! Names of Java threads, life by life: noted at a thread's start and at each renaming.
+//! Names of Java threads by their lives: noted at a thread's start and at each renaming.
 //!
-//! A thread that is renamed is another life of it from then on, if it has been sampled under the name before. So each sample has
-//! the name of its time, and a pool that renames its threads for each task costs no more lives than there are samples.
+//! A thread that is renamed begins another life, if it has been sampled under its previous name. So each
+//! sample has the name that the thread had at that time, and a pool that renames its threads for each task
+//! costs no more lives than there are samples.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -12,9 +13,9 @@ use super::thread_labels::ThreadLabel;
 use crate::core::thread::ThreadRecord;
 use crate::sampling::threads::next_incarnation;
 
-/// Threads rename themselves side by side: their names are kept apart by so many locks.
+/// The number of locks that guard the names, since threads rename themselves concurrently.
 const SHARDS: usize = 64;
-/// The most names that one of the locks guards. Of what is told beyond nothing is kept.
+/// The most names that one of the locks guards. Further names are not stored.
 const MOST_OF_SHARD: usize = 4_096;
 
 /// Labels by incarnation.
@@ -23,10 +24,12 @@ pub(super) struct ThreadNames([Mutex<BTreeMap<u32, Known>>; SHARDS]);
 #[derive(Clone, Debug)]
 struct Known {
     label: ThreadLabel,
-    /// Whether the life was over when an interval ended: its samples have been drained by the end of the next.
+    /// Whether the life was over when an interval ended. Its samples have been drained by the end of the next
+    /// interval.
     is_over: bool,
-    /// The name that the VM had for it at an interval's end, where that is another one. If it still has at the next, somebody
-    /// has renamed the thread unnoticed, and not itself in that moment.
+    /// A different name that the VM had for the life at an interval's end. If the VM still has it at the next
+    /// interval's end, the thread was renamed unnoticed, and the difference was not just a renaming in
+    /// progress.
     other_name: Option<String>,
 }
 
@@ -38,7 +41,7 @@ impl ThreadNames {
         &self.0[incarnation as usize % SHARDS]
     }
 
-    /// This life is called so. `false` if there is no room for it.
+    /// Sets the name of a life. Returns `false` if there is no room for it.
     pub(super) fn insert(&self, incarnation: u32, label: ThreadLabel) -> bool {
         let mut shard = self.shard(incarnation).lock();
         let has_room = shard.len() < MOST_OF_SHARD || shard.contains_key(&incarnation);
@@ -48,7 +51,7 @@ impl ThreadNames {
         has_room
     }
 
-    /// The Java thread of this record is called so from now on.
+    /// Handles the renaming of the record's Java thread.
     pub(super) fn renamed(&self, record: &ThreadRecord, label: ThreadLabel) {
         let present = record.java_incarnation.load(Ordering::Relaxed);
         if record.sampled_incarnation.load(Ordering::Relaxed) != present {
@@ -56,13 +59,13 @@ impl ThreadNames {
             return;
         }
         let next = next_incarnation();
-        // The name first: a sample of the new life may come at any time.
+        // The name is stored first, since a sample of the new life may be taken at any time.
         if self.insert(next, label) {
             record.java_incarnation.store(next, Ordering::Release);
         }
     }
 
-    /// An interval ends, and the VM has this name for the life that a thread is in.
+    /// Compares the VM's name for a thread's current life with the stored one, when an interval ends.
     pub(super) fn compare(&self, incarnation: u32, name: &str) {
         if let Some(known) = self.shard(incarnation).lock().get_mut(&incarnation) {
             if known.label.name == name {
@@ -76,7 +79,7 @@ impl ThreadNames {
         }
     }
 
-    /// Puts all that are known into `labels`.
+    /// Adds all known labels to `labels`.
     pub(super) fn put_into(&self, labels: &mut HashMap<u32, ThreadLabel>) {
         for shard in &self.0 {
             labels
@@ -84,7 +87,8 @@ impl ThreadNames {
         }
     }
 
-    /// An interval has ended, with threads in these lives: forgets those that were over before.
+    /// Forgets the lives that were already over before this interval. `present` are the threads' current
+    /// lives.
     pub(super) fn forget_all_but(&self, present: &HashSet<u32>) {
         for shard in &self.0 {
             shard.lock().retain(|incarnation, known| {
@@ -94,7 +98,7 @@ impl ThreadNames {
         }
     }
 
-    /// Forgets all.
+    /// Forgets all names.
     pub(super) fn clear(&self) {
         self.0.iter().for_each(|shard| shard.lock().clear());
     }

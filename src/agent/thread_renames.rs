@@ -1,9 +1,9 @@
-//! Follows what Java threads are called while they run: a sample has the name that its thread had then.
+//! Follows the names of Java threads while they run: a sample has the name that its thread had at that time.
 //!
-//! The VM has no event of it. `Thread.setName` calls `Thread.setNativeName`, a native method, of a platform thread that
-//! renames itself, and before 21 of one that another renames: a function of ours takes its place, which calls the VM's. From
-//! then on the thread is sampled as another life of it (`thread_names`). A virtual thread's samples have the name of its
-//! carrier, which nobody changes.
+//! The VM has no event of renaming. `Thread.setName` calls `Thread.setNativeName`, a native method, if a
+//! platform thread renames itself, and before 21 also if another thread does. A function of ours takes its
+//! place, and calls the VM's function. From then on the thread is sampled as another life (`thread_names`). A
+//! virtual thread's samples have the name of its carrier, which is not renamed.
 
 use std::ffi::c_void;
 use std::mem::transmute;
@@ -33,19 +33,19 @@ type SetNativeName = unsafe extern "system" fn(*mut JNIEnv, jobject, jstring);
 /// The most of a name that is read, in UTF-16 units: labels are cut at as many bytes.
 const LONGEST: i32 = 1024;
 
-/// The VM's function; never null once ours has taken its place.
+/// The VM's function. Never null once ours has taken its place.
 static ORIGINAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// Whether renames are followed.
+/// Whether renaming is followed.
 static IS_FOLLOWING: AtomicBool = AtomicBool::new(false);
 /// The binding of `Thread.setNativeName` that a session has replaced.
 static CHANGED: LivePhaseMutex<Option<Binding>> = LivePhaseMutex::new(None);
 
-/// Follows renames from now on.
+/// Starts to follow renaming.
 pub(super) fn start(vm: &Vm) {
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
     let Some(mut changed) = CHANGED.lock() else { return };
     THREAD_NAMES.clear();
-    // SAFETY: the current thread's environment.
+    // SAFETY: `env` is the current thread's environment.
     match unsafe { take_over(vm, env) } {
         Ok(binding) => *changed = Some(binding),
         Err(reason) => {
@@ -55,7 +55,7 @@ pub(super) fn start(vm: &Vm) {
     }
     IS_FOLLOWING.store(true, Ordering::Release);
     let (Some(names), Some(layout)) = (vm.names(), vm.layout()) else { return };
-    // SAFETY: as above.
+    // SAFETY: `env` is the current thread's environment.
     let present = unsafe { names.list(vm.jvmti, env, &ProcessMemory, &layout.thread) };
     for thread in present.unwrap_or_default() {
         if let Some(record) = record_of_tid(thread.os_tid) {
@@ -65,37 +65,37 @@ pub(super) fn start(vm: &Vm) {
     }
 }
 
-/// Follows them no more. In a VM that ends [`set_native_name`] stays in its place, and passes calls on.
+/// Stops following. In a VM that is ending, [`set_native_name`] stays in its place and only passes calls on.
 pub(super) fn stop(vm: &Vm) {
     IS_FOLLOWING.store(false, Ordering::Release);
     let Some(binding) = CHANGED.lock().and_then(|mut changed| changed.take()) else { return };
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
-    // SAFETY: the current thread's environment; the function stays.
+    // SAFETY: `env` is the current thread's; `set_native_name` stays loaded, since calls may still be in it.
     if let Err(error) = unsafe { binding.unbind(env, &ProcessMemory, set_native_name as *mut c_void) } {
         log::debug!("Thread.setNativeName goes on calling the agent, which passes it on: {error}");
     }
 }
 
-/// Puts [`set_native_name`] in the place of the VM's function.
+/// Replaces the VM's function by [`set_native_name`].
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
 unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
     let layout = vm.layout().ok_or("this JVM's layout is not known")?;
-    // SAFETY: by the contract; a VM with a layout is before 26.
+    // SAFETY: the contract gives the current thread's `env`; only VMs before 26 have a known layout.
     let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, SET_NATIVE_NAME) };
     let binding = binding.map_err(|error| error.to_string())?;
     ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
-    // SAFETY: as above; the function is one for this method, and this library stays loaded.
+    // SAFETY: `env` and the VM are as for `find`; the function has this method's signature and stays loaded.
     let bound = unsafe { binding.bind(env, &ProcessMemory, set_native_name as *mut c_void) };
     bound.map_err(|error| error.to_string())?;
     Ok(binding)
 }
 
-/// The current thread has just begun as this life of a Java thread.
+/// Stores the name of the current thread, which has just started.
 ///
 /// # Safety
-/// `env` is the current thread's, and `thread` a live reference to it.
+/// `env` is the current thread's, and `thread` is a live reference to it.
 pub(super) unsafe fn thread_started(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
     if !IS_FOLLOWING.load(Ordering::Acquire) {
         return;
@@ -103,8 +103,8 @@ pub(super) unsafe fn thread_started(agent: &Agent, env: *mut JNIEnv, thread: job
     let (Some(names), threads::CurrentThread::Known(record)) = (agent.vm.names(), threads::current()) else {
         return;
     };
-    // SAFETY: by the contract. The group and loader in what the VM tells are local references, which go when its event
-    // is over.
+    // SAFETY: the contract gives `env` and a live `thread`. The references to group and loader in the VM's
+    // answer are local ones, which are released when the event's callback returns.
     let (info, id) = unsafe { (agent.vm.jvmti.thread_info(thread), names.thread_id(env, thread)) };
     if let Ok(info) = info {
         let incarnation = record.java_incarnation.load(Ordering::Relaxed);
@@ -112,10 +112,10 @@ pub(super) unsafe fn thread_started(agent: &Agent, env: *mut JNIEnv, thread: job
     }
 }
 
-/// `Thread.setNativeName`.
+/// Replaces `Thread.setNativeName`: calls the VM's function, and notes the new name.
 unsafe extern "system" fn set_native_name(env: *mut JNIEnv, thread: jobject, name: jstring) {
     let original = ORIGINAL.load(Ordering::Acquire);
-    // SAFETY: set before this function takes its place, to the VM's function of this type.
+    // SAFETY: `ORIGINAL` was set before this function took its place, to the VM's function of this type.
     unsafe { transmute::<*mut c_void, SetNativeName>(original)(env, thread, name) };
     if IS_FOLLOWING.load(Ordering::Acquire) {
         // SAFETY: the VM has called this function with the current thread's environment, and live references.
@@ -124,25 +124,26 @@ unsafe extern "system" fn set_native_name(env: *mut JNIEnv, thread: jobject, nam
 }
 
 /// # Safety
-/// `env` is the current thread's, without a pending exception; the references are live ones, to a thread and a string.
+/// `env` is the current thread's, without a pending exception. The references are live, to a thread and a
+/// string.
 unsafe fn renamed(agent: &Agent, env: *mut JNIEnv, thread: jobject, name: jstring) {
     let (Some(names), Some(layout)) = (agent.vm.names(), agent.vm.layout()) else { return };
-    // SAFETY: by the contract.
+    // SAFETY: the contract gives the current thread's `env` and a live `thread`.
     let java_thread = unsafe { names.java_thread(env, thread) };
     let os_tid = java_threads::os_tid(&ProcessMemory, &layout.thread, java_thread);
     let Some(record) = os_tid.and_then(record_of_tid) else { return };
     if record.java_thread.load(Ordering::Relaxed) == java_thread {
-        // SAFETY: as above.
+        // SAFETY: the contract gives the current thread's `env` and live references to a thread and a string.
         let (id, name) = unsafe { (names.thread_id(env, thread), text_of(env, name)) };
         THREAD_NAMES.renamed(record, ThreadLabel { name, id });
     }
 }
 
 /// # Safety
-/// `env` is the current thread's; `string` a live reference to a string.
+/// `env` is the current thread's. `string` is a live reference to a string.
 unsafe fn text_of(env: *mut JNIEnv, string: jstring) -> String {
     let mut units = [0; LONGEST as usize];
-    // SAFETY: by the contract; the region is within the string, and there is room for it.
+    // SAFETY: the contract gives `env` and a live string; the region is within the string and the buffer.
     let length = unsafe {
         let length = ((**env).v1_1.GetStringLength)(env, string).clamp(0, LONGEST);
         ((**env).v1_2.GetStringRegion)(env, string, 0, length, units.as_mut_ptr());

@@ -1,8 +1,9 @@
-//! Virtual threads and the VM: their end, which gives their blocks back, and the events of mounting and unmounting, where the
-//! thread's own state does not tell which one is mounted, or outside readers are to find it. All are enabled when the first of
-//! them sets a context; before that nothing is paid.
+//! Enables the VM's events of virtual threads: their end, at which their blocks are released, and their
+//! mounts and unmounts. The latter are needed if the thread's own state does not say which virtual thread is
+//! mounted, or if outside readers are to find the contexts. The events are enabled when the first virtual
+//! thread sets a context; until then they cost nothing.
 //!
-//! What those events say nothing of, the transitions, has no context where they are all that is known.
+//! Where these events are the only source, samples taken during the transitions between them have no context.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,20 +20,21 @@ use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::{Capabilities, RawEnv};
 use crate::jvm::live_phase::LivePhaseMutex;
 
-/// What has been asked of the VM.
+/// The state of the VM's events of virtual threads.
 struct Asked {
     /// Whether virtual threads may have contexts; `None` if none has set one yet.
     are_enabled: Option<bool>,
-    /// Whether outside readers are to find them.
+    /// Whether outside readers are to find the contexts of virtual threads.
     are_shown: bool,
-    /// Whether the VM tells of mounts on their account.
+    /// Whether mount events are enabled for outside readers.
     is_showing: bool,
 }
 
 static ASKED: LivePhaseMutex<Asked> =
     LivePhaseMutex::new(Asked { are_enabled: None, are_shown: false, is_showing: false });
 
-/// Whether virtual threads may have contexts from now on. Waits for whoever is just asking the VM.
+/// Enables contexts of virtual threads. Returns whether they may have contexts from now on. Waits while
+/// another thread does so.
 pub(super) fn enable(vm: &Vm) -> bool {
     static ARE_ENABLED: AtomicBool = AtomicBool::new(false);
     if ARE_ENABLED.load(Ordering::Acquire) {
@@ -53,7 +55,7 @@ pub(super) fn enable(vm: &Vm) -> bool {
     are_enabled
 }
 
-/// Has outside readers find the contexts of virtual threads that are mounted, or no longer.
+/// Starts or stops showing the contexts of mounted virtual threads to outside readers.
 pub(super) fn show_outside(vm: &Vm, is_wanted: bool) {
     let Some(mut asked) = ASKED.lock() else { return };
     asked.are_shown = is_wanted;
@@ -71,7 +73,8 @@ impl Asked {
                 log::warn!("other processes see no context of virtual threads: {error}");
                 return;
             }
-            // Whoever is found on a carrier is taken down when it leaves it.
+            // From now on a virtual thread that is found on a carrier is withdrawn when it leaves the
+            // carrier.
             IS_SHOWING.store(true, Ordering::SeqCst);
             published_threads::show_carried(true);
             log::debug!("the VM tells of virtual threads' mounts from now on, for other processes");
@@ -84,7 +87,7 @@ impl Asked {
     }
 }
 
-/// Whether a handler can tell by itself which virtual thread it has interrupted.
+/// Whether a handler can find out by itself which virtual thread it has interrupted.
 fn is_told_by_every_thread(vm: &Vm) -> bool {
     vm.layout().is_some_and(|layout| layout.continuation.is_some_and(|layout| layout.mounted.is_some()))
 }
@@ -106,20 +109,20 @@ fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
     agent.vm.names().map(|names| unsafe { names.thread_id(env, thread) })
 }
 
-/// Whether the VM's events have the word on who is mounted.
+/// Whether the VM's events are the source for which virtual thread is mounted.
 static ARE_TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Whether outside readers find who is mounted.
+/// Whether outside readers find the mounted virtual thread.
 static IS_SHOWING: AtomicBool = AtomicBool::new(false);
 
 fn are_mounts_of_use() -> bool {
     ARE_TOLD.load(Ordering::Acquire) || IS_SHOWING.load(Ordering::Acquire)
 }
 
-/// The virtual thread is the current thread now.
+/// Notes that a virtual thread has become the current thread.
 ///
 /// # Safety
-/// `env` is the current thread's, `thread` a live reference to a thread.
+/// `env` is the current thread's. `thread` is a live reference to a thread.
 pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
     if !are_mounts_of_use() {
         return;
@@ -129,14 +132,14 @@ pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
     }
 }
 
-/// The virtual thread that is the current thread is about not to be.
+/// Notes that the current virtual thread is about to leave its carrier.
 pub(super) fn unmounts() {
     if are_mounts_of_use() {
         threads::virtual_thread_unmounts();
     }
 }
 
-/// For the agent's callbacks.
+/// The callback for VirtualThreadEnd: releases the thread's block.
 pub(super) unsafe extern "system" fn virtual_thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
     guarded("VirtualThreadEnd", |agent| {
         if let Some(id) = id_of(agent, env, thread) {

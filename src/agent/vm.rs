@@ -1,4 +1,4 @@
-//! What is known of the JVM that the agent was loaded into.
+//! The agent's knowledge of the JVM that it was loaded into.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -27,10 +27,10 @@ use crate::sampling::threads;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::SETUP;
 
-/// The stubs that the VM has told of.
+/// The stubs that the VM has reported.
 pub(super) static STUBS: StubTable = StubTable::new();
 
-/// One JVM: a process has one at most.
+/// The JVM, of which a process has one at most.
 pub(super) struct Vm {
     pub(super) jvmti: Jvmti,
     java_vm: *mut JavaVM,
@@ -42,7 +42,7 @@ pub(super) struct Vm {
     runtime: OnceLock<JavaRuntime>,
 }
 
-/// What is done about Java frames where the layout is not known.
+/// Describes, for the log, where Java frames come from if the layout is unknown.
 const fn without_layout(async_get_call_trace: Option<u64>) -> &'static str {
     match async_get_call_trace {
         Some(_) => "Java frames come from AsyncGetCallTrace, without lines",
@@ -50,7 +50,7 @@ const fn without_layout(async_get_call_trace: Option<u64>) -> &'static str {
     }
 }
 
-/// What Java calls itself.
+/// The name and version of the Java runtime.
 struct JavaRuntime {
     name: Option<String>,
     version: Option<String>,
@@ -58,14 +58,14 @@ struct JavaRuntime {
 
 // SAFETY: a JavaVM and a JVMTI environment may be used from any thread.
 unsafe impl Send for Vm {}
-// SAFETY: as above.
+// SAFETY: a JavaVM and a JVMTI environment may be used from any thread.
 unsafe impl Sync for Vm {}
 
 impl Vm {
     /// # Safety
     /// `java_vm` is the JavaVM that was passed to the agent.
     pub(super) unsafe fn new(java_vm: *mut JavaVM, jvmti: Jvmti) -> Self {
-        // SAFETY: by the contract.
+        // SAFETY: the contract requires the JavaVM that was passed to the agent.
         let libjvm = unsafe { Libjvm::of(java_vm) }.map_err(|error| error.to_string());
         let async_get_call_trace = libjvm.as_ref().ok().and_then(|libjvm| libjvm.symbol("AsyncGetCallTrace"));
         let structs = libjvm
@@ -88,15 +88,16 @@ impl Vm {
         }
     }
 
-    /// Has the compilers record lines between safepoints too; effective for what is compiled from now on.
-    /// Returns whether they did not before, and the VM let us.
+    /// Makes the compilers record lines between safepoints too, for all methods that are compiled from now
+    /// on. Returns `true` if they did not before, and now do.
     pub(super) fn record_all_lines(&self) -> bool {
-        // Without them there are no Java frames, of which there is a word already.
+        // Without `VmStructs` there are no lines, which has already been logged.
         let Some(structs) = &self.structs else { return false };
         let flag = flags::address_of(structs, &ProcessMemory, "DebugNonSafepoints");
         match flag.map(|address| (address, ProcessMemory.load_u8(address))) {
             Some((address, Some(0))) => {
-                // SAFETY: the address of a boolean flag in libjvm's writable data, which holds a boolean.
+                // SAFETY: the address is that of a boolean flag in libjvm's writable data, which holds a
+                // boolean.
                 unsafe { (address as *mut u8).write_volatile(1) };
                 true
             }
@@ -110,8 +111,8 @@ impl Vm {
         }
     }
 
-    /// Learns the layout and what Java calls itself, once; live phase only. One line says what is missing if Java
-    /// frames cannot be walked.
+    /// Reads the layout and the runtime's name, once, in the live phase. If Java frames cannot be walked, one
+    /// line in the log says what is missing.
     ///
     /// # Safety
     /// `env` is the current thread's.
@@ -121,13 +122,14 @@ impl Vm {
                 log::warn!("the VM does not name its stubs: {error}");
             }
             let structs = self.structs.as_ref()?;
-            // SAFETY: by the contract; only versions before 26 are known.
+            // SAFETY: the contract gives the current thread's `env`; only versions before 26 have a known
+            // layout.
             let checked = layout::build(structs, &ProcessMemory, &STUBS).and_then(|layout| unsafe {
                 let probe = Probe::of_current_thread(env)?;
                 layout::check(&layout, &ProcessMemory, &probe).map(|()| layout)
             });
             let checked = checked.map(|layout| {
-                // SAFETY: as above.
+                // SAFETY: `env` is the current thread's; only versions before 26 get here.
                 let continuation =
                     unsafe { layout::frozen_frames(env, structs, &ProcessMemory, &STUBS, &layout) };
                 let continuation = continuation.inspect_err(|error| {
@@ -135,7 +137,7 @@ impl Vm {
                 });
                 let mut layout =
                     VmLayout { continuation: continuation.unwrap_or(layout.continuation), ..layout };
-                // SAFETY: as above.
+                // SAFETY: `env` is the current thread's; only versions before 26 get here.
                 let mounted = unsafe { layout::mounted_thread(env, structs, &ProcessMemory, &layout) };
                 let mounted = mounted.inspect_err(|error| {
                     log::warn!(
@@ -156,21 +158,21 @@ impl Vm {
                 .ok()?;
             Some(&*Box::leak(Box::new(layout)))
         });
-        // SAFETY: by the contract.
+        // SAFETY: the contract gives the current thread's `env`.
         let property = |name| unsafe { system_property(env, name) };
         self.runtime.get_or_init(|| JavaRuntime {
             name: property(c"java.runtime.name"),
             version: property(c"java.runtime.version"),
         });
         self.names.get_or_init(|| {
-            // SAFETY: by the contract.
+            // SAFETY: the contract gives the current thread's `env`.
             unsafe { ThreadNames::new(env) }
                 .inspect_err(|error| log::warn!("threads cannot be named: {error}"))
                 .ok()
         });
     }
 
-    /// The system properties that describe the JVM.
+    /// Returns the system properties that describe the JVM.
     pub(super) fn properties(&self) -> JvmProperties {
         let property = |name| self.jvmti.system_property(name).ok().flatten();
         JvmProperties {
@@ -182,7 +184,7 @@ impl Vm {
         }
     }
 
-    /// The layout, if it is known and trusted.
+    /// Returns the layout, if it is known and has passed its checks.
     pub(super) fn layout(&self) -> Option<&'static VmLayout> {
         self.layout.get().copied().flatten()
     }
@@ -191,31 +193,31 @@ impl Vm {
         self.names.get()?.as_ref()
     }
 
-    /// The JavaThread behind a thread's JNI environment.
+    /// Returns the JavaThread that has this JNI environment.
     pub(super) fn java_thread(&self, env: *mut JNIEnv) -> Option<u64> {
         (self.layout().is_some() || self.names_by_ids())
             .then(|| (env as u64).wrapping_sub(self.jni_environment()))
     }
 
-    /// What is added to a JavaThread's address to have its JNI environment. Where the layout is not known the
-    /// environment itself stands for the thread.
+    /// The offset of the JNI environment in a JavaThread. Without a layout it is 0, and the environment's
+    /// address identifies the thread.
     fn jni_environment(&self) -> u64 {
         self.layout().map_or(0, |layout| u64::from(layout.thread.jni_environment))
     }
 
-    /// Whether Java frames are jmethodIDs: AsyncGetCallTrace is all that can be asked.
+    /// Whether Java frames are jmethodIDs, because AsyncGetCallTrace is their only source.
     pub(super) fn names_by_ids(&self) -> bool {
         self.layout().is_none() && self.async_get_call_trace.is_some()
     }
 
-    /// The names of such methods.
+    /// Returns the names of methods by jmethodID, if Java frames are jmethodIDs.
     pub(super) fn method_names(&self) -> Option<MethodNames> {
         // SAFETY: the VM is the one that loaded the agent.
         self.names_by_ids().then(|| unsafe { MethodNames::new(self.jvmti, self.java_vm) })
     }
 
-    /// The walker that serves in place of the one that is wanted: without a layout one that asks the VM, if it can
-    /// be asked.
+    /// Returns the walker that replaces the requested one: without a layout, one that uses AsyncGetCallTrace,
+    /// if available.
     pub(super) fn walker(&self, wanted: StackWalker) -> StackWalker {
         match wanted {
             StackWalker::Vm | StackWalker::Vmx if self.names_by_ids() => StackWalker::Dwarf,
@@ -223,7 +225,8 @@ impl Vm {
         }
     }
 
-    /// Has handlers ask AsyncGetCallTrace if the walker is to, and the VM make the ids that it needs.
+    /// Makes handlers use AsyncGetCallTrace if the walker needs it, and the VM make the method ids that it
+    /// requires.
     pub(super) fn set_call_trace(&self, walker: StackWalker) {
         SETUP.jni_environment.store(self.jni_environment(), Ordering::Relaxed);
         if !walker.asks_the_vm() && !self.names_by_ids() {
@@ -231,13 +234,13 @@ impl Vm {
         }
         let (Some(function), Some(env)) = (self.async_get_call_trace, self.attach_as_daemon(c"otlpprof"))
         else {
-            // Where they are not known either, there is a word already.
+            // Without a layout, a line in the log has already said so.
             if self.layout().is_some() {
                 log::warn!("this JVM has no AsyncGetCallTrace: its own structures are read for Java frames");
             }
             return;
         };
-        // SAFETY: the current thread's environment.
+        // SAFETY: `env` is the current thread's environment.
         if let Err(error) = unsafe { method_ids::make_all_ids(self.jvmti, env) } {
             log::warn!("the VM does not make ids of all methods: {error}");
         }
@@ -254,10 +257,11 @@ impl Vm {
         }
     }
 
-    /// Tells the sampling engine of all Java threads that exist.
+    /// Registers all existing Java threads with the sampling engine.
     pub(super) fn note_existing_threads(&self) {
         let Some(layout) = self.layout() else {
-            // This one at least, which at the JVM's start is the main thread; the others tell of themselves.
+            // Registers at least the current thread, which at the JVM's start is the main thread. Other
+            // threads are registered when they start.
             let env = self.attach_as_daemon(c"otlpprof").filter(|_| self.names_by_ids());
             if let Some(env) = env {
                 threads::note_java_thread(current_os_tid(), env as u64);
@@ -269,7 +273,8 @@ impl Vm {
         }
     }
 
-    /// The JNI environment of the current thread; attached as a daemon if it was not. `None` if the VM refuses, or ends.
+    /// Returns the JNI environment of the current thread, which is attached as a daemon if it was not
+    /// attached. `None` if the VM refuses, or is ending.
     pub(super) fn attach_as_daemon(&self, name: &std::ffi::CStr) -> Option<*mut JNIEnv> {
         if live_phase::has_ended() {
             return None;
@@ -293,7 +298,7 @@ impl Vm {
 
     /// Undoes [`Vm::attach_as_daemon`].
     pub(super) fn detach(&self) {
-        // SAFETY: as above; the current thread has no Java frame.
+        // SAFETY: the VM is the one that loaded the agent; the current thread has no Java frame.
         unsafe { ((**self.java_vm).v1_1.DetachCurrentThread)(self.java_vm) };
     }
 }

@@ -1,4 +1,5 @@
-//! The blocks: made by the chunk when they are wanted, given out, taken back, never unmapped.
+//! The store of context blocks. They are mapped by the chunk on demand, given out and taken back, and never
+//! unmapped.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -7,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::core::context::{BLOCK_BYTES, ContextBlock};
 
-/// Blocks in a chunk.
+/// The number of blocks in a chunk.
 const BLOCKS_PER_CHUNK: usize = 1024;
 /// The most chunks: 1,048,576 threads with a context at once, in 64 MiB.
 const MAX_CHUNKS: usize = 1024;
@@ -37,7 +38,8 @@ impl Blocks {
         }
     }
 
-    /// An empty block that nobody else has; `None` if there are as many as there may be, or no memory.
+    /// Returns an empty block that no other thread has; `None` if the limit is reached, or memory is
+    /// exhausted.
     pub fn take(&self) -> Option<&'static ContextBlock> {
         let mut free = self.free.lock();
         if free.blocks.is_empty() {
@@ -56,24 +58,25 @@ impl Blocks {
         free.blocks.pop()
     }
 
-    /// Takes back a block that [`Blocks::take`] gave, that no handler finds and nobody writes any longer.
+    /// Takes back a block that [`Blocks::take`] returned. No handler may find it, and no thread may write it
+    /// any longer.
     pub fn give_back(&self, block: &'static ContextBlock) {
         block.clear();
         self.free.lock().blocks.push(block);
     }
 
-    /// How many blocks have been made.
+    /// The number of blocks that have been mapped.
     pub fn made(&self) -> usize {
         self.free.lock().chunks_made * BLOCKS_PER_CHUNK
     }
 
-    /// Every block that has been made, given out or not.
+    /// Every block that has been mapped, given out or not.
     pub fn all(&self) -> impl Iterator<Item = &'static ContextBlock> {
         self.chunks.iter().map_while(|chunk| chunk.get()).copied().flatten()
     }
 }
 
-/// A chunk of its own, in pages that go back with the process.
+/// Maps a chunk in pages of its own, which live as long as the process.
 fn map_chunk() -> Option<&'static [ContextBlock]> {
     let bytes = BLOCKS_PER_CHUNK * BLOCK_BYTES;
     // SAFETY: a fresh anonymous mapping; nothing else refers to it.
@@ -81,7 +84,7 @@ fn map_chunk() -> Option<&'static [ContextBlock]> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
     };
-    // SAFETY: a page's start is aligned to 64; zeros are blocks; the memory is never unmapped.
+    // SAFETY: the page is aligned to 64 bytes, zeros are valid blocks, and the memory is never unmapped.
     (memory != libc::MAP_FAILED)
         .then(|| unsafe { std::slice::from_raw_parts(memory.cast::<ContextBlock>(), BLOCKS_PER_CHUNK) })
 }
@@ -100,9 +103,9 @@ mod tests {
         places.dedup();
         assert_eq!(places.len(), taken.len());
         assert!(places.iter().all(|place| place.addr().is_multiple_of(64)));
-        // As the owner leaves it: in the middle of a write.
+        // The block is left in the state of an interrupted write.
         let block = taken[1000];
-        // SAFETY: the block's own bytes, which nobody else reads now.
+        // SAFETY: these are the block's own bytes, and no other thread reads them now.
         unsafe { ptr::from_ref(block).cast_mut().cast::<[u8; 64]>().write_volatile([0xee; 64]) };
         blocks.give_back(block);
         let again = blocks.take().expect("one is free");

@@ -1,13 +1,15 @@
-//! Changes of contexts with their times, for whoever wants to know later what a thread worked for at some moment.
+//! A log of changes of contexts with their times, from which a thread's context at a past moment can be
+//! found.
 //!
-//! Noted by Java (`ContextChanges` in java/api) while [`Published::notices`](super::dictionary::Published) says
-//! so, in rings that threads share by their ids: memory is bounded however many threads there are, virtual ones for
-//! instance. Read at intervals by one reader. A ring is overwritten where it is full, which the reader notices: then nothing
-//! is known of the ring's threads until they change their context again.
+//! Java writes the changes (`ContextChanges` in java/api) while
+//! [`Published::notices`](super::dictionary::Published) demands it, into rings that threads share by their
+//! ids. So memory is bounded for any number of threads, including virtual ones. One reader reads the rings at
+//! intervals. A full ring is overwritten, which the reader detects: then nothing is known of the ring's
+//! threads until they change their contexts again.
 //!
-//! An entry's first word says whose turn it is: 2n while it waits for the ring's n-th round (or holds that of an earlier
-//! one), 2n + 1 while it is written in it, 2n + 2 once it is. A thread that finds another still writing its entry leaves it,
-//! and counts that.
+//! An entry's first word is its turn: 2n while the entry waits for the ring's n-th round (or still holds an
+//! earlier one), 2n + 1 while it is being written in that round, 2n + 2 once it has been written. If a thread
+//! finds that another is still writing the entry, it skips its own change, and counts that.
 
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
@@ -15,16 +17,18 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::core::context::{BLOCK_WORDS, ContextRecord};
 
-/// Rings; a thread's is that of its id's lowest bits.
+/// The number of rings. A thread uses the ring that the lowest bits of its id select.
 pub const RINGS: usize = 32;
-/// Entries of a ring.
+/// The number of entries of a ring.
 pub const ENTRIES: usize = 4096;
 
-/// Words of an entry: its turn, the thread's id, the time by CLOCK_MONOTONIC, the block; one is left over.
+/// Words of an entry: its turn, the thread's id, the time by CLOCK_MONOTONIC, and the block. One word is
+/// unused.
 const ENTRY_WORDS: usize = 12;
 const _: () = assert!(3 + BLOCK_WORDS <= ENTRY_WORDS);
 
-/// How many entries have been begun, and how many were left: two words in a place of their own for each ring.
+/// Words of a ring's head: the number of entries begun, and the number of changes skipped. The rest is
+/// unused, to keep the heads apart.
 const HEAD_WORDS: usize = 16;
 
 const WORDS: usize = RINGS * (HEAD_WORDS + ENTRIES * ENTRY_WORDS);
@@ -37,9 +41,9 @@ pub const BYTES: usize = WORDS * 8;
 pub struct Change {
     /// `Thread.threadId()`.
     pub thread_id: i64,
-    /// By CLOCK_MONOTONIC.
+    /// The time by CLOCK_MONOTONIC, in ns.
     pub monotonic_ns: i64,
-    /// The context; `None` if it was no whole one.
+    /// The context; `None` if it was not complete.
     pub record: Option<ContextRecord>,
 }
 
@@ -49,12 +53,12 @@ struct Rings<'a>(&'a [AtomicU64]);
 
 static MEMORY: OnceLock<Option<&'static [AtomicU64]>> = OnceLock::new();
 
-/// Makes the rings if there are none. `false` if there is no memory for them.
+/// Maps the rings, if they are not mapped yet. Returns `false` if there is no memory for them.
 pub fn make() -> bool {
     MEMORY.get_or_init(map).is_some()
 }
 
-/// The rings' memory, if there is some.
+/// The rings' memory, if they are mapped.
 pub fn memory() -> Option<NonNull<u8>> {
     let words = MEMORY.get().copied().flatten()?;
     NonNull::new(words.as_ptr().cast_mut().cast())
@@ -64,12 +68,13 @@ fn map() -> Option<&'static [AtomicU64]> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a fresh anonymous mapping; nothing else refers to it.
     let memory = unsafe { libc::mmap(ptr::null_mut(), BYTES, protection, flags, -1, 0) };
-    // SAFETY: a page's start is aligned; zeros are words; the memory is never unmapped.
+    // SAFETY: a page's start is aligned, zeros are valid words, and the memory is never unmapped.
     (memory != libc::MAP_FAILED)
         .then(|| unsafe { std::slice::from_raw_parts(memory.cast::<AtomicU64>(), WORDS) })
 }
 
-/// Gives the memory of entries that nobody will read back to the system. Who is just writing one writes to fresh memory.
+/// Returns the memory of the entries to the system, when nothing will read them any more. A thread that is
+/// writing an entry at that moment writes to fresh memory.
 pub fn release() {
     if let Some(words) = MEMORY.get().copied().flatten() {
         let entries = &words[RINGS * HEAD_WORDS..];
@@ -77,7 +82,8 @@ pub fn release() {
         let start = entries.as_ptr().addr().next_multiple_of(page);
         let bytes = (entries.as_ptr_range().end.addr() - start) / page * page;
         let start = entries.as_ptr().with_addr(start).cast_mut().cast();
-        // SAFETY: within the mapping, which stays; its words become zeros, which every reader takes for unwritten entries.
+        // SAFETY: the range is within the mapping, which stays; zeroed words are unwritten entries to any
+        // reader.
         unsafe { libc::madvise(start, bytes, libc::MADV_DONTNEED) };
     }
 }
@@ -122,33 +128,34 @@ enum Found {
     Overwritten,
 }
 
-/// What has been read of a ring.
+/// The reader's progress in a ring.
 #[derive(Debug)]
 struct Progress {
     next: u64,
     left: u64,
-    /// Entries before `next` that were not written yet: their threads stand still in the middle of a change.
+    /// Entries before `next` that were not yet complete: their threads were interrupted in the middle of a
+    /// change.
     pending: Vec<u64>,
 }
 
-/// Reads the rings; one at a time.
+/// The reader of the rings. There must be only one at a time.
 #[derive(Debug)]
 pub struct Reader<'a> {
     rings: Rings<'a>,
     progress: Vec<Progress>,
 }
 
-/// What a reader is given: the changes of a ring, in each thread's order, or that some are lost.
+/// An item for the reader: a change, in each thread's order, or the notice that changes of a ring are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
     /// A change.
     Change(Change),
-    /// Nothing is known any more of the threads whose ids have this remainder by [`RINGS`].
+    /// Changes were lost: nothing is known of the threads whose ids have this remainder modulo [`RINGS`].
     Lost(usize),
 }
 
 impl Reader<'static> {
-    /// A reader of what is noted from now on; `None` if there are no rings.
+    /// A reader of changes from now on; `None` if there are no rings.
     pub fn new() -> Option<Self> {
         MEMORY.get().copied().flatten().map(|words| Self::of(Rings(words)))
     }
@@ -164,7 +171,7 @@ impl<'a> Reader<'a> {
         Self { progress: progress.collect(), rings }
     }
 
-    /// Gives what has been noted since the last time.
+    /// Passes the changes since the last call to `take`.
     pub fn read(&mut self, mut take: impl FnMut(Noted)) {
         let rings = self.rings;
         for (ring, progress) in self.progress.iter_mut().enumerate() {
@@ -184,7 +191,8 @@ impl<'a> Reader<'a> {
                 }
             }
             if is_lost {
-                // Which threads' they were nobody knows. What is found again begins anew.
+                // The threads of the lost changes are unknown. Changes of the ring that were still found are
+                // dropped with them.
                 take(Noted::Lost(ring));
                 pending.clear();
             } else {
@@ -203,7 +211,7 @@ mod tests {
         (0..WORDS).map(|_| AtomicU64::new(0)).collect()
     }
 
-    /// As Java does it, up to the last store.
+    /// Writes an entry as Java does, without the last store.
     fn begin(words: &[AtomicU64], ring: usize, thread_id: u64, ns: u64) -> Option<(u64, usize)> {
         let number = words[ring * HEAD_WORDS].fetch_add(1, Ordering::Relaxed);
         let at = RINGS * HEAD_WORDS + (ring * ENTRIES + number as usize % ENTRIES) * ENTRY_WORDS;
@@ -275,7 +283,7 @@ mod tests {
         words[at].store(turn, Ordering::Release);
         assert_eq!(read(&mut reader), [(3, 1)]);
         let (_, _) = begin(&words, 3, 3, 3).unwrap();
-        // Up to where the next round comes by.
+        // As many entries as fit before the next round reaches the incomplete one.
         (1..ENTRIES as u64).for_each(|n| note(&words, 3, 35, n));
         assert_eq!(read(&mut reader).len(), ENTRIES - 1);
         note(&words, 3, 67, 4);

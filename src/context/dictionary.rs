@@ -1,10 +1,11 @@
-//! The values that slots refer to: at most 65,536 strings, each known by index and generation.
+//! The values that slots refer to: at most 65,536 strings, each identified by an index and a generation.
 //!
-//! An entry's generation changes with every string it gets, so a reference that has outlived its string names no other.
-//! Generations return after 65,535 strings; an entry whose index any block still holds is not given another string
-//! ([`reclaim`](super::reclaim)), so no reference lasts that long.
+//! An entry's generation changes with every string that the entry gets, so a reference that has outlived its
+//! string never refers to another. Generations recur after 65,535 strings. An entry whose index is still in a
+//! block gets no other string ([`reclaim`](super::reclaim)), so no reference lasts that long.
 //!
-//! A setter may keep what [`Dictionary::intern`] gave for as long as [`Published::epoch`] is the same.
+//! A setter may keep the result of [`Dictionary::intern`] for as long as [`Published::epoch`] does not
+//! change.
 
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
@@ -20,25 +21,25 @@ use crate::core::context::ValueRef;
 /// The most values at once.
 pub const MAX_VALUES: usize = 1 << 16;
 
-/// The most bytes of a value.
+/// The longest value, in bytes.
 pub const LONGEST_VALUE: usize = 255;
 
-/// A value's reference.
+/// The result of interning a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interned {
-    /// The reference.
+    /// The value's reference.
     pub reference: ValueRef,
-    /// The epoch in which it may be used again.
+    /// The epoch in which the reference may be kept.
     pub epoch: u32,
-    /// Whether the dictionary is so full that some should be reclaimed: said once for so many new values, so that whoever
-    /// hears it is not kept busy by values that are all in use.
+    /// Whether the dictionary is so full that values should be reclaimed. Set only once in
+    /// [`VALUES_PER_WARNING`] new values, so that the agent is not kept busy by values that are all in use.
     pub is_crowded: bool,
 }
 
-/// How many new values pass between two words that the dictionary is crowded.
+/// The number of new values between two notices that the dictionary is crowded.
 const VALUES_PER_WARNING: usize = 1024;
 
-/// There is no entry left.
+/// All entries are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -46,7 +47,7 @@ pub struct Full;
 struct Entry {
     text: Option<Box<str>>,
     generation: u16,
-    /// The epoch in which it was last asked for.
+    /// The epoch in which the value was last interned.
     asked_in: u32,
 }
 
@@ -58,19 +59,20 @@ struct Entries {
     epoch: u32,
 }
 
-/// Words that others poll, alone in their cache line.
+/// Words that setters poll, in a cache line of their own.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Published {
-    /// Changes whenever a reference that was kept may not be used again.
+    /// Changes when kept references must no longer be used.
     pub epoch: AtomicU32,
-    /// What there is to do after a change of a context, 0 for nothing: the lowest bit while changes are noted in
-    /// [`changes`](super::changes), above it the number of the publication ([`published_threads`](super::published_threads)).
+    /// Work that must follow a change of a context; 0: none. The lowest bit is set while changes are logged
+    /// in [`changes`](super::changes). The bits above it are the number of the publication
+    /// ([`published_threads`](super::published_threads)).
     pub notices: AtomicU32,
 }
 
 impl Published {
-    /// Whether changes of contexts are to be noted.
+    /// Sets whether changes of contexts are logged.
     pub fn note_changes(&self, is_wanted: bool) {
         match is_wanted {
             true => self.notices.fetch_or(1, Ordering::SeqCst),
@@ -78,15 +80,15 @@ impl Published {
         };
     }
 
-    /// The publication that threads are to join with their next change; 0 for none.
+    /// Sets the publication that threads join with their next change; 0: none.
     pub(super) fn set_publication(&self, number: u32) {
         let with = |notices: u32| Some(notices & 1 | number << 1);
-        // SANITY: there is always something to be stored.
+        // SANITY: the closure always returns a value to store.
         self.notices.fetch_update(Ordering::SeqCst, Ordering::SeqCst, with).expect("a word");
     }
 }
 
-/// A dictionary.
+/// A dictionary of values.
 #[derive(Debug, Default)]
 pub struct Dictionary {
     published: Published,
@@ -107,7 +109,7 @@ impl Entries {
         self.by_text.find(hash, is_it).copied()
     }
 
-    /// An entry without a string.
+    /// Returns the index of an entry without a string.
     fn make_room(&mut self) -> Option<u16> {
         if let Some(free) = self.free.pop() {
             return Some(free);
@@ -119,12 +121,12 @@ impl Entries {
 }
 
 impl Dictionary {
-    /// What setters poll.
+    /// The words that setters poll.
     pub fn published(&self) -> &Published {
         &self.published
     }
 
-    /// The reference of a value of at most [`LONGEST_VALUE`] bytes.
+    /// Interns a value of at most [`LONGEST_VALUE`] bytes.
     pub fn intern(&self, text: &str) -> Result<Interned, Full> {
         let hash = self.hasher.hash_one(text);
         let mut entries = self.entries.lock();
@@ -138,7 +140,7 @@ impl Dictionary {
                 entries.entries[usize::from(index)].text = Some(text.into());
                 let Entries { entries, by_text, .. } = &mut *entries;
                 by_text.insert_unique(hash, index, |&index| {
-                    // SANITY: what is in the index has a text.
+                    // SANITY: every entry in the index has a text.
                     self.hasher.hash_one(entries[usize::from(index)].text.as_deref().expect("a text"))
                 });
                 index
@@ -151,12 +153,12 @@ impl Dictionary {
         Ok(Interned { reference: ValueRef::new(index, entry.generation), epoch, is_crowded })
     }
 
-    /// The values, to look references up in.
+    /// The values, for resolving references.
     pub fn values(&self) -> Values<'_> {
         Values(self.entries.lock())
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn used(&self) -> usize {
         self.entries.lock().used()
     }
@@ -168,8 +170,8 @@ impl Dictionary {
         self.published.epoch.store(entries.epoch, Ordering::SeqCst);
     }
 
-    /// Frees the entries that were not asked for in this epoch and whose index is not among those that are referred to.
-    /// Returns how many.
+    /// Frees the entries that were not interned in this epoch and whose index is not in `referred_to`.
+    /// Returns their number.
     pub(super) fn sweep(&self, referred_to: &Indices) -> usize {
         let mut entries = self.entries.lock();
         let Entries { entries, free, by_text, epoch } = &mut *entries;
@@ -193,11 +195,11 @@ impl Dictionary {
     }
 }
 
-/// The values of a dictionary that nobody else changes meanwhile.
+/// The values of a dictionary, locked against changes.
 pub struct Values<'a>(MutexGuard<'a, Entries>);
 
 impl Values<'_> {
-    /// The value that this refers to; `None` if it has been reclaimed.
+    /// The value of a reference; `None` if it has been reclaimed.
     pub fn get(&self, reference: ValueRef) -> Option<&str> {
         let entry = self.0.entries.get(usize::from(reference.index()))?;
         entry.text.as_deref().filter(|_| entry.generation == reference.generation())
@@ -215,7 +217,7 @@ impl Default for Indices {
 }
 
 impl Indices {
-    /// Adds the entry of a reference, whatever its generation.
+    /// Adds the entry of a reference, of any generation.
     pub fn add(&mut self, reference: ValueRef) {
         if reference != ValueRef::NONE {
             self.0[usize::from(reference.index()) / 64] |= 1 << (reference.index() % 64);

@@ -1,24 +1,25 @@
-//! The profiling context: who has which block, and what the references in blocks mean.
+//! The profiling context: which thread has which block, and the meaning of the references in blocks.
 //!
-//! In: from Java's setters, by way of `agent`, "the current thread wants its block", values to be interned and names of
-//! slots; from the VM's events, that threads end, mount and unmount. Out: blocks that the handler finds by the kernel's
-//! thread id ([`core::context`](crate::core::context)), and at the drain the strings that a record's slots stand for.
+//! Input, by way of `agent`: from Java's setters, the current thread's request for its block, values to be
+//! interned, and names of slots; from the VM's events, threads that end, mount and unmount. Output: blocks
+//! that the handler finds by the kernel's thread id ([`core::context`](crate::core::context)), and, at the
+//! drain, the strings that a record's slots refer to.
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`blocks`] | the blocks: made, given out, taken back |
+//! | [`blocks`] | the store of blocks |
 //! | [`threads`] | which thread has which block |
-//! | `thread_end` | the end of threads that the VM does not tell of |
-//! | [`virtual_blocks`] | the same of virtual threads, by their ids |
-//! | `thread_pointer` | where outside readers look for a thread's context |
-//! | [`published_threads`] | what of it they find |
-//! | [`published_records`] | what they find if they are to see attributes too |
-//! | [`changes`] | which thread had which context when, while that is noted |
+//! | `thread_end` | the end of threads that the VM does not report |
+//! | [`virtual_blocks`] | the blocks of virtual threads, by thread id |
+//! | `thread_pointer` | the variable by which outside readers find a thread's context |
+//! | [`published_threads`] | which context each thread's variable points to |
+//! | [`published_records`] | the records for outside readers that include attributes |
+//! | [`changes`] | the log of which thread had which context when |
 //! | [`dictionary`] | the values that slots refer to |
-//! | [`reclaim`] | which values nobody refers to any longer |
+//! | [`reclaim`] | frees values that nothing refers to any longer |
 //! | [`process_barrier`] | a memory barrier in all threads of the process |
-//! | [`slot_names`] | what slots are called |
-//! | [`counts`] | what went wrong how often |
+//! | [`slot_names`] | the names of slots |
+//! | [`counts`] | counts of failures |
 
 pub mod blocks;
 pub mod changes;

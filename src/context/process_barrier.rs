@@ -1,5 +1,5 @@
-//! A memory barrier in every running thread of the process, for the price of a system call of one: so the others need
-//! none of their own (membarrier(2)).
+//! A memory barrier in every running thread of the process, for the price of one system call, so that the
+//! other threads need no barrier of their own (membarrier(2)).
 
 use std::sync::OnceLock;
 
@@ -9,18 +9,18 @@ use std::sync::OnceLock;
 enum Command {
     /// All threads of the system; takes milliseconds. Linux 4.3.
     Global = 1,
-    /// All threads of this process; microseconds. Linux 4.14.
+    /// All threads of this process; takes microseconds. Linux 4.14.
     PrivateExpedited = 8,
     RegisterPrivateExpedited = 16,
 }
 
 fn membarrier(command: Command) -> bool {
-    // SAFETY: takes three numbers and touches no memory of ours.
+    // SAFETY: the call takes three numbers and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_membarrier, command as i32, 0, 0) == 0 }
 }
 
-/// Has every thread of the process pass a full barrier between call and return. `false` if the kernel offers none:
-/// nothing may then be concluded of what other threads have done.
+/// Makes every thread of the process pass a full barrier between call and return. Returns `false` if the
+/// kernel offers none: then nothing follows about what other threads have done.
 pub fn pass() -> bool {
     static COMMAND: OnceLock<Option<Command>> = OnceLock::new();
     let command = *COMMAND.get_or_init(|| {

@@ -19,7 +19,7 @@ use crate::sampling::wall;
 use crate::signal::rate_limit::LIMITS;
 use crate::signal::stretch::is_stretched_at_its_source;
 
-/// When an interval began.
+/// The start of an interval.
 #[derive(Clone)]
 pub(super) struct IntervalStart {
     pub(super) monotonic_ns: u64,
@@ -27,8 +27,8 @@ pub(super) struct IntervalStart {
 }
 
 impl Session {
-    /// Ends the interval and sends what it has come to. While there is no room in the queue, for `patience` at most, `may_wait`
-    /// says whether to wait on.
+    /// Ends the interval and sends its profiles. While there is no room in the upload's queue, waits for at
+    /// most `patience`, and only as long as `may_wait` returns `true`.
     pub(super) fn end_interval(
         &self,
         mut interval_start: MutexGuard<'_, IntervalStart>,
@@ -54,7 +54,7 @@ impl Session {
         let labels = &labels;
         interval.name_frames(|tables, frame| self.native_frames.frame(tables, frame));
         self.objects.interval_ends(map_number);
-        // A collection's begin waits for the drain's lock: not under it.
+        // The drain's lock must not be held here: the start of a collection waits for it.
         let mut left_out = self.leave_out(&mut interval, labels);
         let start = interval_start.clone();
         interval_start.monotonic_ns = end_ns;
@@ -95,7 +95,7 @@ impl Session {
             profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
             profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
         }
-        // Theirs is the time that the recording has been read for.
+        // The times of these profiles are those for which the recording has been read.
         let (of_recording, unwanted) = self.recording.take(&mut tables);
         profiles.extend(of_recording);
         left_out += unwanted;
@@ -111,7 +111,8 @@ impl Session {
             attributes.push(tables.int_attribute(&key, i64::from(stretches[engine as usize]), ""));
         }
         attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
-        // What counts are there is told by the first, whichever that is; there is none of samples of what may live on alone.
+        // The counts go into the first profile, whichever that is. Without any profile there are no counts:
+        // an interval may have only samples of memory or objects that have since been freed.
         let Some(first) = profiles.first_mut() else { return };
         let counts = tables.attribute_set(&attributes);
         first.attributes = tables.union_of_attributes(first.attributes, counts);
@@ -122,14 +123,15 @@ impl Session {
                 let mut kinds = of_engine.iter().flatten().flatten();
                 kinds.any(|kind| kind.profile_type == profile.profile_type)
             };
-            // Lost samples of an engine may be all that there is of it.
+            // An engine without a profile may still have lost samples: then its counts go into the first
+            // profile.
             let place = profiles.iter().position(is_of_engine).unwrap_or(0);
             let counts = tables.attribute_set(&counts);
             let attributes = &mut profiles[place].attributes;
             *attributes = tables.union_of_attributes(*attributes, counts);
         }
         let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
-        // What nobody has been told is told with the next.
+        // If nothing is sent, the counts are kept for the next profile.
         let meanwhile = || {
             self.drain_now();
             may_wait()
@@ -139,7 +141,7 @@ impl Session {
         }
     }
 
-    /// Leaves out what the user does not want. Returns the number of samples.
+    /// Removes the samples that the user excluded. Returns their number.
     fn leave_out(&self, interval: &mut Interval, labels: &IntervalLabels) -> u64 {
         let Options { threads, frames, .. } = &self.options;
         if threads.is_everything() && frames.is_everything() {
