@@ -14,14 +14,14 @@ use crate::core::context::{ContextRecord, SLOTS, ValueRef};
 use crate::core::record::{Engine, FrameKind, FrameRecord, NO_OBJECT, SampleHeader, Subject};
 use crate::model::{AttributeSetId, Frame, FrameId, FrameType, FunctionId, Link, LinkId, Tables};
 
-/// A frame as it was put down, self-contained: a remote slot already replaced by what it held.
+/// A frame as recorded, self-contained: a slot of the remote pool has been replaced by its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawFrame {
-    /// What kind of frame; `Native` with an object is an address in it either way.
+    /// The kind of the frame. A `Native` frame with an object is an address in that object.
     pub kind: FrameKind,
-    /// As in [`FrameRecord`]: bytecode index, object index, or error.
+    /// As in [`FrameRecord`]: bytecode index, object index, or error. For `Remote` the object's index.
     pub aux: u32,
-    /// As in [`FrameRecord`]; for `Remote` the ELF virtual address, the object's index in `aux`.
+    /// As in [`FrameRecord`]. For `Remote` the ELF virtual address.
     pub value: u64,
 }
 
@@ -31,52 +31,52 @@ impl RawFrame {
         Self { kind: frame.kind, aux: frame.aux, value: frame.value }
     }
 
-    /// Whether an address is all that is known of it. What lies there may be another thing at the next sample, as when a
-    /// library is unloaded and one is loaded in its place.
+    /// Whether nothing but an address is known of the frame. At the next sample other code may be at that
+    /// address, if a library has been unloaded and another loaded in its place.
     fn is_bare_address(&self) -> bool {
         self.kind == FrameKind::Native && self.aux == NO_OBJECT
     }
 }
 
-/// How many objects had been loaded and unloaded in the process's life, at some time.
+/// The numbers of objects loaded and unloaded in the process's life, at some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ObjectCounts {
-    /// Loaded.
+    /// Objects loaded.
     pub loaded: u64,
-    /// Unloaded.
+    /// Objects unloaded.
     pub unloaded: u64,
 }
 
-/// A frame that is kept as it was put down, and gets its name when the interval has ended: to find it may take long.
+/// A frame that is named only when the interval has ended, since finding its name may take long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnnamedFrame {
-    /// What was put down.
+    /// The frame as recorded.
     pub frame: RawFrame,
     /// For an address in no known object, the counts from before it was sampled; zeros for all others.
     pub since: ObjectCounts,
 }
 
-/// Names what records point to, at the time they are drained.
+/// Resolves references in records at the time they are drained.
 pub trait Resolver {
-    /// The model's frame for `frame`; `None` if it is to be named when the interval has ended, by
-    /// [`Interval::name_frames`].
+    /// Returns the model's frame for `frame`; `None` if [`Interval::name_frames`] names it when the interval
+    /// has ended.
     fn frame(&mut self, tables: &mut Tables, frame: RawFrame) -> Option<FrameId>;
 
-    /// The attributes that a context's slots stand for.
+    /// Returns the attributes that a context's slots refer to.
     fn labels(&mut self, tables: &mut Tables, slots: &[ValueRef; SLOTS]) -> AttributeSetId;
 
-    /// The attributes of what a sample of `engine` is about.
+    /// Returns the attributes for the subject of a sample of `engine`.
     fn subject(&mut self, tables: &mut Tables, engine: Engine, subject: Subject) -> AttributeSetId;
 }
 
 /// A thread, in one of its lives as a Java thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadKey {
-    /// The kernel's id.
+    /// The kernel's thread id.
     pub os_tid: i32,
     /// The life; 0 for a thread that never was a Java thread.
     pub java_incarnation: u32,
-    /// Whether it was carrying a virtual thread.
+    /// Whether the thread was carrying a virtual thread.
     pub is_virtual: bool,
 }
 
@@ -88,11 +88,11 @@ pub struct Aggregator {
     labels: HashMap<[ValueRef; SLOTS], AttributeSetId, RandomState>,
     subjects: HashMap<(Engine, Subject, AttributeSetId), AttributeSetId, RandomState>,
     states: ThreadStates,
-    /// Samples that may be repeated, by number.
+    /// Samples that may be repeated: the index of the sum, by the sample's number.
     repeatable: HashMap<u32, u32, RandomState>,
-    /// Samples of the interval before that may be repeated, and have not been in this one.
+    /// Samples of the previous interval that may be repeated, and have not been repeated in this one.
     carried_over: HashMap<u32, SumKey, RandomState>,
-    /// Samples of what may outlive the interval.
+    /// Samples whose memory or objects may outlive the interval.
     numbered: Vec<Numbered>,
     sums: Vec<Sum>,
     index: HashTable<u32>,
@@ -150,7 +150,7 @@ impl Aggregator {
         if about != Subject::NONE {
             labels = *subjects.entry((header.engine, about, labels)).or_insert_with(|| {
                 let subject = resolver.subject(tables, header.engine, about);
-                // What is known of the sample wins over a label of the same name.
+                // An attribute of the sample overrides a label of the same name.
                 tables.union_of_attributes(labels, subject)
             });
         }
@@ -170,7 +170,8 @@ impl Aggregator {
         self.note(sum, header.values, header.monotonic_ns);
     }
 
-    /// Adds to the sample of this number once more. `false` if it was neither taken in this interval nor carried over to it.
+    /// Adds values to the sample of this number once more. Returns `false` if the sample was neither taken in
+    /// this interval nor carried over to it.
     pub fn repeat(&mut self, number: u32, values: [f64; 2], monotonic_ns: u64) -> bool {
         let sum = match self.repeatable.get(&number) {
             Some(&sum) => sum,
@@ -203,19 +204,20 @@ impl Aggregator {
         if let Some(&found) = index.find(hash, |&index| key_of(sums, index) == key) {
             return found;
         }
-        // SANITY: the drain of an interval holds far fewer than 2^32 different stacks.
+        // SANITY: an interval has far fewer than 2^32 different sums.
         let new = u32::try_from(sums.len()).expect("fewer than 2^32 sums");
         sums.push(Sum { key, values: [0.0; 2], samples: 0, is_left_out: false });
         index.insert_unique(hash, new, |&index| hasher.hash_one(key_of(sums, index)));
         new
     }
 
-    /// What is added from now on was sampled when so many objects had been loaded and unloaded, or more.
+    /// Declares that all records added from now on were sampled after at least this many objects had been
+    /// loaded and unloaded.
     pub fn sampled_since(&mut self, since: ObjectCounts) {
         self.frames.since = since;
     }
 
-    /// The frames that are to be named, of those that were added since this was asked last.
+    /// Returns the frames still to be named that were added since the last call.
     pub fn new_unnamed_frames(&mut self) -> Vec<UnnamedFrame> {
         let Frames { unnamed, told, .. } = &mut self.frames;
         let new = unnamed[*told..].iter().map(|(frame, _)| *frame).collect();
@@ -223,20 +225,21 @@ impl Aggregator {
         new
     }
 
-    /// Forgets what Java frames were resolved to: a `Method*` in a record may mean another method from now on.
-    /// Sums and names so far stay.
+    /// Forgets the resolution of Java frames: a `Method*` in a record may mean another method from now on.
+    /// Sums and names so far are kept.
     pub fn forget_java_frames(&mut self) {
         self.frames.java.clear();
         self.recent_frames.clear();
     }
 
-    /// Forgets what slots were resolved to: a value that they refer to may be reclaimed after this drain, and one day its
-    /// reference means another.
+    /// Forgets the resolution of slots: a value that they refer to may be reclaimed after this drain, and its
+    /// reference may later mean another.
     pub fn forget_labels(&mut self) {
         self.labels.clear();
     }
 
-    /// Takes the interval's sums and begins a new interval, in which the samples of the numbers `repeatable` can be repeated.
+    /// Takes the interval's sums and begins a new interval, in which the samples of the numbers `repeatable`
+    /// can be repeated.
     pub fn take(&mut self, repeatable: &[u32]) -> Interval {
         let mut fresh = Self::new(self.moments.is_some());
         fresh.frames.since = self.frames.since;
@@ -251,12 +254,12 @@ impl Aggregator {
         }
     }
 
-    /// How many samples there are of what may outlive the interval.
+    /// The number of samples whose memory or objects may outlive the interval.
     pub fn numbered_count(&self) -> usize {
         self.numbered.len()
     }
 
-    /// Forgets that some of those could.
+    /// Keeps only the numbers of samples for which `is_alive` holds.
     pub fn retain_numbered(&mut self, is_alive: impl Fn(Engine, u32) -> bool) {
         let Self { numbered, sums, .. } = self;
         numbered.retain(|sample| is_alive(sums[sample.sum as usize].key.engine, sample.number));
@@ -268,21 +271,22 @@ impl Aggregator {
     }
 }
 
-/// What the interval's frames were found to be.
+/// Cache: the resolved frames of an interval.
 #[derive(Default)]
 struct Frames {
-    /// Those of Java, which are forgotten when a collection starts.
+    /// Java frames, which are forgotten when a collection starts.
     java: HashMap<RawFrame, FrameId, RandomState>,
     others: HashMap<UnnamedFrame, FrameId, RandomState>,
-    /// Those of `others` that are to be named.
+    /// The frames of `others` that are still to be named.
     unnamed: Vec<(UnnamedFrame, FrameId)>,
-    /// So many of them have been told.
+    /// The number of these that [`Aggregator::new_unnamed_frames`] has returned.
     told: usize,
     since: ObjectCounts,
 }
 
 impl Frames {
-    /// The frame's id, resolved if it is new in this interval. Not in line: the loop that asks is the hottest of the drain.
+    /// Returns the frame's id, and resolves the frame if it is new in this interval. Not inlined, since the
+    /// calling loop is the hottest of the drain.
     #[cold]
     #[inline(never)]
     fn id(&mut self, tables: &mut Tables, resolver: &mut impl Resolver, frame: RawFrame) -> FrameId {
@@ -297,14 +301,14 @@ impl Frames {
         *others.entry(not_named).or_insert_with(&mut resolve)
     }
 
-    /// The id of a frame that is to be named when the interval has ended.
+    /// Returns the id of a frame that is named when the interval has ended.
     fn unnamed_id(&mut self, tables: &mut Tables, frame: UnnamedFrame) -> FrameId {
         let Self { others, unnamed, .. } = self;
         *others.entry(frame).or_insert_with(|| reserve(tables, unnamed, frame))
     }
 }
 
-/// Notes a frame that is to be named when the interval has ended.
+/// Reserves an id for a frame that is named when the interval has ended.
 fn reserve(tables: &mut Tables, unnamed: &mut Vec<(UnnamedFrame, FrameId)>, frame: UnnamedFrame) -> FrameId {
     let nothing = Frame::Marker { function: FunctionId(0), frame_type: FrameType::Native };
     let id = tables.frames.reserve(nothing);
@@ -312,9 +316,9 @@ fn reserve(tables: &mut Tables, unnamed: &mut Vec<(UnnamedFrame, FrameId)>, fram
     id
 }
 
-/// The span of a context, if a trace is active.
+/// Returns the span of a context, if a trace is active.
 fn link(tables: &mut Tables, context: &ContextRecord) -> LinkId {
-    // Readers reject links of which either part is zero.
+    // Readers reject links in which either part is zero.
     if !context.has_span() {
         return LinkId::NONE;
     }

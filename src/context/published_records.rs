@@ -1,8 +1,10 @@
-//! Records for outside readers that have attributes: beside the blocks, whose slots only this process can read.
+//! Records with attributes for outside readers. They exist beside the blocks, whose slots only this process
+//! can resolve.
 //!
-//! A record is what OTEP 4947 describes ("Thread-Local Context Record"): the header of 28 bytes that a block has too, then
-//! the attributes' bytes. Java writes it (`PublishedRecord` in java/api), its thread's pointer leads to it, and readers look
-//! while the thread is stopped. Its last eight bytes say who wrote it, 0 for nobody who goes on writing.
+//! A record has the form of OTEP 4947 ("Thread-Local Context Record"): the same header of 28 bytes as a
+//! block, then the attributes' bytes. Java writes it (`PublishedRecord` in java/api), the thread's pointer
+//! points to it, and readers read it while the thread is stopped. The last eight bytes identify the writer;
+//! 0: no writer will write to the record again.
 
 use std::ffi::c_void;
 use std::mem;
@@ -13,19 +15,19 @@ use parking_lot::Mutex;
 
 use crate::core::context::{ContextRecord, SLOTS};
 
-/// A record's bytes: readers need not take more (OTEP 4947, "attrs-data-size").
+/// A record's size in bytes: readers need not read more (OTEP 4947, "attrs-data-size").
 pub const RECORD_BYTES: usize = 640;
 
 const WORDS: usize = RECORD_BYTES / 8;
 const RECORDS_PER_CHUNK: usize = 64;
 
-/// The word with `valid`, trace flags, the attributes' size and their first bytes.
+/// The word with `valid`, the trace flags, the attributes' size and their first bytes.
 const STATE_WORD: usize = 3;
-/// Where the attributes begin, and how far they go.
+/// The offset of the attributes. They end before [`WRITER`].
 const ATTRIBUTES: usize = 28;
 const WRITER: usize = RECORD_BYTES - 8;
 
-/// A record.
+/// A record for outside readers.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct PublishedRecord {
@@ -37,17 +39,18 @@ impl PublishedRecord {
         Self { words: [const { AtomicU64::new(0) }; WORDS] }
     }
 
-    /// Where it begins.
+    /// The address of the record.
     pub fn as_ptr(&self) -> *const c_void {
         ptr::from_ref(self).cast()
     }
 
-    /// For one that no reader finds. What begins with zeros is no record, whatever follows.
+    /// Clears a record that no reader finds. A record that begins with zeros is invalid, whatever follows.
     fn clear(&self) {
         self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
-    /// Writes a context with its values, in the order of their slots as far as there is room. For one that nobody else writes.
+    /// Writes a context with its values, in the order of their slots, leaving out values for which there is
+    /// no room. No other thread may write the record.
     pub(super) fn write(&self, context: &ContextRecord, values: &[Option<&str>; SLOTS]) {
         let mut bytes = [0; RECORD_BYTES];
         bytes[..16].copy_from_slice(&context.trace_id);
@@ -66,11 +69,11 @@ impl PublishedRecord {
                 end = after;
             }
         }
-        // SANITY: within the record.
+        // SANITY: `end` is within the record.
         let size = u16::try_from(end - ATTRIBUTES).expect("a record's size");
         bytes[26..28].copy_from_slice(&size.to_ne_bytes());
         let word_at = |index: usize| {
-            // SANITY: eight bytes within the record.
+            // SANITY: the range is eight bytes within the record.
             u64::from_ne_bytes(bytes[8 * index..8 * index + 8].try_into().expect("a word"))
         };
         self.words[STATE_WORD].store(0, Ordering::Release);
@@ -83,25 +86,26 @@ impl PublishedRecord {
 
 static FREE: Mutex<Vec<&'static PublishedRecord>> = Mutex::new(Vec::new());
 
-/// An empty record that nobody else has. They are never freed, and no more are made than are in use at once.
+/// Returns an empty record that no thread has. Records are never freed, and reused before new ones are made.
 fn take() -> &'static PublishedRecord {
     let mut free = FREE.lock();
     if free.is_empty() {
         let chunk: Box<[PublishedRecord]> = (0..RECORDS_PER_CHUNK).map(|_| PublishedRecord::new()).collect();
         free.extend(Box::leak(chunk).iter());
     }
-    // SANITY: there are some now.
+    // SANITY: the list has just been filled if it was empty.
     free.pop().expect("a record")
 }
 
-/// Takes back a record that no reader finds and nobody writes any longer.
+/// Takes back a record that no reader finds and no thread writes any longer.
 fn give_back(record: &'static PublishedRecord) {
     record.clear();
     FREE.lock().push(record);
 }
 
-/// A thread's records, of which readers find one at most. Java's classes, of each class loader that has its own, write the one
-/// that they have until they come for another: so one of an earlier publication is kept until then.
+/// The records of a thread, of which readers find one at most. Java's classes, once for each class loader
+/// that has its own copy, write the record that they have until they request another. So a record of an
+/// earlier publication is kept until then.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     latest: Option<Record>,
@@ -112,17 +116,18 @@ pub(super) struct Records {
 struct Record {
     memory: &'static PublishedRecord,
     publication: u32,
-    /// How many write it.
+    /// The number of writers that hold the record.
     holders: usize,
 }
 
 impl Records {
-    /// The latest, and of which publication it is.
+    /// The latest record, and its publication.
     pub(super) fn latest(&self) -> Option<(&'static PublishedRecord, u32)> {
         self.latest.as_ref().map(|record| (record.memory, record.publication))
     }
 
-    /// The record of a publication, for one more who writes it; empty until one has written it. For the thread itself.
+    /// Returns the record of a publication for one more writer. It is empty until a writer has written it.
+    /// Called by the thread itself.
     pub(super) fn hold(&mut self, publication: u32) -> &'static PublishedRecord {
         let record = self.renew(publication);
         if record.holders == 0 {
@@ -132,7 +137,7 @@ impl Records {
         record.memory
     }
 
-    /// The same for one who writes it once; `None` if another writes it.
+    /// Returns the record of a publication, to be written once by the caller; `None` if a writer holds it.
     pub(super) fn unheld(&mut self, publication: u32) -> Option<&'static PublishedRecord> {
         let record = self.renew(publication);
         (record.holders == 0).then_some(record.memory)
@@ -142,7 +147,7 @@ impl Records {
         let mut memory = None;
         if let Some(latest) = self.latest.take_if(|record| record.publication != publication) {
             match latest.holders {
-                // Who looks at the thread may still look at it: it stays the thread's.
+                // A reader of the thread may still read this record, so the thread keeps it.
                 0 => memory = Some(latest.memory),
                 _ => self.earlier.push(latest),
             }
@@ -154,7 +159,7 @@ impl Records {
         })
     }
 
-    /// One who wrote this record will not write to it any longer. For the thread itself.
+    /// Releases one writer's hold on this record. Called by the thread itself.
     pub(super) fn release(&mut self, record: *const c_void) {
         let is_it = |other: &Record| ptr::eq(other.memory.as_ptr(), record);
         if let Some(held) = self.latest.iter_mut().chain(&mut self.earlier).find(|other| is_it(other)) {
@@ -163,7 +168,8 @@ impl Records {
         self.earlier.extract_if(.., |record| record.holders == 0).for_each(|record| give_back(record.memory));
     }
 
-    /// The thread is over: no reader finds any, and nobody writes any longer.
+    /// Releases all records of a thread that has ended. No reader finds them, and no thread writes them any
+    /// longer.
     pub(super) fn give_back(&mut self) {
         let records = mem::take(self);
         records.latest.into_iter().chain(records.earlier).for_each(|record| give_back(record.memory));

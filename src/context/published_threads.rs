@@ -1,16 +1,17 @@
-//! What outside readers find of each thread: its own block, with attributes a record beside it, of a carrier the context of the
-//! virtual thread that it carries, or nothing.
+//! The contexts that outside readers find. For a thread that is its own block, or with attributes a record
+//! beside it; for a carrier the context of the virtual thread that it carries, or nothing.
 //!
-//! A reader looks while the thread is stopped, and so all that leads it wrong is what others than the thread do. Others only
-//! change where the pointer leads, from one account of the same context to the other. What it led to stays as it is until the
-//! thread itself has run again.
+//! A reader reads while the thread is stopped, so only changes by other threads can mislead it. Other threads
+//! change only where the pointer points, from one representation of the same context to the other. The
+//! previous target stays as it is until the thread itself has run again.
 //!
-//! Attributes are published for a time, a *publication*, which has a number. Setters look at the number after each change
-//! (`Published::notices` in the dictionary), and one that finds another than its own comes for the thread's record, and
-//! writes to that from then on. So a record may be found while all who change the thread's context will see that number:
-//! [`open`] writes the records of threads that have a context after all have passed a barrier, and [`close`] leads all readers
-//! to the blocks before it takes the number back. While a record is written here, at most one change of its thread's can come
-//! between, since that one ends by waiting for the lock: a block that looks the same twice was not being changed.
+//! Attributes are published for a time, a *publication*, which has a number. Setters check the number after
+//! each change (`Published::notices` in the dictionary). A setter that finds a number other than its own
+//! requests the thread's record, and writes to that record from then on. So a record may be found only while
+//! all setters of the thread's context will see that number. [`open`] writes the records of threads that have
+//! a context after all threads have passed a barrier, and [`close`] points all threads to their blocks before
+//! it withdraws the number. While a record is written here, at most one change by its thread can intervene,
+//! since that change ends by waiting for the lock: a block that reads the same twice was not being changed.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -24,22 +25,23 @@ use super::published_records::{PublishedRecord, Records};
 use super::thread_pointer::ThreadPointer;
 use crate::core::context::ContextBlock;
 
-/// A thread of the kernel's.
+/// A kernel thread, as outside readers find it.
 #[derive(Debug)]
 pub(super) struct PublishedThread(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// The thread's own pointer; none once it has ended.
+    /// The thread's own pointer; `None` once the thread has ended.
     pointer: Option<ThreadPointer>,
     /// The block of the platform thread.
     own: Option<&'static ContextBlock>,
-    /// Whether it carries virtual threads. Its own context is then not found, since it could be taken for theirs.
+    /// Whether the thread carries virtual threads. Its own context is then hidden, since it could be mistaken
+    /// for theirs.
     is_carrier: bool,
     records: Records,
 }
 
-/// All that were ever made. One whose thread has ended is another thread's later.
+/// All values that were ever made. One whose thread has ended is reused for another thread.
 static THREADS: Mutex<Threads> = Mutex::new(Threads { all: Vec::new(), free: Vec::new() });
 
 struct Threads {
@@ -50,27 +52,27 @@ struct Threads {
 /// The publication in which records may be found; 0 if there is none.
 static OPEN: AtomicU32 = AtomicU32::new(0);
 
-/// Whether what carriers carry may be found.
+/// Whether the contexts of carried virtual threads may be found.
 static IS_CARRIED_SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// The number of the publication that is under way; 0 if none is.
+/// The number of the current publication; 0 if there is none.
 pub(super) fn publication_number() -> u32 {
     OPEN.load(Ordering::SeqCst)
 }
 
-/// What readers may find of a virtual thread, where they find any of those that are carried.
+/// The context of a virtual thread that readers may find, if carried threads are shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried {
-    /// Its block.
+    /// The virtual thread's block.
     pub(super) block: &'static ContextBlock,
-    /// Its record, and of which publication that is.
+    /// The virtual thread's record, and its publication.
     pub(super) record: Option<(&'static PublishedRecord, u32)>,
 }
 
-/// Publishes attributes from now on.
+/// Starts to publish attributes.
 pub fn open() {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    // One bit of the setters' word is taken.
+    // The number has 31 bits, since one bit of the setters' word is taken.
     let number = (LAST.fetch_add(1, Ordering::Relaxed) + 1) & u32::MAX >> 1;
     let number = number.max(1);
     OPEN.store(number, Ordering::SeqCst);
@@ -84,7 +86,7 @@ pub fn open() {
     }
 }
 
-/// Ends what [`open`] began.
+/// Ends the publication that [`open`] began.
 pub fn close() {
     if OPEN.swap(0, Ordering::SeqCst) == 0 {
         return;
@@ -92,7 +94,7 @@ pub fn close() {
     for thread in all() {
         let state = thread.0.lock();
         match state.is_carrier {
-            // Whom it carries is found again when the next one has been mounted.
+            // The context of a carried thread is found again once the next virtual thread has been mounted.
             true => state.point_to(ptr::null()),
             false => state.point_to_own(),
         }
@@ -100,7 +102,8 @@ pub fn close() {
     DICTIONARY.published().set_publication(0);
 }
 
-/// Whether carriers show the contexts of those that they carry. Who calls [`PublishedThread::carries`] has it follow them.
+/// Sets whether carriers show the contexts of the virtual threads that they carry. The callers of
+/// [`PublishedThread::carries`] keep these up to date.
 pub fn show_carried(is_shown: bool) {
     IS_CARRIED_SHOWN.store(is_shown, Ordering::SeqCst);
     if !is_shown {
@@ -113,7 +116,7 @@ pub fn show_carried(is_shown: bool) {
     }
 }
 
-/// Whether they do.
+/// Whether carriers show these contexts.
 pub(super) fn is_carried_shown() -> bool {
     IS_CARRIED_SHOWN.load(Ordering::SeqCst)
 }
@@ -123,7 +126,8 @@ fn all() -> Vec<&'static PublishedThread> {
 }
 
 impl PublishedThread {
-    /// For the current thread, of which nothing is found yet. [`PublishedThread::ends`] has to be called on it.
+    /// The value for the current thread, of which nothing is found yet. [`PublishedThread::ends`] must be
+    /// called at the thread's end.
     pub(super) fn of_current() -> &'static Self {
         let pointer = Some(ThreadPointer::of_current_thread());
         let mut threads = THREADS.lock();
@@ -137,7 +141,7 @@ impl PublishedThread {
         thread
     }
 
-    /// The current thread has a block.
+    /// Points readers to the current thread's block.
     pub(super) fn begins(&self, own: &'static ContextBlock, is_carrier: bool) {
         let mut state = self.0.lock();
         state.own = Some(own);
@@ -145,7 +149,7 @@ impl PublishedThread {
         state.point_to_own();
     }
 
-    /// The current thread is no longer the Java thread that it was.
+    /// Hides the current thread, which is no longer the Java thread that it was.
     pub(super) fn is_over(&self) {
         let mut state = self.0.lock();
         state.point_to(ptr::null());
@@ -154,21 +158,23 @@ impl PublishedThread {
         state.records.give_back();
     }
 
-    /// The current thread ends.
+    /// Releases this value at the end of the current thread.
     pub(super) fn ends(&'static self) {
         self.is_over();
         self.0.lock().pointer = None;
         THREADS.lock().free.push(self);
     }
 
-    /// The current thread's record, found from now on; none if there is no publication, or nothing of it is found. Whoever
-    /// asks keeps it, and names it, when asking again, as the `earlier` one, to which nothing more will be written.
+    /// Returns the current thread's record, which readers find from now on; `None` if there is no
+    /// publication, or if the thread is hidden. The caller holds the record, and passes it as `earlier` with
+    /// its next request, after which it must not write to it.
     pub(super) fn record(&self, earlier: *const c_void) -> Option<&'static PublishedRecord> {
         let mut state = self.0.lock();
         state.records.release(earlier);
         let number = publication_number();
         if number == 0 || state.own.is_none() || state.is_carrier {
-            // Who is refused writes the block alone, while another may still write a record of the publication that ends.
+            // A refused caller writes only to the block, while another may still write a record of the
+            // publication that ends.
             state.point_to_own();
             return None;
         }
@@ -177,7 +183,8 @@ impl PublishedThread {
         Some(record)
     }
 
-    /// The current thread carries a virtual thread, of which readers find this; nothing if it has no context.
+    /// Points readers to the context of the virtual thread that the current thread carries; to nothing if it
+    /// has none.
     pub(super) fn carries(&self, carried: Option<Carried>) {
         let mut state = self.0.lock();
         state.is_carrier = true;
@@ -202,13 +209,14 @@ impl State {
         }
     }
 
-    /// Has the record say what the block says, if the thread has not come for it yet, and is not in the middle of a change.
+    /// Writes the block's context to the record, unless the thread holds the record already, or is in the
+    /// middle of a change.
     fn write_record(&mut self, number: u32) {
         let Some(own) = self.own.filter(|_| !self.is_carrier) else { return };
         let Some(context) = own.read_of_another_thread() else { return };
         let values = DICTIONARY.values();
         let texts = context.slots.map(|slot| values.get(slot));
-        // One that means nothing any longer: the thread is about to see that.
+        // If a value has been reclaimed, the thread is about to notice, and nothing is written.
         let is_whole = context.slots.iter().zip(&texts).all(|(slot, text)| slot.0 == 0 || text.is_some());
         if is_whole && let Some(record) = self.records.unheld(number) {
             record.write(&context, &texts);
@@ -221,7 +229,8 @@ impl State {
 mod tests {
     use super::*;
 
-    /// What one class loader's setters write while another's still write what was there before is the block.
+    /// While one class loader's setters write a record and another's still write what was there before,
+    /// readers find the block.
     #[test]
     fn a_thread_is_found_by_its_record_while_attributes_are_published_and_else_by_its_block() {
         let own: &'static ContextBlock = Box::leak(Box::default());

@@ -1,18 +1,19 @@
-//! Reclaiming values: which entries of the dictionary nothing refers to any longer.
+//! Reclaims values: frees the entries of the dictionary that nothing refers to any longer.
 //!
-//! A setter writes a reference that it kept, without a lock and without a barrier, and then looks at the epoch: if that
-//! is no longer the one in which it got the reference, it asks the dictionary anew and writes what that says. A pass
-//! therefore
+//! A setter writes a reference that it has kept, without lock or barrier, and then checks the epoch. If the
+//! epoch is no longer the one in which it got the reference, it interns the value again and writes the new
+//! reference. A pass therefore
 //!
 //! 1. begins an epoch,
-//! 2. has every thread pass a barrier: who wrote before it has written where step 3 looks, who writes after it sees the
-//!    new epoch and asks anew,
-//! 3. notes what all blocks refer to,
-//! 4. drains the samples: what was copied out of a block before step 3 becomes text; what is copied after it is in the
-//!    block at step 3 or was asked for in this epoch,
-//! 5. frees what was neither noted nor asked for since step 1.
+//! 2. makes every thread pass a barrier: a setter that wrote before the barrier has written where step 3
+//!    looks; a setter that writes after it sees the new epoch and interns the value again,
+//! 3. collects the references in all blocks,
+//! 4. drains the samples: a reference copied from a block before step 3 is resolved to text; one copied after
+//!    it was in the block at step 3 or was interned in this epoch,
+//! 5. frees the values that were neither collected nor interned since step 1.
 //!
-//! A sample that is taken in a setter, between a stale write and the look at the epoch, may lack that label.
+//! A sample taken inside a setter, between writing a stale reference and checking the epoch, may lack that
+//! label.
 
 use std::time::{Duration, Instant};
 
@@ -24,21 +25,21 @@ use super::dictionary::{DICTIONARY, Dictionary, Indices, MAX_VALUES};
 use super::process_barrier;
 use crate::core::context::ContextBlock;
 
-/// A pass that frees less than this was hardly worth it.
+/// The least number of freed values for which a pass was worthwhile.
 const WORTH_IT: usize = MAX_VALUES / 16;
 
-/// How long nobody tries again after such a pass.
+/// The time for which no pass is made after one that was not worthwhile.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// When it is worth to try again; `None`: at once. Held during a pass.
+/// The time before which no pass is made; `None`: at once. Held during a pass.
 static NOT_BEFORE: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Frees the values that nothing refers to; `drain` resolves all samples that are in the buffer when it is called. Does
-/// nothing if the last pass of a moment ago could free little. Returns whether there is room now.
+/// Frees the values that nothing refers to. `drain` must resolve all samples that are in the buffer when it
+/// is called. Does nothing if a recent pass could free little. Returns whether there is room now.
 pub fn reclaim(drain: impl FnOnce()) -> bool {
     let mut not_before = NOT_BEFORE.lock();
     if DICTIONARY.used() < MAX_VALUES / 2 {
-        // Somebody else's pass, that this caller has waited for.
+        // Another thread has made a pass while this caller waited for the lock.
         return true;
     }
     if not_before.is_some_and(|time| Instant::now() < time) {
@@ -49,7 +50,7 @@ pub fn reclaim(drain: impl FnOnce()) -> bool {
     DICTIONARY.used() < MAX_VALUES
 }
 
-/// [`reclaim`], if values are many.
+/// Calls [`reclaim`] if there are many values.
 pub fn reclaim_if_crowded(drain: impl FnOnce()) {
     if DICTIONARY.used() > MAX_VALUES / 4 * 3 {
         reclaim(drain);
@@ -65,7 +66,7 @@ fn pass<'a, B: Iterator<Item = &'a ContextBlock>>(
     add(&COUNTS.reclaim_passes, 1);
     dictionary.begin_epoch();
     if !barrier() {
-        // A thread may be about to write what would be freed: nothing can be.
+        // A thread may be about to write a reference that would be freed, so nothing can be freed.
         return 0;
     }
     let mut referred_to = Indices::default();
@@ -84,7 +85,7 @@ mod tests {
     fn block_with(slot: usize, reference: ValueRef) -> ContextBlock {
         let block = ContextBlock::default();
         block.clear();
-        // SAFETY: a slot's four bytes, of a block that is this test's own.
+        // SAFETY: these are a slot's four bytes, in a block that only this test uses.
         unsafe { (&raw const block).cast_mut().cast::<u32>().add(7 + slot).write_volatile(reference.0) };
         block
     }
@@ -108,7 +109,8 @@ mod tests {
         assert_eq!([held, sampled, gone].map(|reference| values.get(reference)), [Some("held"), None, None]);
     }
 
-    /// The setter's side of the protocol, at its worst moment: the value is written just when the epoch has begun.
+    /// The setter's side of the protocol, at its worst moment: the value is written just when the epoch has
+    /// begun.
     #[test]
     fn a_value_that_is_set_while_a_pass_runs_is_not_lost() {
         let dictionary = Dictionary::default();
@@ -117,7 +119,7 @@ mod tests {
             let none = || std::iter::empty();
             pass(&dictionary, || true, none, || meets(&dictionary))
         };
-        // Its block was looked at before it wrote; it sees the new epoch, and asks anew.
+        // The setter's block was read before it wrote. It sees the new epoch, and interns the value again.
         let freed = pass_meets(|dictionary| {
             assert_eq!(dictionary.intern("kept").unwrap().epoch, 1);
         });

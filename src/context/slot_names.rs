@@ -1,33 +1,33 @@
-//! What slots are called. A slot keeps its name for the life of the process: blocks, and samples that are not yet
-//! drained, refer to it by its number.
+//! The names of slots. A slot keeps its name for the life of the process, since blocks, and samples that are
+//! not yet drained, refer to it by its number.
 
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use thiserror::Error;
 
 use crate::core::context::SLOTS;
 
-/// The most bytes of a name.
+/// The longest name, in bytes.
 pub const LONGEST_NAME: usize = 255;
 
-/// Why a name gets no slot.
+/// The reasons for which a name gets no slot.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SlotNameError {
-    /// It is empty, too long or not for people.
+    /// The name is empty, too long, or has control characters.
     #[error("an attribute's name has 1 to {LONGEST_NAME} bytes and no control characters")]
     Form,
-    /// All slots have other names, and too few are left for these.
+    /// The slots that are not yet named are too few for these names.
     #[error(
         "a process has {SLOTS} context attributes at most: it has {taken}, and there is no room for {wanted}"
     )]
     Taken {
-        /// The names that slots have, with commas between them.
+        /// The names of the slots, separated by commas.
         taken: String,
-        /// Those that were wanted and have none.
+        /// The requested names that have no slot.
         wanted: String,
     },
 }
 
-/// Whether a slot may have this name.
+/// Checks whether a slot may have this name.
 pub fn check(name: &str) -> Result<(), SlotNameError> {
     let is_one = (1..=LONGEST_NAME).contains(&name.len()) && !name.contains(char::is_control);
     if is_one { Ok(()) } else { Err(SlotNameError::Form) }
@@ -45,7 +45,7 @@ impl SlotNames {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// The slots of these names, which are given the next free ones if they have none: all of them, or none.
+    /// Returns the slots of these names. Names without a slot get the next free ones: all of them, or none.
     pub fn slots_of(&self, wanted: &[impl AsRef<str>]) -> Result<Vec<u8>, SlotNameError> {
         wanted.iter().try_for_each(|name| check(name.as_ref()))?;
         let mut names = self.0.lock();
@@ -64,13 +64,13 @@ impl SlotNames {
                 names.push(name.to_owned());
                 names.len() - 1
             });
-            // SANITY: below 9.
+            // SANITY: the number is below 9.
             slots.push(u8::try_from(slot).expect("a slot's number"));
         }
         Ok(slots)
     }
 
-    /// The names so far, to which none is added while they are looked at.
+    /// The names so far, locked against additions.
     pub fn list(&self) -> MappedMutexGuard<'_, [String]> {
         MutexGuard::map(self.0.lock(), Vec::as_mut_slice)
     }
@@ -106,7 +106,7 @@ mod tests {
         assert!(names.list().is_empty());
         let eight: Vec<String> = (0..8).map(|number| format!("name{number}")).collect();
         names.slots_of(&eight).unwrap();
-        // One of them alone would have had room.
+        // There would have been room for one of them alone.
         let refused = names.slots_of(&["ninth", "name3", "tenth"]).unwrap_err().to_string();
         assert!(refused.ends_with(", name7, and there is no room for ninth, tenth"), "{refused}");
         assert_eq!(names.slots_of(&["another"]), Ok(vec![8]));

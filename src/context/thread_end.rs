@@ -1,12 +1,13 @@
-//! The end of kernel threads that the VM is not told of: a thread that attached itself and never detaches ends without
-//! ThreadEnd, and the next thread may have its kernel id.
+//! The end of kernel threads that the VM does not report: a thread that attached itself and never detaches
+//! ends without ThreadEnd, and the next thread may get its kernel id.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
 
-/// Destructors of keys run in rounds while values are set anew (`PTHREAD_DESTRUCTOR_ITERATIONS` of Linux's C libraries).
-/// Another one's may detach the thread, and so run Java code: ours acts in the last.
+/// The round in which our destructor acts. Destructors of keys run in rounds for as long as values are set
+/// again, up to `PTHREAD_DESTRUCTOR_ITERATIONS` of Linux's C libraries. Another destructor may detach the
+/// thread, and so run Java code: so ours acts in the last round.
 const LAST_ROUND: usize = 4;
 
 struct EndKey {
@@ -17,12 +18,14 @@ struct EndKey {
 
 static KEY: OnceLock<Option<EndKey>> = OnceLock::new();
 
-/// Has `at_end`, the same for all threads, run at the very end of the current one. `false`, and nothing runs, if the process has
-/// no key left. Nor does it in a child of the process: there locks may be held by threads that it does not have.
+/// Makes `at_end`, which is the same for all threads, run at the very end of the current thread. Returns
+/// `false`, and runs nothing, if the process has no key left. It does not run in a child of the process
+/// either: threads that the child does not have may hold locks there.
 pub(super) fn run_at_end(at_end: fn()) -> bool {
     let key = KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: the call writes the key; the destructor lives as long as the library, which is never unloaded.
+        // SAFETY: the call writes the key; the destructor lives as long as the library, which is never
+        // unloaded.
         let made = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) } == 0;
         // SAFETY: getpid takes nothing and cannot fail.
         made.then(|| EndKey { key, process: unsafe { libc::getpid() }, at_end })
@@ -31,7 +34,7 @@ pub(super) fn run_at_end(at_end: fn()) -> bool {
 }
 
 fn set_round(key: &EndKey, round: usize) -> bool {
-    // SAFETY: the key exists; the value is a number to us and a pointer to nobody.
+    // SAFETY: the key exists; the value is only used as a number, and never dereferenced.
     unsafe { libc::pthread_setspecific(key.key, ptr::without_provenance(round)) == 0 }
 }
 

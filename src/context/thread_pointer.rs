@@ -1,13 +1,15 @@
-//! The pointer by which outside readers find what a thread works for: `otel_thread_ctx_v1`, a thread-local variable of
-//! OpenTelemetry's thread context (OTEP 4947, "Thread-Local Variable"), in the library's dynamic symbol table.
+//! The pointer by which outside readers find a thread's context: `otel_thread_ctx_v1`, a thread-local
+//! variable of OpenTelemetry's thread context (OTEP 4947, "Thread-Local Variable"), in the library's dynamic
+//! symbol table.
 //!
-//! Readers find the variable by the relocation of its TLS descriptor, the dialect that the specification wants. Rust has no
-//! thread-local variable of a given name and dialect: so it is an ordinary one, put into the section of the thread-local
-//! ones, where it is the pattern of a variable that each thread has. The name stands for no address; [`slot`] asks for the
-//! thread's own as C compilers do (ELF Handling For Thread-Local Storage, TLS descriptors).
+//! Readers find the variable by the relocation of its TLS descriptor, which is the TLS dialect that the
+//! specification demands. Rust cannot define a thread-local variable of a given name and dialect. So the
+//! variable is an ordinary one, placed in the section of thread-local variables, where it serves as the
+//! initial image of each thread's variable. Its own address means nothing. [`slot`] computes the address of
+//! the thread's variable as C compilers do (ELF Handling For Thread-Local Storage, TLS descriptors).
 //!
-//! A reader looks while the thread is stopped: of what the thread stores itself the compiler must keep the order, and the
-//! processor need not. Others may store the pointer too, as long as the thread is there.
+//! A reader reads while the thread is stopped: the compiler must keep the order of the thread's own stores,
+//! the processor need not. Other threads may store the pointer too, as long as the thread exists.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
@@ -17,16 +19,18 @@ pub const IS_EXPORTED: bool = cfg!(exports_thread_context);
 
 #[allow(non_upper_case_globals, reason = "the specification names it")]
 #[cfg_attr(exports_thread_context, unsafe(no_mangle))]
-// SAFETY: the section has zeros for each thread, which is what the variable begins with; nothing refers to it but `slot`.
+// SAFETY: the section is zero in each thread, which is the variable's initial value; only `slot` refers to
+// it.
 #[unsafe(link_section = ".tbss")]
 static otel_thread_ctx_v1: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The current thread's variable.
+/// Returns the current thread's variable.
 fn slot() -> &'static AtomicPtr<c_void> {
     let address: usize;
-    // SAFETY: the sequence that linkers know and replace; it calls a function of the dynamic linker, which takes the
-    // descriptor in the first register and leaves the variable's distance from the thread's own area there. The first call
-    // in a thread may allocate. Newer C libraries keep all other registers, older ones not those of vectors.
+    // SAFETY: this is the sequence that linkers know and replace. It calls a function of the dynamic linker,
+    // which takes the descriptor in the first register and returns there the variable's offset from the
+    // thread pointer. The first call in a thread may allocate. Newer C libraries preserve all other
+    // registers; older ones do not preserve vector registers.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!(
@@ -38,7 +42,7 @@ fn slot() -> &'static AtomicPtr<c_void> {
             clobber_abi("C"),
         );
     }
-    // SAFETY: as above.
+    // SAFETY: this is aarch64's form of the same sequence.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         std::arch::asm!(
@@ -54,28 +58,29 @@ fn slot() -> &'static AtomicPtr<c_void> {
             clobber_abi("C"),
         );
     }
-    // SAFETY: the thread's own variable, which is there until the thread's last moment, and is not used after that.
+    // SAFETY: the thread's own variable exists until the thread's last moment, and is not used after that.
     unsafe { &*std::ptr::with_exposed_provenance(address) }
 }
 
-/// A thread's pointer. Not to be used when the thread has ended.
+/// A thread's pointer. Must not be used after the thread has ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadPointer(&'static AtomicPtr<c_void>);
 
 impl ThreadPointer {
-    /// That of the current thread.
+    /// The pointer of the current thread.
     pub(super) fn of_current_thread() -> Self {
         Self(slot())
     }
 
-    /// Has the thread's context be found at `record`; with null none is found. What was written before is there for who finds
-    /// it, and what the thread itself writes after this call is not found by the earlier pointer.
+    /// Points readers to the thread's context at `record`; null: to none. A reader that finds the record sees
+    /// what was written before this call. A reader that found the earlier target does not see what the thread
+    /// itself writes after this call.
     pub(super) fn point_to(self, record: *const c_void) {
         self.0.store(record.cast_mut(), Ordering::Release);
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// Where the thread's context is found; null where none is.
+    /// The target of the pointer; null if there is none.
     #[cfg(test)]
     pub(super) fn target(self) -> *const c_void {
         self.0.load(Ordering::Relaxed)

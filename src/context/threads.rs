@@ -1,13 +1,15 @@
-//! Which thread has which block.
+//! The assignment of blocks to threads.
 //!
-//! A platform thread has one from when it first asks until it ends as a Java thread, or as a thread of the kernel's; a
-//! virtual thread from when it first asks until it ends. The map in [`core::context`](crate::core::context) leads from a
-//! kernel thread to its own block, the table in [`virtual_blocks`] from a virtual thread's id to that one's.
+//! A platform thread has a block from its first request until it ends as a Java thread, or as a kernel
+//! thread; a virtual thread from its first request until it ends. The map in
+//! [`core::context`](crate::core::context) leads from a kernel thread to its own block, the table in
+//! [`virtual_blocks`] from a virtual thread's id to its block.
 //!
-//! Where a handler cannot tell which virtual thread it has interrupted, the VM's events say so: then the map leads to the
-//! block of the virtual thread that is mounted as well. A mount or unmount runs no handler code.
+//! Where a handler cannot find out which virtual thread it has interrupted, the VM's events are used: the map
+//! then also leads to the block of the mounted virtual thread. No handler code runs during a mount or
+//! unmount.
 //!
-//! What of it outside readers find, [`published_threads`](super::published_threads) says.
+//! [`published_threads`](super::published_threads) decides which contexts outside readers find.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -24,12 +26,12 @@ use crate::core::context::{
 };
 use crate::core::thread::current_os_tid;
 
-/// What a kernel thread knows of itself. Without destructors, so that it is there until the thread's last moment.
+/// The current thread's state. It has no destructor, so that it exists until the thread's last moment.
 struct Current {
     entry: Cell<Option<&'static BlockEntry>>,
     /// The block of the platform thread.
     own: Cell<Option<&'static ContextBlock>>,
-    /// What outside readers find of it; none if nobody would hear of the thread's end.
+    /// The thread as outside readers find it; `None` if the thread's end would go unnoticed.
     published: Cell<Option<&'static PublishedThread>>,
 }
 
@@ -44,13 +46,14 @@ thread_local! {
 }
 
 impl Current {
-    /// The thread's place in the map; `None` for an id that no kernel gives.
+    /// Returns the thread's entry in the map; `None` for an id that no kernel assigns.
     fn entry(&self) -> Option<&'static BlockEntry> {
         if self.entry.get().is_none() {
             let os_tid = current_os_tid();
             if entry_of(os_tid).is_none() {
                 let chunk: BlockEntryChunk = [const { BlockEntry::new() }; THREADS_PER_CHUNK];
-                // Another thread's chunk may have come first; this one is then lost, once in the process's life.
+                // Another thread may have published its chunk first. This chunk is then leaked, which can
+                // happen once for each chunk.
                 publish_chunk(os_tid, Box::leak(Box::new(chunk)));
             }
             self.entry.set(entry_of(os_tid));
@@ -61,12 +64,12 @@ impl Current {
         self.entry.get()
     }
 
-    /// `false` if the thread has no place in the map.
+    /// Sets the thread's own block. Returns `false` if the thread has no entry in the map.
     fn point_to_own(&self, block: Option<&'static ContextBlock>) -> bool {
         self.entry().map(|entry| point(&entry.own, block)).is_some()
     }
 
-    /// It carries a virtual thread, of which this may be found.
+    /// Sets the context that is found for this thread to that of a virtual thread.
     fn carry(&self, carried: Option<Carried>) {
         let Some(entry) = self.entry() else { return };
         if IS_TOLD_OF_MOUNTS.load(Ordering::Acquire) {
@@ -78,17 +81,19 @@ impl Current {
     }
 }
 
-/// What is written to a block after this, a handler on this thread does not find by the place.
+/// Points `place` to a block. A handler on this thread does not find what is written to the earlier block
+/// after this call.
 fn point(place: &AtomicPtr<ContextBlock>, block: Option<&'static ContextBlock>) {
     let block = block.map_or(ptr::null_mut(), |block| ptr::from_ref(block).cast_mut());
     place.store(block, Ordering::Release);
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Whether the VM's events have the word on which virtual thread is mounted.
+/// Whether the VM's events are the source for which virtual thread is mounted.
 static IS_TOLD_OF_MOUNTS: AtomicBool = AtomicBool::new(false);
 
-/// From now on [`virtual_thread_mounted`] and [`virtual_thread_unmounts`] are called whenever they apply.
+/// Declares that from now on [`virtual_thread_mounted`] and [`virtual_thread_unmounts`] are called for each
+/// mount and unmount.
 pub fn mounts_are_told() {
     IS_TOLD_OF_MOUNTS.store(true, Ordering::Release);
 }
@@ -101,7 +106,8 @@ fn take_block() -> Option<&'static ContextBlock> {
     block
 }
 
-/// The block of the current thread, a platform thread; made if there is none. `None` if it can have none.
+/// Returns the block of the current thread, a platform thread, and assigns one if there is none. `None` if it
+/// cannot have one.
 pub fn platform_block(is_carrier: bool) -> Option<&'static ContextBlock> {
     CURRENT.with(|current| {
         if let Some(own) = current.own.get() {
@@ -120,18 +126,19 @@ pub fn platform_block(is_carrier: bool) -> Option<&'static ContextBlock> {
     })
 }
 
-/// The same, if it has one already.
+/// Returns the block of the current thread, a platform thread, if it has one.
 pub fn own_block() -> Option<&'static ContextBlock> {
     CURRENT.with(|current| current.own.get())
 }
 
-/// The record beside the block of the current thread, a platform thread, which outside readers find in the block's place from
-/// now on; `None` if there is none to be found. The caller writes it until the next call, and names there the `earlier` one.
+/// Returns the record of the current thread, a platform thread. From now on outside readers find it instead
+/// of the block. `None` if the thread is hidden or nothing is published. The caller writes to the record
+/// until its next call, which passes it as `earlier`.
 pub fn published_record(earlier: *const c_void) -> Option<&'static PublishedRecord> {
     CURRENT.with(|current| current.published.get()?.record(earlier))
 }
 
-/// The same for the virtual thread that is mounted on the current thread.
+/// As [`published_record`], for the virtual thread that is mounted on the current thread.
 pub fn virtual_record(thread_id: i64, earlier: *const c_void) -> Option<&'static PublishedRecord> {
     let publication = publication_number();
     let is_found = is_carried_shown() && publication != 0;
@@ -142,19 +149,19 @@ pub fn virtual_record(thread_id: i64, earlier: *const c_void) -> Option<&'static
     records.release(earlier);
     let record = is_found.then(|| records.hold(publication));
     drop(records);
-    // Also for who is refused, and writes the block alone.
+    // This also applies to a caller that is refused, and writes to the block only.
     CURRENT.with(|current| current.carry(virtual_blocks::find_carried(thread_id)));
     record
 }
 
-/// Whether the current thread, as a platform thread, is to be sampled where threads are chosen. `false` if it has no place in
-/// the map.
+/// Sets whether the current thread, as a platform thread, is registered for sampling with `filter`. Returns
+/// `false` if it has no entry in the map.
 pub fn set_registered(is_registered: bool) -> bool {
     let entry = CURRENT.with(Current::entry);
     entry.map(|entry| entry.is_registered.store(is_registered, Ordering::Relaxed)).is_some()
 }
 
-/// The current thread is no longer the Java thread that it was: its block may go to another.
+/// Releases the block of the current thread, which is no longer the Java thread that it was.
 pub fn platform_thread_ended() {
     CURRENT.with(|current| {
         if let Some(published) = current.published.get() {
@@ -171,7 +178,7 @@ pub fn platform_thread_ended() {
     });
 }
 
-/// The current thread ends, and another may get its kernel id.
+/// Releases everything of the current thread, which ends. Another thread may then get its kernel id.
 fn kernel_thread_ends() {
     platform_thread_ended();
     CURRENT.with(|current| {
@@ -185,25 +192,27 @@ fn kernel_thread_ends() {
     });
 }
 
-/// The block of a virtual thread that is mounted on the current thread; made if there is none.
+/// Returns the block of a virtual thread that is mounted on the current thread, and assigns one if there is
+/// none.
 pub fn virtual_block(thread_id: i64) -> Option<&'static ContextBlock> {
     let block = virtual_blocks::find_or_insert(thread_id, take_block);
-    // It is a carrier, even if it does not look like one: of a scheduler that is not the VM's.
+    // The current thread is a carrier, even if it does not look like one, as with a scheduler other than the
+    // VM's.
     CURRENT.with(|current| current.carry(virtual_blocks::find_carried(thread_id)));
     block
 }
 
-/// A virtual thread has been mounted on the current thread.
+/// Notes that a virtual thread has been mounted on the current thread.
 pub fn virtual_thread_mounted(thread_id: i64) {
     CURRENT.with(|current| current.carry(virtual_blocks::find_carried(thread_id)));
 }
 
-/// The virtual thread on the current thread is about to be unmounted.
+/// Notes that the virtual thread on the current thread is about to be unmounted.
 pub fn virtual_thread_unmounts() {
     CURRENT.with(|current| current.carry(None));
 }
 
-/// A virtual thread has come to its end on the current thread.
+/// Releases the block of a virtual thread that has ended on the current thread.
 pub fn virtual_thread_ended(thread_id: i64) {
     virtual_thread_unmounts();
     if let Some(block) = virtual_blocks::remove(thread_id) {
@@ -247,7 +256,7 @@ mod tests {
         .unwrap();
     }
 
-    /// The next thread with its kernel id had the context of one that was never detached.
+    /// Regression: a thread that got the kernel id of one that was never detached had the latter's context.
     #[test]
     fn a_thread_that_ends_without_detaching_leaves_no_context_under_its_kernel_id() {
         let its_block_is_free = || {
@@ -267,7 +276,8 @@ mod tests {
             });
             next.join().unwrap()
         };
-        // Its block goes to another thread, unless tests that run besides have been faster, which they are not each time.
+        // The block goes to another thread, unless concurrent tests take it first, which they do not do each
+        // time.
         assert!((0..16).any(|_| its_block_is_free()), "its block is lost");
     }
 
@@ -279,7 +289,7 @@ mod tests {
             assert_eq!(told(), None, "no event came");
             let block = virtual_block(-7).unwrap();
             assert_eq!((seen(), told()), (None, Some(ptr::from_ref(block))));
-            // A setter that runs on the carrier while the virtual thread is mounted.
+            // A setter runs on the carrier while the virtual thread is mounted.
             let own = platform_block(false).unwrap();
             assert_eq!((seen(), told()), (Some(ptr::from_ref(own)), Some(ptr::from_ref(block))));
             virtual_thread_unmounts();

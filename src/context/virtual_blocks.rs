@@ -1,4 +1,4 @@
-//! The blocks of virtual threads: entered, found and taken out again. The table itself, which handlers read, is
+//! The blocks of virtual threads: inserted, found and removed. The table itself, which handlers read, is
 //! [`core::virtual_blocks`](crate::core::virtual_blocks).
 
 use std::collections::HashMap;
@@ -12,17 +12,18 @@ use super::published_threads::Carried;
 use crate::core::context::ContextBlock;
 use crate::core::virtual_blocks::{SHARDS, VirtualEntry, bucket_of, removals_of, shard_number};
 
-/// Entries that are made at once, and live as long as the process.
+/// The number of entries that are made at once. They live as long as the process.
 const ENTRIES_PER_CHUNK: usize = 64;
 
-/// Who changes a bucket holds its shard's lock, of which there are many lest threads that start at once wait for each other.
+/// The locks of the shards. A thread that changes a bucket holds its shard's lock. There are many shards, so
+/// that threads that start at the same time seldom wait for each other.
 static SHARD_LOCKS: [Mutex<Shard>; SHARDS] =
     [const { Mutex::new(Shard { free: Vec::new(), used: 0, records: None }) }; SHARDS];
 
 struct Shard {
     free: Vec<&'static VirtualEntry>,
     used: usize,
-    /// What outside readers find of the attributes of those that have any, by the threads' ids.
+    /// The records of the virtual threads that have attributes published, by thread id.
     records: Option<HashMap<i64, Records>>,
 }
 
@@ -36,17 +37,17 @@ impl Shard {
             let entries: Box<[VirtualEntry]> = (0..ENTRIES_PER_CHUNK).map(|_| VirtualEntry::new()).collect();
             self.free.extend(Box::leak(entries).iter());
         }
-        // SANITY: there are some now.
+        // SANITY: the list has just been filled if it was empty.
         self.free.pop().expect("an entry")
     }
 }
 
-/// The place that leads to a virtual thread's entry, if it has one. The caller holds the shard's lock, under which a chain
-/// stays as it is.
+/// Returns the place that points to a virtual thread's entry, and the entry, if there is one. The caller
+/// holds the shard's lock, so that the chain does not change.
 fn place_of(thread_id: i64) -> Option<(&'static AtomicPtr<VirtualEntry>, &'static VirtualEntry)> {
     let mut place = bucket_of(thread_id)?;
     loop {
-        // SAFETY: null, or an entry, which is never freed.
+        // SAFETY: the pointer is null or that of an entry, which is never freed.
         let entry: &'static VirtualEntry = unsafe { place.load(Ordering::Relaxed).as_ref() }?;
         if entry.owner.load(Ordering::Relaxed) == thread_id {
             return Some((place, entry));
@@ -56,11 +57,11 @@ fn place_of(thread_id: i64) -> Option<(&'static AtomicPtr<VirtualEntry>, &'stati
 }
 
 fn block_of(entry: &VirtualEntry) -> Option<&'static ContextBlock> {
-    // SAFETY: a block, whose memory is never unmapped.
+    // SAFETY: the pointer is null or that of a block, whose memory is never unmapped.
     unsafe { entry.block.load(Ordering::Relaxed).as_ref() }
 }
 
-/// The block of a virtual thread; if it has none, what `make` gives, if anything.
+/// Returns the block of a virtual thread. If it has none, inserts the one that `make` returns, if any.
 pub fn find_or_insert(
     thread_id: i64,
     make: impl FnOnce() -> Option<&'static ContextBlock>,
@@ -74,7 +75,7 @@ pub fn find_or_insert(
     let entry = shard.take_entry();
     entry.block.store(ptr::from_ref(block).cast_mut(), Ordering::Relaxed);
     entry.is_registered.store(false, Ordering::Relaxed);
-    // Who follows it into this chain sees that it was taken out of another.
+    // A handler that follows the entry into this chain must see that the entry was removed from another.
     entry.next.store(first.load(Ordering::Relaxed), Ordering::Release);
     entry.owner.store(thread_id, Ordering::Release);
     first.store(ptr::from_ref(entry).cast_mut(), Ordering::Release);
@@ -82,7 +83,7 @@ pub fn find_or_insert(
     Some(block)
 }
 
-/// What outside readers may find of a virtual thread.
+/// Returns the context of a virtual thread that outside readers may find.
 pub(super) fn find_carried(thread_id: i64) -> Option<Carried> {
     let shard = shard_of(thread_id).lock();
     let block = place_of(thread_id).and_then(|(_, entry)| block_of(entry))?;
@@ -97,13 +98,13 @@ pub(super) fn records_of(thread_id: i64) -> Option<MappedMutexGuard<'static, Rec
     Some(MutexGuard::map(shard, |shard| shard.records.get_or_insert_default().entry(thread_id).or_default()))
 }
 
-/// The block of a virtual thread.
+/// Returns the block of a virtual thread.
 pub fn find(thread_id: i64) -> Option<&'static ContextBlock> {
     let _shard = shard_of(thread_id).lock();
     place_of(thread_id).and_then(|(_, entry)| block_of(entry))
 }
 
-/// Whether a virtual thread, which has a block, is to be sampled where threads are chosen.
+/// Sets whether a virtual thread, which must have a block, is registered for sampling with `filter`.
 pub fn set_registered(thread_id: i64, is_registered: bool) {
     let _shard = shard_of(thread_id).lock();
     if let Some((_, entry)) = place_of(thread_id) {
@@ -111,14 +112,15 @@ pub fn set_registered(thread_id: i64, is_registered: bool) {
     }
 }
 
-/// Takes a virtual thread out, of which outside readers find nothing. Gives the block that it had.
+/// Removes a virtual thread that outside readers do not find. Returns its block.
 pub fn remove(thread_id: i64) -> Option<&'static ContextBlock> {
     let mut shard = shard_of(thread_id).lock();
     let (place, entry) = place_of(thread_id)?;
-    // No handler believes it from here on.
+    // From here on no handler accepts the entry.
     entry.owner.store(0, Ordering::SeqCst);
     place.store(entry.next.load(Ordering::Relaxed), Ordering::Release);
-    // Now that nobody who begins comes to it, and before it leads elsewhere.
+    // Counted here, when no new search reaches the entry any more, and before the entry is inserted into
+    // another chain.
     removals_of(thread_id)?.fetch_add(1, Ordering::Release);
     let block = block_of(entry);
     shard.free.push(entry);
@@ -129,7 +131,7 @@ pub fn remove(thread_id: i64) -> Option<&'static ContextBlock> {
     block
 }
 
-/// How many virtual threads have a block.
+/// The number of virtual threads that have a block.
 pub fn count() -> usize {
     SHARD_LOCKS.iter().map(|shard| shard.lock().used).sum()
 }
@@ -143,10 +145,10 @@ mod tests {
         Box::leak(Box::default())
     }
 
-    /// Far from ids that other tests use.
+    /// An id that is far from those that other tests use.
     const FIRST: i64 = 0x5000_0000_1234;
 
-    /// Ids of the same bucket as `id`, which is the first.
+    /// The ids that share a bucket with `id`, which comes first.
     fn that_share_a_bucket(id: i64) -> impl Iterator<Item = i64> {
         (id..).filter(move |&other| bucket_number(other) == bucket_number(id))
     }
@@ -194,7 +196,8 @@ mod tests {
         assert!(bucket_of(FIRST + 1).unwrap().load(Ordering::Relaxed).is_null());
     }
 
-    /// Threads start and end while others, in the same buckets, look for themselves: what they find is theirs.
+    /// Threads start and end while another looks for itself in the same buckets: it must never find another's
+    /// block.
     #[test]
     fn who_looks_while_chains_change_finds_its_own_block_or_none() {
         use std::sync::atomic::AtomicBool;
@@ -209,7 +212,7 @@ mod tests {
                 let id = neighbours[n % 7];
                 find_or_insert(id, || Some(self::block_of_others()));
                 remove(id);
-                // Another chain of the same shard, to which the entry may go.
+                // The entry may move into this chain, another one of the same shard.
                 find_or_insert(another, || Some(self::block_of_others()));
                 remove(another);
                 if DONE.load(Ordering::Relaxed) {

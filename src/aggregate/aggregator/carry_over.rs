@@ -1,7 +1,8 @@
-//! Samples that the next interval may repeat: the stacks of threads that have not moved since they were sampled.
+//! Samples that the next interval may repeat: the stacks of threads that have not moved since they were
+//! sampled.
 //!
-//! An interval's tables leave with it, so such a sample is translated to the next interval's. A frame that has no name yet
-//! is noted there as one to be named.
+//! An interval's tables leave with it, so such a sample is translated to the next interval's tables. A frame
+//! that has no name yet is added there to those that are to be named.
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
@@ -11,7 +12,7 @@ use crate::aggregate::interval::SumKey;
 use crate::model::{FrameId, SampleIdentity, StackId, Translation};
 
 impl Aggregator {
-    /// Takes over the samples of these numbers from the interval before, as far as that has them.
+    /// Takes over the samples of these numbers from the previous interval, if it has them.
     pub(super) fn carry_over(&mut self, before: &Self, numbers: &[u32]) {
         if numbers.is_empty() {
             return;
@@ -38,7 +39,7 @@ impl Aggregator {
         }
     }
 
-    /// The key of the sample of this number, if it may be repeated.
+    /// Returns the key of the sample of this number, if it may be repeated.
     fn repeatable_key(&self, number: u32) -> Option<SumKey> {
         let taken = self.repeatable.get(&number).map(|&sum| self.sums[sum as usize].key);
         taken.or_else(|| self.carried_over.get(&number).copied())
