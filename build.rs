@@ -1,33 +1,32 @@
-//! Builds what is not Rust: the sample library (`native/ddproftest`, two ways), the guard that tests preload
-//! (`native/interposer`), what a benchmark preloads (`native/handlertimer`), an agent that misleads ours
-//! (`native/vmdamage`), what allocates (`native/allocating`), a clock that jumps (`native/jumpingclock`), the Java API (`java/api`) and the Java test programs (`java/testprograms`).
+//! Builds everything that is not Rust: the libraries and agents of `native/`, which tests and a benchmark
+//! load, the Java API (`java/api`) and the Java test programs (`java/testprograms`).
 //!
 //! Tests find the products by `env!`; scripts find copies beside the agent, in `target/<profile>/`:
 //!
-//! | Variable | Copy | What |
+//! | Variable | Copy | Product |
 //! |---|---|---|
 //! | `OTLPPROF_DDPROFTEST` | `libddproftest.so` | the sample library, compiled without frame pointers |
-//! | `OTLPPROF_DDPROFTEST_FP` | `libddproftest-fp.so` | the same, with frame pointers |
+//! | `OTLPPROF_DDPROFTEST_FP` | `libddproftest-fp.so` | the sample library, compiled with frame pointers |
 //! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose signal handler allocates or blocks |
 //! | | `libhandlertimer.so` | measures how long a signal handler runs |
 //! | `OTLPPROF_VM_DAMAGE` | | an agent that moves a field in the VM's description of itself |
-//! | `OTLPPROF_UNWINDING_MALLOC` | | an allocator that unwinds, and ends a process that allocates while the linker's list is visited |
+//! | `OTLPPROF_UNWINDING_MALLOC` | | an allocator that unwinds; ends a process that allocates under the linker's lock |
 //! | `OTLPPROF_ALLOCATING` | | a library that allocates native memory in known places |
 //! | `OTLPPROF_JUMPING_CLOCK` | | a clock_gettime that jumps where the profiler calls it |
-//! | `OTLPPROF_PLUGIN_A`, `_B` | | two libraries alike, to be loaded and unloaded in turn |
+//! | `OTLPPROF_PLUGIN_A`, `_B` | | two similar libraries, to be loaded and unloaded in turn |
 //! | `OTLPPROF_API_CLASSES` | `api/` | the compiled Java API; empty without a JDK |
 //! | `OTLPPROF_TEST_CLASSES` | `testprograms/` | the compiled Java programs; empty without a JDK |
 //!
-//! With `OTLPPROF_PORTABLE` set the build is a release that loads on older systems (`scripts/build-release.sh`): zig links,
-//! against an older C library. The test libraries are still for this machine: its own C compiler makes them, or nothing
-//! does where the release is for another machine.
+//! With `OTLPPROF_PORTABLE` set the build is a release that loads on older systems
+//! (`scripts/build-release.sh`): zig links it, against an older C library. The test libraries are still built
+//! for this machine, by its own C compiler. They are not built if the release is for another machine.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The oldest Java that the API and the programs run on.
+/// The oldest Java on which the API and the programs run.
 const JAVA_RELEASE: &str = "11";
 
 fn main() {
@@ -46,7 +45,7 @@ fn main() {
             "cargo::warning=no JDK with javac in JAVA_HOME, PATH or /usr/lib/jvm: the Java test programs are not \
              built, and the tests that run them will fail (scripts/install-toolchain.sh installs one)"
         );
-        // A file that is never there: looks for a JDK again at the next build.
+        // This file never exists, so that the next build looks for a JDK again.
         println!("cargo::rerun-if-changed={}", out_dir.join("no-jdk").display());
     }
     if !is_portable() || is_for_this_machine() {
@@ -62,7 +61,7 @@ fn main() {
     println!("cargo::rustc-env=OTLPPROF_TEST_CLASSES={}", programs.display());
 }
 
-/// Builds what is in `native/`.
+/// Builds the libraries of `native/`.
 fn build_test_libraries(out_dir: &Path, jdk: Option<&Path>) {
     for (name, variable, frame_pointers) in [
         ("libddproftest.so", "OTLPPROF_DDPROFTEST", false),
@@ -85,7 +84,7 @@ fn build_test_libraries(out_dir: &Path, jdk: Option<&Path>) {
     println!("cargo::rustc-env=OTLPPROF_VM_DAMAGE={}", damage.display());
     let unwinding = out_dir.join("libunwindingmalloc.so");
     let mut command = shared_library(&unwinding, false);
-    // Without builtins: it defines functions that compilers know by name.
+    // Without builtins, since the library defines functions that compilers know by name.
     run(command.arg("-fno-builtin").arg("native/unwindingmalloc/allocator.c").arg("-ldl"));
     println!("cargo::rustc-env=OTLPPROF_UNWINDING_MALLOC={}", unwinding.display());
     let allocating = out_dir.join("liballocating.so");
@@ -106,27 +105,29 @@ fn build_test_libraries(out_dir: &Path, jdk: Option<&Path>) {
     }
 }
 
-/// Whether the build is to load on systems older than this one.
+/// Whether the build must load on systems older than this one.
 fn is_portable() -> bool {
     env::var_os("OTLPPROF_PORTABLE").is_some()
 }
 
-/// Whether what is built runs on the machine that builds it.
+/// Whether the build runs on the machine that builds it.
 fn is_for_this_machine() -> bool {
     env::var_os("HOST").expect("cargo sets HOST") == env::var_os("TARGET").expect("cargo sets TARGET")
 }
 
-/// The agent needs a build-id, by which its own frames are named, and must stay mapped: HotSpot closes the library
-/// of an attach that failed, while a signal handler or a thread of ours may still be inside it. A symbol that no library
-/// has is an error here, and not in the process that loads the agent.
+/// Sets the agent's link options. The agent needs a build-id, by which its own frames are identified. It must
+/// stay mapped: HotSpot closes the library of an attach that failed, while a signal handler or a thread of
+/// ours may still be inside it. A symbol that no library defines is an error here, rather than in the process
+/// that loads the agent.
 fn link_agent() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,--build-id=sha1");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,defs");
 }
 
-/// The thread-local `otel_thread_ctx_v1` is exported by LLD alone: where Rust exports a symbol, it refers to it as to data
-/// from an object of its own, and GNU ld refuses a thread-local one in its place. LLD comes with Rust, and is zig's linker.
+/// Selects LLD as the linker, which is needed to export the thread-local `otel_thread_ctx_v1`. Rust refers to
+/// an exported symbol as to data of an object file of its own, and GNU ld refuses a thread-local symbol in
+/// its place. LLD comes with Rust, and is zig's linker.
 fn export_thread_context() {
     println!("cargo::rustc-check-cfg=cfg(exports_thread_context)");
     if is_portable() {
@@ -140,12 +141,12 @@ fn export_thread_context() {
         return;
     };
     println!("cargo::rustc-cfg=exports_thread_context");
-    // Programs that have the library in them, such as tests, export it as well.
+    // Programs that contain the library, such as tests, export the symbol as well.
     println!("cargo::rustc-link-arg=-B{}", lld.display());
     println!("cargo::rustc-link-arg=-fuse-ld=lld");
 }
 
-/// The folder of the `ld.lld` that Rust has for this machine.
+/// Returns the folder of the `ld.lld` that Rust has for this machine.
 fn find_lld() -> Option<PathBuf> {
     let rustc = env::var_os("RUSTC").expect("cargo sets RUSTC");
     let output = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
@@ -155,18 +156,18 @@ fn find_lld() -> Option<PathBuf> {
     folder.join("ld.lld").is_file().then_some(folder)
 }
 
-/// `target/<profile>`, from `target/<profile>/build/<package>/out`.
+/// Returns `target/<profile>`, given `target/<profile>/build/<package>/out`.
 fn profile_dir(out_dir: &Path) -> PathBuf {
     out_dir.ancestors().nth(3).expect("cargo's OUT_DIR has three parents").to_path_buf()
 }
 
-/// The C compiler, set up to link a shared library with a build-id and line tables. Optimised whatever the profile
-/// is: the tests are about code as it runs in production.
+/// Returns a command of the C compiler that links a shared library with a build-id and line tables. It
+/// optimises in every profile, since the tests are about code as it runs in production.
 fn shared_library(library: &Path, frame_pointers: bool) -> Command {
     let mut build = cc::Build::new();
     build.opt_level(2).debug(true).pic(true).force_frame_pointer(frame_pointers).cargo_metadata(false);
     if is_portable() {
-        // Else it would be zig's, for the release's C library.
+        // The default would be zig's compiler, for the release's C library.
         build.compiler("cc");
     }
     let mut command = build.get_compiler().to_command();
@@ -176,7 +177,7 @@ fn shared_library(library: &Path, frame_pointers: bool) -> Command {
     command
 }
 
-/// Links `native/interposer/*.c`. Without builtins: the guard defines functions that compilers know by name.
+/// Links `native/interposer/*.c`, without builtins: the guard defines functions that compilers know by name.
 fn build_handler_guard(library: &Path) {
     let mut command = shared_library(library, false);
     command.arg("-fno-builtin").args(files_in("native/interposer", "c")).arg("-ldl");
@@ -194,12 +195,13 @@ fn build_sample_library(library: &Path, frame_pointers: bool, jdk: Option<&Path>
         }
         command.arg(source);
     }
-    // Of its own before glibc 2.34.
+    // libdl is a separate library before glibc 2.34.
     command.arg("-ldl");
     run(&mut command);
 }
 
-/// Compiles the sources of one package, which use what is in `class_path`; returns the directory of their classes.
+/// Compiles the sources of one package, with the classes in `class_path`. Returns the directory of the
+/// compiled classes.
 fn compile_java(
     jdk: &Path,
     out_dir: &Path,
@@ -209,10 +211,10 @@ fn compile_java(
     class_path: Option<&Path>,
 ) -> PathBuf {
     let classes = out_dir.join(name);
-    // Classes of sources that are gone must go too.
+    // Removes classes whose sources no longer exist.
     let _ = fs::remove_dir_all(&classes);
     let mut command = Command::new(jdk.join("bin/javac"));
-    // -options: newer compilers warn that they will drop old releases one day.
+    // `-options`: newer compilers warn that support for old releases will be dropped.
     command.args([
         "--release",
         JAVA_RELEASE,
@@ -238,7 +240,7 @@ fn compile_java(
     classes
 }
 
-/// The JDK of JAVA_HOME, of the javac in PATH, or the first in Debian's directory.
+/// Returns the JDK of JAVA_HOME, or that of the javac in PATH, or the first one in Debian's directory.
 fn find_jdk() -> Option<PathBuf> {
     let java_home = env::var_os("JAVA_HOME").map(PathBuf::from);
     let in_path = env::var_os("PATH")
@@ -256,7 +258,7 @@ fn find_jdk() -> Option<PathBuf> {
         .find(|jdk| jdk.join("bin/javac").is_file() && jdk.join("include/jni.h").is_file())
 }
 
-/// The files of one directory that have this extension, sorted, so that every build is the same.
+/// Returns the files of one directory with this extension, sorted so that every build is the same.
 fn files_in(directory: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     let directory = directory.as_ref();
     let entries = fs::read_dir(directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
@@ -268,7 +270,7 @@ fn files_in(directory: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Copies by rename: a program that has the old file mapped keeps it.
+/// Copies to a new file and renames it, so that a program that has the old file mapped keeps it.
 fn copy(from: &Path, to: &Path) {
     let parent = to.parent().expect("a file has a parent");
     let temporary = to.with_extension("new");

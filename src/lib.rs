@@ -10,21 +10,21 @@
 //! | Module | Duty |
 //! |---|---|
 //! | [`core`] | plain types and lookups that every zone may use |
-//! | [`context`] | what threads are working for: blocks, and the values in them |
+//! | [`context`] | the profiling context of threads: blocks, and the values in them |
 //! | [`signal`] | the only code that runs inside a signal handler |
-//! | [`sampling`] | clocks and timers for every thread; knows when threads come and go |
+//! | [`sampling`] | clocks and timers for every thread; detects threads that start and end |
 //! | [`elf`] | loaded objects: build-ids, unwind tables, symbols |
 //! | [`jfr`] | recordings of JDK Flight Recorder |
 //! | [`jvm`] | JVMTI, HotSpot's layouts, method identity |
-//! | [`aggregate`] | drained records to the model |
+//! | [`aggregate`] | converts drained records to the model |
 //! | [`model`] | profiles, neutral of any format |
-//! | [`otlp`] | the model to OTLP and back: protobuf, JSON, validation |
-//! | [`convert`] | recordings to the model |
-//! | [`export`] | encoded messages to files and collectors |
+//! | [`otlp`] | converts the model to OTLP and back: protobuf, JSON, validation |
+//! | [`convert`] | converts recordings to the model |
+//! | [`export`] | writes encoded messages to files and sends them to collectors |
 //! | [`agent`] | puts the live flow together, behind the JVMTI entry points |
 //! | [`cli`] | puts the offline flow together, behind the `otlpprof` command |
 //!
-//! ARCHITECTURE.md says who may import whom; `tests/architecture.rs` holds the code to it.
+//! ARCHITECTURE.md says which module may import which; `tests/architecture.rs` checks it.
 
 pub mod agent;
 pub mod aggregate;

@@ -1,4 +1,4 @@
-//! The `otlpprof` command. What it does is in [`otlpprof::cli`].
+//! The `otlpprof` command, which is implemented in [`otlpprof::cli`].
 
 fn main() -> std::process::ExitCode {
     otlpprof::cli::run()

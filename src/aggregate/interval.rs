@@ -1,4 +1,4 @@
-//! What an interval has come to, as profiles: whole numbers, with what is known of each thread.
+//! The sums of an interval, and their conversion to profiles of whole numbers with each thread's attributes.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -14,41 +14,41 @@ use crate::model::{
 /// One of the profiles that an engine's samples become, with its period.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileKind {
-    /// Its type.
+    /// The profile's type.
     pub profile_type: &'static ProfileType,
-    /// In the type's period unit.
+    /// The period, in the type's period unit.
     pub period: i64,
-    /// What a sample's values are multiplied by.
+    /// The factor for a sample's values.
     pub scale: f64,
 }
 
-/// The profiles of an engine, one for each of a sample's values: the first alone, or both.
+/// The profiles of an engine, one for each of a sample's values: the first only, or both.
 pub type EngineProfiles = [Option<ProfileKind>; 2];
 
-/// The sum of what is alike in all but time.
+/// The sum of records that differ only in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum {
     pub(super) key: SumKey,
     pub(super) values: [f64; 2],
-    /// How many samples have come to it.
+    /// The number of samples in the sum.
     pub(super) samples: u64,
-    /// Whether it is in no profile.
+    /// Whether the sum is left out of all profiles.
     pub(super) is_left_out: bool,
 }
 
-/// What makes two records one sum.
+/// The key by which records are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SumKey {
     pub(super) engine: Engine,
     pub(super) stack: StackId,
     pub(super) thread: ThreadKey,
     pub(super) owner: Owner,
-    /// Of the context and the subject.
+    /// The labels of the context and the subject.
     pub(super) labels: AttributeSetId,
     pub(super) link: LinkId,
 }
 
-/// One sample's time, kept where `timestamps` asks for it.
+/// One sample's time, kept only with `timestamps`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) sum: u32,
@@ -56,7 +56,7 @@ pub(super) struct Moment {
     pub(super) monotonic_ns: u64,
 }
 
-/// A sample of what may outlive the interval.
+/// A sample whose memory or object may outlive the interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbered {
     pub(super) number: u32,
@@ -64,7 +64,7 @@ pub(super) struct Numbered {
     pub(super) values: [f64; 2],
 }
 
-/// What an interval has come to.
+/// The sums of an interval.
 pub struct Interval {
     /// The tables that the sums refer to.
     pub tables: Tables,
@@ -76,7 +76,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Names the frames that were put down without one. Nothing else is to be done with the interval before.
+    /// Names the frames that were recorded without a name. Must be called before anything else is done with
+    /// the interval.
     pub fn name_frames(&mut self, mut name: impl FnMut(&mut Tables, UnnamedFrame) -> Frame) {
         let Self { tables, unnamed, sums, .. } = self;
         let mut merged: HashMap<FrameId, FrameId, RandomState> = HashMap::default();
@@ -90,7 +91,8 @@ impl Interval {
         if merged.is_empty() {
             return;
         }
-        // Two places have turned out to be one, and so may two stacks.
+        // Different addresses have turned out to be one frame, so different stacks may turn out to be one
+        // stack.
         let mut stacks = SliceInterner::default();
         let mut stack = Vec::new();
         let ids: Vec<StackId> = tables
@@ -108,7 +110,8 @@ impl Interval {
         }
     }
 
-    /// The samples of what may outlive the interval, in its tables; `attributes_of` as in [`Interval::into_profiles`].
+    /// Returns the samples whose memory or objects may outlive the interval, in the interval's tables.
+    /// `attributes_of` is as in [`Interval::into_profiles`].
     pub fn numbered_samples(
         &mut self,
         mut attributes_of: impl FnMut(&mut Tables, ThreadKey) -> AttributeSetId,
@@ -125,7 +128,8 @@ impl Interval {
         samples.collect()
     }
 
-    /// Leaves the samples of stacks and threads that are not wanted out of the profiles. Returns how many those are.
+    /// Leaves the samples of stacks and threads that are not wanted out of all profiles. Returns their
+    /// number.
     pub fn leave_out(
         &mut self,
         mut wants_thread: impl FnMut(ThreadKey) -> bool,
@@ -146,8 +150,10 @@ impl Interval {
         left_out
     }
 
-    /// The interval as profiles, those that are not empty, in the order of engines; `kinds_of` says which an engine's are,
-    /// `attributes_of` gives each thread's attributes, `owner_attributes_of` those that say who had what was waited for, `unix_offset_ns` is what turns CLOCK_MONOTONIC into Unix time.
+    /// Converts the interval to profiles, in the order of engines, without empty ones. `kinds_of` gives an
+    /// engine's profiles, `attributes_of` each thread's attributes, and `owner_attributes_of` the attributes
+    /// of the thread that owned what another waited for. `unix_offset_ns` is added to CLOCK_MONOTONIC to give
+    /// Unix time.
     pub fn into_profiles(
         self,
         kinds_of: impl Fn(Engine) -> EngineProfiles,
@@ -165,7 +171,7 @@ impl Interval {
             let of_thread = *threads.entry(thread).or_insert_with(|| attributes_of(tables, thread));
             let attributes = *labelled
                 .entry((of_thread, owner, labels))
-                // What is known of the threads wins over a label of the same name.
+                // An attribute of the threads overrides a label of the same name.
                 .or_insert_with(|| {
                     let of_owner = match owner {
                         Owner::NONE => AttributeSetId::EMPTY,
@@ -207,8 +213,8 @@ impl Interval {
     }
 }
 
-/// A profile of whole numbers that is given fractions: what rounding takes from one sample the next one has, so that the
-/// sum is right to one.
+/// A profile of whole numbers that receives fractions. The remainder of rounding one sample is carried to the
+/// next, so that the sum is right to within one.
 pub(super) struct Rounding {
     profile: Profile,
     scale: f64,
@@ -228,7 +234,7 @@ impl Rounding {
         let exact = value * self.scale + self.carried;
         let whole = exact.round().max(0.0);
         self.carried = exact - whole;
-        // What is rounded away is no sample: a value of 0 says that there was none.
+        // A value rounded to 0 is dropped: a sample of 0 would say that nothing was there.
         if whole > 0.0 {
             self.profile.add(identity, whole as i64, at_unix_nano);
         }

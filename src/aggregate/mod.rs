@@ -1,8 +1,8 @@
-//! Drained sample records to the neutral model.
+//! Converts drained sample records to the neutral model.
 //!
-//! In: [`Record`](crate::core::record)s from the sample buffer, through a [`Resolver`] that names what their
-//! frames point to. Out: a [`Batch`](crate::model::Batch) for each interval. Imports `core` and `model`; `agent`
-//! drives it.
+//! Input: [`Record`](crate::core::record)s from the sample buffer, through a [`Resolver`] that names their
+//! frames. Output: an [`Interval`] for each interval, which is converted to profiles with their tables.
+//! Imports `core` and `model`; `agent` drives it.
 
 mod aggregator;
 mod interval;

@@ -1,4 +1,4 @@
-//! What the frames that were met last were found to be, so that most frames of a record cost a look at one place.
+//! Cache: the ids of recently resolved frames, so that most frames of a record cost a look at one place.
 
 use super::aggregator::RawFrame;
 use crate::model::FrameId;
@@ -6,11 +6,11 @@ use crate::model::FrameId;
 const SETS: usize = 512;
 const SET_BITS: u32 = SETS.trailing_zeros();
 
-/// A frame in two words: compared field by field, frames would take most of the time here.
+/// A frame in two words: comparing frames field by field would take most of the time here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packed {
     value: u64,
-    /// The kind, in the upper half, and `aux`.
+    /// The kind in the upper half, and `aux` in the lower.
     rest: u64,
 }
 
@@ -22,7 +22,8 @@ impl Packed {
         Self { value: frame.value, rest: (frame.kind as u64) << 32 | u64::from(frame.aux) }
     }
 
-    /// Which set the frame belongs to. Addresses and indices are near each other: spread them (Fibonacci hashing).
+    /// Returns the index of the frame's set. Addresses and indices are close to each other, so they are
+    /// spread by Fibonacci hashing.
     fn set(self) -> usize {
         let key = self.value ^ self.rest.rotate_right(24);
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SET_BITS)) as usize
@@ -37,7 +38,7 @@ struct Known {
 
 const NOTHING: Known = Known { frame: Packed::NONE, id: FrameId(0) };
 
-/// For each set the two frames of it that were met last, the later first.
+/// For each set its two most recently resolved frames, the later first.
 pub(super) struct RecentFrames {
     sets: Box<[[Known; 2]; SETS]>,
 }
@@ -47,7 +48,7 @@ impl RecentFrames {
         Self { sets: Box::new([[NOTHING; 2]; SETS]) }
     }
 
-    /// What `frame` is; if that is not known here, what `find` says.
+    /// Returns the id of `frame`, from `find` if it is not cached.
     #[inline]
     pub(super) fn get_or(&mut self, frame: RawFrame, find: impl FnOnce() -> FrameId) -> FrameId {
         let packed = Packed::new(&frame);
@@ -60,7 +61,7 @@ impl RecentFrames {
         id
     }
 
-    /// Forgets all.
+    /// Forgets all frames.
     pub(super) fn clear(&mut self) {
         self.sets.fill([NOTHING; 2]);
     }
@@ -80,7 +81,8 @@ mod tests {
         let kinds = [FrameKind::Interpreted, FrameKind::Compiled, FrameKind::Native];
         let mut state = 1_u64;
         for round in 0..100_000 {
-            // More frames than places, so that many share one (a linear congruential generator, Knuth's MMIX).
+            // More frames than places, so that many share a place. Numbers are from Knuth's MMIX linear
+            // congruential generator.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let number = state >> 33;
             let frame = RawFrame {

@@ -1,21 +1,21 @@
-//! Which samples are kept, by the name of their thread and by the frames of their stack.
+//! The selection of samples by the name of their thread and by the frames of their stack.
 
 use crate::model::{Frame, StackId, Tables};
 
 /// A name in which each `*` stands for any characters, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern {
-    /// What stands between the `*`s: always one part or more.
+    /// The parts between the `*`s; at least one.
     parts: Vec<Box<str>>,
 }
 
 impl NamePattern {
-    /// Any text is a pattern.
+    /// Makes a pattern; any text is a valid one.
     pub fn new(text: &str) -> Self {
         Self { parts: text.split('*').map(Into::into).collect() }
     }
 
-    /// Whether the whole of `name` is of this pattern.
+    /// Whether the whole of `name` matches the pattern.
     pub fn matches(&self, name: &str) -> bool {
         let Some((first, others)) = self.parts.split_first() else { return false };
         let Some(rest) = name.strip_prefix(&**first) else { return false };
@@ -28,22 +28,22 @@ impl NamePattern {
     }
 }
 
-/// Names that are wanted, and names that are not.
+/// Patterns of names that are wanted, and of names that are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameSelection {
-    /// Without any, all are wanted.
+    /// Wanted names. If there are none, all names are wanted.
     pub wanted: Vec<NamePattern>,
-    /// These are not, even if they are wanted.
+    /// Unwanted names. They take precedence over wanted ones.
     pub unwanted: Vec<NamePattern>,
 }
 
 impl NameSelection {
-    /// Whether it selects everything.
+    /// Whether everything is selected.
     pub const fn is_everything(&self) -> bool {
         self.wanted.is_empty() && self.unwanted.is_empty()
     }
 
-    /// Whether something of these names is selected: by one that is wanted, unless another is not.
+    /// Whether an item with these names is selected: one of them is wanted, and none is unwanted.
     pub fn selects<'a>(&self, names: impl Iterator<Item = &'a str>) -> bool {
         let mut is_wanted = self.wanted.is_empty();
         for name in names {
@@ -55,7 +55,8 @@ impl NameSelection {
         is_wanted
     }
 
-    /// Whether the stack is selected by the names of its frames. Native frames that are left to the backend have none.
+    /// Whether the stack is selected by the names of its frames. Native frames that are left to the backend
+    /// have no names.
     pub fn selects_stack(&self, tables: &Tables, stack: StackId) -> bool {
         self.selects(tables.stacks.get(stack).iter().filter_map(|frame| {
             let function = match *tables.frames.get(*frame) {

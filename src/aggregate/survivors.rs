@@ -1,8 +1,8 @@
-//! Samples of what was allocated and is still there: they outlive the interval in which they were taken.
+//! Samples whose memory or objects are still allocated: they outlive the interval in which they were taken.
 //!
-//! An interval's tables leave with it, and what its stacks refer to may be gone from the process before the block or object
-//! is. So what survives is kept by name, in tables of its own, which are made anew when most of what is in them belongs to
-//! nobody any more.
+//! An interval's tables leave with it, and the methods and objects in its stacks may be gone from the process
+//! before the sampled memory is. So survivors are kept by name, in tables of their own. These are rebuilt
+//! when most of their contents are no longer used.
 
 use std::collections::HashMap;
 
@@ -12,76 +12,78 @@ use crate::model::{AttributeSetId, SampleIdentity, Tables, Translation};
 use super::interval::{EngineProfiles, ProfileKind, Rounding};
 use crate::model::Profile;
 
-/// A sample that is known by a number.
+/// A sample with a number.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberedSample {
-    /// Whose it is.
+    /// The engine that took the sample.
     pub engine: Engine,
-    /// Its number, unique to the engine.
+    /// The sample's number, unique within the engine.
     pub number: u32,
-    /// In the tables of its interval.
+    /// The sample's identity, in the tables of its interval.
     pub identity: SampleIdentity,
-    /// What it stands for.
+    /// The sample's values.
     pub values: [f64; 2],
 }
 
-/// What is still there of a sample's.
+/// The part of a sample that is still allocated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Remains {
-    /// Of the first of its values.
+    /// The factor for the first value only.
     pub share: f64,
-    /// Of both: what it stands for by now, where samples have been thinned.
+    /// The factor for both values: larger than 1 if other samples have been thinned out.
     pub weight: f64,
-    /// For objects: the collections that they have survived, roughly; 0 for one that has not survived any, and is not told.
+    /// For objects: the number of collections that they have survived, rounded. An object of age 0 has not
+    /// survived any, and is not reported.
     pub age: Option<u32>,
 }
 
 impl Remains {
-    /// All of it, of no age.
+    /// The whole sample, without an age.
     pub const ALL: Self = Self { share: 1.0, weight: 1.0, age: None };
 }
 
-/// What is still there, by the numbers of an engine's samples.
+/// Sampled memory and objects that are still allocated, keyed by engine and sample number.
 pub type Alive = HashMap<(Engine, u32), Remains>;
 
-/// The key of the attribute that says how many collections an object has survived.
+/// The key of the attribute with the number of collections that an object has survived.
 const AGE: &str = crate::model::attribute_keys::OBJECT_AGE;
 
-/// The tables are made anew when they have grown to so many times what they were, and more than `FEW_STRINGS`.
+/// The tables are rebuilt when they have grown by this factor since the last time, and to more than
+/// `FEW_STRINGS`.
 const GROWTH: usize = 4;
 const FEW_STRINGS: usize = 10_000;
 
-/// A sample of what is still there, in the tables of [`Survivors`].
+/// A sample whose memory or object is still allocated, in the tables of [`Survivors`].
 #[derive(Debug)]
 struct Survivor {
     identity: SampleIdentity,
     values: [f64; 2],
-    /// How many times as seldom as was asked for its engine sampled in its interval, at most.
+    /// The longest stretch of the sample's engine in its interval.
     stretch: u32,
 }
 
-/// The samples of what is still there.
+/// The samples whose memory or objects are still allocated.
 #[derive(Debug, Default)]
 pub struct Survivors {
     tables: Tables,
     samples: HashMap<(Engine, u32), Survivor>,
-    /// Strings in the tables when they were made.
+    /// The number of strings in the tables when they were rebuilt.
     made_with: usize,
 }
 
 impl Survivors {
-    /// Whether there is none.
+    /// Whether there are no survivors.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 
-    /// Forgets what is not alive any more.
+    /// Forgets the samples that are not in `alive`.
     pub fn forget_dead(&mut self, alive: &Alive) {
         self.samples.retain(|key, _| alive.contains_key(key));
     }
 
-    /// Takes over what is alive of an interval's samples, which are described in `tables`. In that
-    /// interval engines sampled up to `stretches` times as seldom as was asked for.
+    /// Takes over those samples of an interval that are in `alive`. `tables` are the interval's, and
+    /// `stretches` the longest stretches of the engines in the interval.
     pub fn update(
         &mut self,
         tables: &Tables,
@@ -116,7 +118,8 @@ impl Survivors {
         self.tables = tables;
     }
 
-    /// An engine's profiles of all that is alive, described in `tables`. Their period is that of the rarest of the samples.
+    /// Returns an engine's profiles of all samples in `alive`, with everything that they refer to in
+    /// `tables`. Their period is that of the sample with the largest stretch and weight.
     pub fn profiles(
         &self,
         engine: Engine,
@@ -188,7 +191,7 @@ mod tests {
         numbers.iter().map(|number| ((ENGINE, *number), Remains::ALL)).collect()
     }
 
-    /// The functions of a profile's samples, with their values, by name.
+    /// Returns the functions of a profile's samples, with their values, sorted by name.
     fn functions(tables: &Tables, profile: &Profile) -> Vec<(String, i64)> {
         let name = |identity: SampleIdentity| {
             let frame = tables.stacks.get(identity.stack)[0];

@@ -1,4 +1,5 @@
-//! What a thread was doing when it was sampled: by what the handler has seen, and by the method that waits.
+//! The state of a thread when it was sampled, derived from the handler's observations and from the topmost
+//! Java method.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -10,9 +11,9 @@ use crate::model::{Frame, StackId, Tables};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ThreadState {
-    /// On a processor.
+    /// Running on a processor.
     Running = 1,
-    /// In front of a monitor, or stopped by the VM.
+    /// Waiting to enter a monitor, or stopped by the VM.
     Blocked,
     /// In Object.wait.
     Waiting,
@@ -20,7 +21,7 @@ pub enum ThreadState {
     Parked,
     /// In Thread.sleep.
     Sleeping,
-    /// In a system call of native code that waits: for a socket, say.
+    /// In a system call of native code that waits, for example for a socket.
     InNative,
     /// Ready to run, and waiting for a processor.
     Runnable,
@@ -37,7 +38,7 @@ impl ThreadState {
         Self::Runnable,
     ];
 
-    /// The state as attributes have it.
+    /// The state's name in attributes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -54,7 +55,7 @@ impl ThreadState {
         Subject(self as u32)
     }
 
-    /// The state that a sample is said to be about.
+    /// The state that a sample's subject encodes.
     pub fn from_subject(subject: Subject) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.subject() == subject)
     }
@@ -65,14 +66,14 @@ const VM_BLOCKED: std::ops::RangeInclusive<u8> = 10..=11;
 /// `_thread_in_vm` and its transition.
 const IN_VM: std::ops::RangeInclusive<u8> = 6..=7;
 
-/// States by what tells them.
+/// Cache: the state that each stack's topmost Java method implies.
 #[derive(Default)]
 pub(super) struct ThreadStates {
     waits: HashMap<StackId, Option<ThreadState>, RandomState>,
 }
 
 impl ThreadStates {
-    /// The state of the thread that a sample was taken of.
+    /// Returns the state of the sampled thread.
     pub(super) fn of(&mut self, tables: &Tables, header: &SampleHeader, stack: StackId) -> ThreadState {
         if header.is_waiting == 0 {
             return if header.is_runnable == 0 { ThreadState::Running } else { ThreadState::Runnable };
@@ -88,7 +89,7 @@ impl ThreadStates {
     }
 }
 
-/// The state that the topmost Java method tells of, if it is one that waits.
+/// Returns the state that the topmost Java method implies, if that method waits.
 fn state_of_leaf(tables: &Tables, stack: StackId) -> Option<ThreadState> {
     let mut methods = tables.stacks.get(stack).iter().filter_map(|frame| match tables.frames.get(*frame) {
         Frame::Java { function, .. } => Some(tables.strings.get(tables.functions.get(*function).name)),

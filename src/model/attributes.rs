@@ -7,11 +7,12 @@ use super::tables::StringId;
 /// One fact about a sample, a profile or a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attribute {
-    /// Its name, by the semantic conventions where they have one. No set holds an attribute with an empty key.
+    /// The attribute's name, from the semantic conventions where they define one. No set contains an
+    /// attribute with an empty key.
     pub key: StringId,
-    /// Its value.
+    /// The attribute's value.
     pub value: AttributeValue,
-    /// Its UCUM unit, or the empty string.
+    /// The UCUM unit of the value, or the empty string.
     pub unit: StringId,
 }
 
@@ -29,7 +30,7 @@ pub enum AttributeValue {
 }
 
 impl AttributeValue {
-    /// Kind and content, comparable.
+    /// Kind and content, for comparisons.
     fn bits(self) -> (u8, u64) {
         match self {
             Self::Str(id) => (0, u64::from(id.0)),

@@ -1,4 +1,4 @@
-//! What is written in one go: profiles, their tables, and who made them.
+//! The unit of output: profiles, their tables, and their origin.
 
 use super::profile::Profile;
 use super::tables::Tables;
@@ -6,24 +6,24 @@ use super::tables::Tables;
 /// Profiles of one process or recording, with the tables that they refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// What was profiled.
+    /// The profiled entity.
     pub resource: Resource,
-    /// What did the profiling.
+    /// The profiler.
     pub scope: Scope,
-    /// What the profiles refer to.
+    /// The tables that the profiles refer to.
     pub tables: Tables,
     /// The profiles.
     pub profiles: Vec<Profile>,
 }
 
-/// The profiled entity. Keys are unique, which backends insist on.
+/// The profiled entity. Keys are unique, as backends require.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resource {
     attributes: Vec<(String, ResourceValue)>,
 }
 
 impl Resource {
-    /// Sets an attribute; a value that the key had is replaced. An empty key is ignored.
+    /// Sets an attribute, replacing an earlier value of the key. An empty key is ignored.
     pub fn set(&mut self, key: impl Into<String>, value: impl Into<ResourceValue>) {
         let (key, value) = (key.into(), value.into());
         if key.is_empty() {
@@ -35,12 +35,12 @@ impl Resource {
         }
     }
 
-    /// The value of an attribute.
+    /// Returns the value of an attribute.
     pub fn get(&self, key: &str) -> Option<&ResourceValue> {
         self.attributes.iter().find(|(other, _)| other == key).map(|(_, value)| value)
     }
 
-    /// The attributes in the order they were first set.
+    /// The attributes in the order in which they were first set.
     pub fn attributes(&self) -> &[(String, ResourceValue)] {
         &self.attributes
     }
@@ -94,7 +94,7 @@ impl From<f64> for ResourceValue {
 pub struct Scope {
     /// Its name.
     pub name: String,
-    /// Its version.
+    /// This package.
     pub version: String,
 }
 

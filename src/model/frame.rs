@@ -1,4 +1,4 @@
-//! What a stack is made of.
+//! The elements of a stack.
 
 use crate::core::address::{ElfVaddr, FileOffset};
 use crate::core::build_id::BuildId;
@@ -12,34 +12,34 @@ pub enum Frame {
     Java {
         /// The method.
         function: FunctionId,
-        /// The source line, 0 if not known.
+        /// The source line; 0 if unknown.
         line: u32,
-        /// How it was executed, where that is told.
+        /// The way in which the method was executed, if the source states it.
         execution: Option<Execution>,
     },
-    /// Native code that a backend is to symbolize.
+    /// Native code that is left to a backend to symbolize.
     RemoteNative {
-        /// The object; its build-id is what a backend looks symbols up by.
+        /// The object. Backends look symbols up by its build-id.
         mapping: MappingId,
-        /// The lookup address: a return address already less one.
+        /// The lookup address; for a return address it has already been decremented by one.
         address: ElfVaddr,
     },
     /// Native code with a local symbol, or named `[name+0xoffset]`.
     Native {
-        /// The object, where known.
+        /// The object, if known.
         mapping: Option<MappingId>,
-        /// The lookup address, where known.
+        /// The lookup address, if known.
         address: Option<ElfVaddr>,
         /// The symbol.
         function: FunctionId,
-        /// The source line, 0 if not known.
+        /// The source line; 0 if unknown.
         line: u32,
     },
     /// A kernel function.
     Kernel {
-        /// The kernel, where known.
+        /// The kernel, if known.
         mapping: Option<MappingId>,
-        /// The lookup address in it, where known.
+        /// The lookup address in the kernel, if known.
         address: Option<ElfVaddr>,
         /// The symbol.
         function: FunctionId,
@@ -47,15 +47,15 @@ pub enum Frame {
     /// A frame that is no function of the program: a stub of the VM, or a note in brackets such as
     /// `[truncated]` and `[unwalkable: reason]`.
     Marker {
-        /// What it says.
+        /// The marker's text.
         function: FunctionId,
-        /// The kind of code it stands for.
+        /// The kind of code that the marker stands for.
         frame_type: FrameType,
     },
 }
 
 impl Frame {
-    /// A Java method, however it was executed.
+    /// A Java method, executed in an unstated way.
     pub const fn java(function: FunctionId, line: u32) -> Self {
         Self::Java { function, line, execution: None }
     }
@@ -71,23 +71,23 @@ impl Frame {
     }
 }
 
-/// How a Java method was executed, as recordings tell it.
+/// The way in which a Java method was executed, as recordings state it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Execution {
-    /// Bytecode by bytecode.
+    /// Interpreted.
     Interpreted,
-    /// As machine code of either compiler, or of the second one where the first is told from it.
+    /// Machine code of either compiler, or of the second one in recordings that distinguish them.
     Compiled,
-    /// As machine code of the first compiler.
+    /// Machine code of the first compiler.
     C1,
-    /// Within its caller's machine code.
+    /// Machine code inlined into the caller's.
     Inlined,
-    /// It is a native method.
+    /// A native method.
     Native,
 }
 
 impl Execution {
-    /// The key of the attribute that carries it.
+    /// The key of the attribute for the execution.
     pub const KEY: &'static str = "otlpprof.frame.execution";
 
     /// The attribute's value.
@@ -105,16 +105,16 @@ impl Execution {
 /// The kinds of code that appear here, a subset of the semantic conventions' `profile.frame.type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameType {
-    /// Code of the Java virtual machine's programs.
+    /// Java code.
     Jvm,
     /// Machine code.
     Native,
-    /// The kernel.
+    /// Kernel code.
     Kernel,
 }
 
 impl FrameType {
-    /// The key of the attribute that carries it.
+    /// The key of the attribute for the kind of code.
     pub const KEY: &'static str = "profile.frame.type";
 
     /// The attribute's value.
@@ -130,31 +130,32 @@ impl FrameType {
 /// A function, as a frame refers to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// As users read it: `com.example.Outer$Inner.method`, a demangled symbol, a marker's text.
+    /// The name for users: `com.example.Outer$Inner.method`, a demangled symbol, or a marker's text.
     pub name: StringId,
-    /// As the system has it: with the descriptor, mangled; or empty.
+    /// The system's name: with a descriptor, or mangled; or empty.
     pub system_name: StringId,
-    /// Whether the system name is `name` with a descriptor, and so says more than it only where a method is overloaded.
+    /// Whether the system name is `name` with a descriptor. Such a system name adds information only if the
+    /// method is overloaded.
     pub is_method: bool,
     /// The source file, or empty.
     pub filename: StringId,
-    /// The function's first line, 0 if not known.
+    /// The function's first line; 0 if unknown.
     pub start_line: u32,
 }
 
-/// A segment of a loaded object. At least one of `build_id` and `htlhash` must be known for it to be written.
+/// A segment of a loaded object. It is written only if `build_id` or `htlhash` is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mapping {
     /// The segment's first ELF virtual address.
     pub memory_start: ElfVaddr,
-    /// One past its last ELF virtual address.
+    /// One past the segment's last ELF virtual address.
     pub memory_limit: ElfVaddr,
-    /// Where the segment begins in the file.
+    /// The segment's offset in the file.
     pub file_offset: FileOffset,
     /// The object's path or name.
     pub filename: StringId,
     /// The GNU build-id.
     pub build_id: Option<BuildId>,
-    /// `process.executable.build_id.htlhash`: hexadecimal, from the file's head, tail and length.
+    /// `process.executable.build_id.htlhash`, in hexadecimal: a hash of the file's head, tail and length.
     pub htlhash: Option<StringId>,
 }

@@ -1,7 +1,7 @@
-//! Interning: every distinct value is stored once and named by a dense index.
+//! Interning: every distinct value is stored once and identified by a dense index.
 //!
-//! Each interner owns its values in a vector, in the order they came; the hash table beside it holds indices
-//! alone. Equality is always decided by content, never by hash.
+//! Each interner owns its values in a vector, in the order of their insertion. The hash table beside it holds
+//! only indices. Equality is always decided by content, never by hash.
 
 use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash};
@@ -22,7 +22,7 @@ pub trait Id: Copy + Debug + Eq + Hash + Ord {
 /// The id of the next value.
 ///
 /// # Panics
-/// With 2³² values; the smallest kind of value would then hold 36 GiB.
+/// With 2³² values; the smallest kind of value would then take 36 GiB.
 fn next_id<I: Id>(len: usize) -> I {
     I::from_index(u32::try_from(len).expect("an interner holds fewer than 2^32 values"))
 }
@@ -48,7 +48,7 @@ impl<T, I> Default for Interner<T, I> {
 }
 
 impl<T: Hash + Eq, I: Id> Interner<T, I> {
-    /// An interner that does not grow until it holds so many values.
+    /// An interner that does not grow until it holds `capacity` values.
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
             values: Vec::with_capacity(capacity),
@@ -57,7 +57,7 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
         }
     }
 
-    /// The id of `value`, which is stored if it is new.
+    /// Returns the id of `value`, which is stored if it is new.
     pub fn intern(&mut self, value: T) -> I {
         let Self { values, indices, hasher, .. } = self;
         let hash = hasher.hash_one(&value);
@@ -73,15 +73,16 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
         }
     }
 
-    /// An id whose value is not known yet; until [`Interner::define`] says what it is, it has `meanwhile`, which nobody finds.
+    /// Reserves an id for a value that is not known yet. Until [`Interner::define`] sets the value, the id
+    /// has the value `meanwhile`, which [`Interner::intern`] does not find.
     pub fn reserve(&mut self, meanwhile: T) -> I {
         let id = next_id(self.values.len());
         self.values.push(meanwhile);
         id
     }
 
-    /// Says what a reserved id stands for. Returns the id of the value: another one if that was there before, and then nothing
-    /// should refer to the reserved one any more.
+    /// Sets the value of a reserved id, and returns the value's id. That is another id if the value was
+    /// already stored: then the reserved id must no longer be used.
     pub fn define(&mut self, reserved: I, value: T) -> I {
         let Self { values, indices, hasher, .. } = self;
         let hash = hasher.hash_one(&value);
@@ -94,7 +95,7 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
         reserved
     }
 
-    /// The value that `id` names.
+    /// Returns the value of `id`.
     ///
     /// # Panics
     /// If `id` came from another interner and is too large for this one.
@@ -102,17 +103,17 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
         &self.values[id.index()]
     }
 
-    /// The values; ids are their positions.
+    /// The values. Ids are their positions.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -122,7 +123,7 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
 #[derive(Clone, Debug)]
 pub struct SliceInterner<T, I> {
     items: Vec<T>,
-    /// Where each sequence ends in `items`.
+    /// The end of each sequence in `items`.
     ends: Vec<usize>,
     /// Indices of the first `indices.len()` sequences.
     indices: HashTable<u32>,
@@ -149,7 +150,7 @@ fn range(ends: &[usize], index: usize) -> std::ops::Range<usize> {
 }
 
 impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
-    /// The id of `slice`, which is copied if it is new.
+    /// Returns the id of `slice`, which is copied if it is new.
     pub fn intern(&mut self, slice: &[T]) -> I {
         while self.indices.len() < self.ends.len() {
             let index = self.indices.len() as u32;
@@ -166,8 +167,8 @@ impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
         id
     }
 
-    /// Stores a sequence that the caller knows to be new. It is hashed only when [`SliceInterner::intern`] is
-    /// called next.
+    /// Stores a sequence that the caller knows to be new. It is hashed only by the next call of
+    /// [`SliceInterner::intern`].
     pub fn push_distinct(&mut self, slice: &[T]) -> I {
         let id: I = next_id(self.ends.len());
         self.items.extend_from_slice(slice);
@@ -181,7 +182,7 @@ impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
         indices.insert_unique(hash, index, rehash);
     }
 
-    /// The sequence that `id` names.
+    /// Returns the sequence of `id`.
     ///
     /// # Panics
     /// If `id` came from another interner and is too large for this one.
@@ -194,12 +195,12 @@ impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
         (0..self.ends.len()).map(|index| &self.items[range(&self.ends, index)])
     }
 
-    /// How many sequences there are.
+    /// The number of sequences.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -228,7 +229,7 @@ impl<I> Default for StringInterner<I> {
 }
 
 impl<I: Id> StringInterner<I> {
-    /// The id of `string`, which is copied if it is new.
+    /// Returns the id of `string`, which is copied if it is new.
     pub fn intern(&mut self, string: &str) -> I {
         if let Some(id) = self.find(string) {
             return id;
@@ -243,14 +244,14 @@ impl<I: Id> StringInterner<I> {
         id
     }
 
-    /// The id of `string`, if it is stored.
+    /// Returns the id of `string`, if it is stored.
     pub fn find(&self, string: &str) -> Option<I> {
         let hash = self.hasher.hash_one(string);
         let stored = |index: u32| &self.text[range(&self.ends, index as usize)];
         self.indices.find(hash, |&index| stored(index) == string).map(|&index| I::from_index(index))
     }
 
-    /// The string that `id` names.
+    /// Returns the string of `id`.
     ///
     /// # Panics
     /// If `id` came from another interner and is too large for this one.
@@ -258,12 +259,12 @@ impl<I: Id> StringInterner<I> {
         &self.text[range(&self.ends, id.index())]
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -276,7 +277,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// Ids are dense, in order of first appearance, and equal exactly when the values are.
+    /// Checks that ids are dense, in order of first appearance, and equal exactly when the values are.
     fn check<V: Clone + Eq + Hash>(input: &[V], mut intern: impl FnMut(&V) -> usize) {
         let mut expected: HashMap<V, usize> = HashMap::new();
         for value in input {

@@ -1,10 +1,10 @@
-//! How Java methods and classes are named.
+//! Names of Java methods and classes.
 //!
-//! Names are as Java prints stack traces: `com.example.Outer$Inner.method`. Classes that the JDK spins at run
-//! time carry a number or an address in their names, so that each run, or each call site, makes new ones;
-//! [`normalise_class_name`] takes that part away.
+//! Names have the form of Java's stack traces: `com.example.Outer$Inner.method`. Classes that the JDK
+//! generates at run time have a number or an address in their names, so that each run, or each call site,
+//! gives new names; [`normalise_class_name`] removes that part.
 //!
-//! The shapes, as seen on the JDKs named (`Class.getName()`; `…` is an address of 8 to 16 digits):
+//! The forms, as seen on these JDKs (`Class.getName()`; `…` is an address of 8 to 16 digits):
 //!
 //! | Class | JDK 11 | 17 | 21, 25 | Normalised |
 //! |---|---|---|---|---|
@@ -16,28 +16,28 @@
 //! | proxy of a non-public interface | `$Proxy1` | `$Proxy1` | `$Proxy1` | `$Proxy` |
 //!
 //! Inside the JVM a hidden class's name has `+` before the address (`InstanceKlass::name`, JDK 15 on), and in
-//! JVMTI's signatures `.`; JDK 8's anonymous classes have a decimal hash (`N$$Lambda$1/1234567`), and in recordings hidden ones
-//! have that behind the address (`N$T+0x…/1234567`, JDK 17). All are taken.
-//! Classes that libraries make by deterministic names (`$$SpringCGLIB$$0`, `BoundMethodHandle$Species_LL`) are
-//! bounded in number and kept.
+//! JVMTI's signatures `.`. JDK 8's anonymous classes have a decimal hash (`N$$Lambda$1/1234567`); in
+//! recordings hidden classes have that hash after the address (`N$T+0x…/1234567`, JDK 17). All these forms
+//! are recognised. Classes that libraries generate with deterministic names (`$$SpringCGLIB$$0`,
+//! `BoundMethodHandle$Species_LL`) are bounded in number, and their names are kept.
 
 use std::borrow::Cow;
 
-/// A Java method, by the names that the class file has for it.
+/// A Java method, by its names in the class file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JavaMethod<'a> {
-    /// The class in internal form, `com/example/Outer$Inner`. Dots are taken as well.
+    /// The class in internal form, `com/example/Outer$Inner`. Dots are accepted as well.
     pub class: &'a str,
-    /// The method's name; `<init>` and `<clinit>` stay as they are.
+    /// The method's name. `<init>` and `<clinit>` stay as they are.
     pub method: &'a str,
-    /// The descriptor, `(ILjava/lang/String;)V`; empty if not known.
+    /// The descriptor, `(ILjava/lang/String;)V`; empty if unknown.
     pub descriptor: &'a str,
-    /// Whether the class name goes through [`normalise_class_name`].
+    /// Whether the class name is normalised by [`normalise_class_name`].
     pub normalise: bool,
 }
 
 impl JavaMethod<'_> {
-    /// `com.example.Outer$Inner.method`; the method alone where the class is not known.
+    /// Returns `com.example.Outer$Inner.method`; the method's name only if the class is unknown.
     pub fn name(&self) -> String {
         let mut name = java_class_name(&self.class_name());
         if !name.is_empty() {
@@ -47,7 +47,7 @@ impl JavaMethod<'_> {
         name
     }
 
-    /// `com/example/Outer$Inner.method(ILjava/lang/String;)V`.
+    /// Returns `com/example/Outer$Inner.method(ILjava/lang/String;)V`.
     pub fn system_name(&self) -> String {
         let class = self.class_name();
         let separator = if class.is_empty() { "" } else { "." };
@@ -59,8 +59,8 @@ impl JavaMethod<'_> {
     }
 }
 
-/// The class as `Class.getName()` gives it, from its internal form: dots between packages, a slash before a
-/// hidden class's address.
+/// Converts a class name from internal form to that of `Class.getName()`: dots between packages, and a slash
+/// before a hidden class's address.
 pub fn java_class_name(internal: &str) -> String {
     match hidden_suffix(internal) {
         Some(at) => {
@@ -73,13 +73,14 @@ pub fn java_class_name(internal: &str) -> String {
     }
 }
 
-/// The class as Java source would name it, `java.lang.Object` or `int[]`, from a descriptor (`Ljava/lang/Object;`, `[I`) or
-/// an internal name (`java/lang/Object`). `normalise`: through [`normalise_class_name`].
+/// Returns the type's name in the form of Java source, `java.lang.Object` or `int[]`. `type_of` is a
+/// descriptor (`Ljava/lang/Object;`, `[I`) or an internal name (`java/lang/Object`). With `normalise` the
+/// name is normalised by [`normalise_class_name`].
 pub fn java_type_name(type_of: &str, normalise: bool) -> String {
     let element = type_of.trim_start_matches('[');
     let dimensions = type_of.len() - element.len();
     let name = match element {
-        // Without dimensions it is the name of a class.
+        // Without dimensions, this is the name of a class.
         "Z" if dimensions > 0 => "boolean".to_owned(),
         "B" if dimensions > 0 => "byte".to_owned(),
         "C" if dimensions > 0 => "char".to_owned(),
@@ -99,8 +100,8 @@ pub fn java_type_name(type_of: &str, normalise: bool) -> String {
     name + &"[]".repeat(dimensions)
 }
 
-/// The class name without what differs from run to run or from call site to call site; in internal or dotted
-/// form, as it came. The module's documentation has the shapes.
+/// Returns the class name without the parts that differ between runs or between call sites, in internal or
+/// dotted form as given. The module's documentation lists the forms.
 pub fn normalise_class_name(class: &str) -> Cow<'_, str> {
     let mut kept = class;
     while let Some(at) = hidden_suffix(kept) {
@@ -108,7 +109,7 @@ pub fn normalise_class_name(class: &str) -> Cow<'_, str> {
     }
     if let Some(at) = kept.rfind("$$Lambda") {
         let end = at + "$$Lambda".len();
-        // `$$Lambda` may also begin a name that a program chose: then something else than a number follows.
+        // `$$Lambda` may also begin a name that a program chose. Then something other than a number follows.
         let number = &kept[end..];
         if number.strip_prefix('$').is_some_and(is_decimal) {
             kept = &kept[..end];
@@ -132,10 +133,10 @@ pub fn normalise_class_name(class: &str) -> Cow<'_, str> {
     }
 }
 
-/// Where the separator before a hidden or anonymous class's address or hash is.
+/// Returns the index of the separator before a hidden or anonymous class's address or hash.
 fn hidden_suffix(class: &str) -> Option<usize> {
     let (at, stem, suffix) = split_suffix(class)?;
-    // A bare number is a hash only where the JDK is known to have put one.
+    // A bare number is a hash only in names to which the JDK is known to append one.
     let may_have_hash = || {
         let has_address = split_suffix(stem).is_some_and(|(_, _, before)| is_address(before));
         stem.contains("$$Lambda$") || stem.contains("LambdaForm$") || has_address
@@ -143,7 +144,7 @@ fn hidden_suffix(class: &str) -> Option<usize> {
     (is_address(suffix) || is_decimal(suffix) && may_have_hash()).then_some(at)
 }
 
-/// The last separator with something before it, and both sides.
+/// Returns the index of the last separator that does not come first, and the parts on both sides.
 fn split_suffix(class: &str) -> Option<(usize, &str, &str)> {
     let at = class.rfind(['/', '+', '.']).filter(|at| *at > 0)?;
     Some((at, &class[..at], &class[at + 1..]))
@@ -154,7 +155,8 @@ fn is_address(text: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
-/// JDK 16 on makes a package `jdk.proxyN` for each class loader that defines proxies: where N begins and ends.
+/// Finds N in a package `jdk.proxyN`, which JDK 16 and later make for each class loader that defines proxies.
+/// Returns the start and the end of N.
 fn dynamic_proxy_package(class: &str) -> Option<(usize, usize)> {
     let prefix = ["jdk/proxy", "jdk.proxy", "com/sun/proxy/jdk/proxy", "com.sun.proxy.jdk.proxy"]
         .into_iter()

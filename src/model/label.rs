@@ -1,14 +1,15 @@
-//! How long a label may be.
+//! The limits of labels and names.
 
-/// The most bytes of a label's text. Backends make a series of each text and refuse long ones: Pyroscope all of a request
-/// with one above 2,048 bytes.
+/// The longest text of a label, in bytes. Backends make a series of each text and refuse long ones: Pyroscope
+/// rejects a whole request with a label above 2,048 bytes.
 pub const LONGEST_LABEL: usize = 1_024;
 
-/// The most bytes of a class's or method's name, or of a descriptor, that is read from a recording. HotSpot's may have
-/// 65,535, but any number of methods may be of one class, and each has a name of its own that the class's is part of.
+/// The longest name of a class or method, and the longest descriptor, that is read from a recording, in
+/// bytes. HotSpot allows 65,535. But a class may have any number of methods, each of whose names contains the
+/// class's name.
 pub const LONGEST_NAME: usize = 1_024;
 
-/// The text, cut at the last character that ends within [`LONGEST_LABEL`].
+/// Returns the text, cut at the last character that ends within [`LONGEST_LABEL`].
 pub fn label(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST_LABEL)]
 }

@@ -1,9 +1,9 @@
 //! Profiles, neutral of any format.
 //!
-//! In: what the aggregator, or a reader of a recording, knows of samples. Out: a [`Batch`], which `otlp` writes.
-//! Strings, functions, mappings, frames, stacks, attributes and links are interned once in [`Tables`] and named
-//! by small ids; a [`Profile`] sums its samples by identity. Imports `core` alone; `aggregate`, `otlp`, `agent`
-//! and `cli` may import it.
+//! Input: samples, from the aggregator or from a reader of recordings. Output: a [`Batch`], which `otlp`
+//! encodes. Strings, functions, mappings, frames, stacks, attributes and links are interned once in
+//! [`Tables`] and identified by small ids; a [`Profile`] sums its samples by identity. Imports only `core`;
+//! `aggregate`, `otlp`, `convert`, `agent` and `cli` may import it.
 
 pub mod attribute_keys;
 mod attributes;

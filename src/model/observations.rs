@@ -1,20 +1,21 @@
-//! The times and values of one sample's additions, packed: most take three to eight bytes, of which recordings have tens of
-//! millions.
+//! The times and values of one sample's additions, packed. Most additions take three to eight bytes;
+//! recordings have tens of millions of them.
 
 /// One addition with a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// Its value.
+    /// The added value.
     pub value: i64,
-    /// When it was, in nanoseconds since 1970-01-01 UTC.
+    /// The time, in nanoseconds since 1970-01-01 UTC.
     pub unix_nano: u64,
 }
 
-/// Additions in the order they were made.
+/// Additions in the order in which they were made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Observations {
-    /// For each the time since the one before, which may be negative, and the value: numbers whose lowest bit is the sign,
-    /// in groups of seven bits, the lowest first, all but the last with the top bit set.
+    /// For each addition the time since the previous one, which may be negative, and the value. A number's
+    /// lowest bit is its sign. Numbers are stored in groups of seven bits, the lowest first; all bytes but
+    /// the last have the top bit set.
     packed: Vec<u8>,
     last_unix_nano: u64,
 }

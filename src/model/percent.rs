@@ -1,18 +1,18 @@
-//! Percent-encoding, as lists of resource attributes have it.
+//! Percent-decoding, as in lists of resource attributes.
 
-/// Why a text cannot be decoded.
+/// The reasons for which a text cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PercentError {
     /// Two hexadecimal digits do not follow a `%`.
     NoDigits,
-    /// It is not UTF-8 once it is decoded.
+    /// The decoded bytes are not UTF-8.
     NoText,
 }
 
-/// Replaces each %XX by the byte that it stands for (RFC 3986, 2.1).
+/// Replaces each %XX by the byte that it encodes (RFC 3986, 2.1).
 ///
 /// # Errors
-/// If one stands for nothing, or all together for no text.
+/// If a `%` is not followed by two hexadecimal digits, or the decoded bytes are not UTF-8.
 pub fn percent_decoded(text: &str) -> Result<String, PercentError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

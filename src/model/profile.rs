@@ -9,52 +9,52 @@ use super::observations::{Observation, Observations};
 use super::profile_types::ProfileType;
 use super::tables::{AttributeSetId, LinkId, StackId};
 
-/// What makes two samples the same sample.
+/// The key by which samples are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SampleIdentity {
-    /// Where the thread was.
+    /// The stack of the thread.
     pub stack: StackId,
-    /// Which thread it was, and what else is known.
+    /// The attributes of the thread and the sample.
     pub attributes: AttributeSetId,
-    /// The span it worked for.
+    /// The span that was active.
     pub link: LinkId,
 }
 
-/// All additions with one identity.
+/// The sum of all additions with one identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// What they share.
+    /// The common identity.
     pub identity: SampleIdentity,
-    /// The sum of their values, which stays within `i64`.
+    /// The sum of the values, which saturates at the bounds of `i64`.
     pub value: i64,
-    /// How many they are.
+    /// The number of additions.
     pub additions: u64,
 }
 
 /// Samples of one [`ProfileType`].
 ///
-/// The window is `[start_unix_nano, start_unix_nano + duration_nano)`. Times of additions belong into it: one
-/// that lies outside is written as the window's nearest nanosecond.
+/// The profile's window is `[start_unix_nano, start_unix_nano + duration_nano)`. Times of additions should be
+/// within it: a time outside is written as the window's nearest nanosecond.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// What the values mean.
+    /// The meaning of the values.
     pub profile_type: &'static ProfileType,
-    /// The window's begin, in nanoseconds since 1970-01-01 UTC.
+    /// The start of the window, in nanoseconds since 1970-01-01 UTC.
     pub start_unix_nano: u64,
-    /// The window's length.
+    /// The length of the window, in nanoseconds.
     pub duration_nano: u64,
-    /// How much of [`ProfileType::period_type`] lies between two samples; 1 where every event is recorded.
+    /// The amount of [`ProfileType::period_type`] between two samples; 1 if every event is recorded.
     pub period: i64,
-    /// Facts about the profile as a whole. `profile.type` is added by the writer.
+    /// Attributes of the profile as a whole. The writer adds `profile.type`.
     pub attributes: AttributeSetId,
     samples: Vec<Sample>,
     indices: HashTable<u32>,
     hasher: RandomState,
-    /// Of each sample, up to the last that has any.
+    /// The timed additions of each sample, up to the last sample that has any.
     observations: Vec<Observations>,
     additions: u64,
     timed_additions: u64,
-    /// Whether no addition with a time has a value of 0 or less.
+    /// Whether all additions with a time have a value above 0.
     adds_only: bool,
 }
 
@@ -77,16 +77,16 @@ impl Profile {
         }
     }
 
-    /// Adds `value` to the sample of this identity. A time is kept besides, which mostly takes three to eight bytes; pass none
-    /// unless times are to be written.
+    /// Adds `value` to the sample of this identity. A time is stored with the value, which mostly takes three
+    /// to eight bytes: pass `None` unless times are to be written.
     #[inline]
     pub fn add(&mut self, identity: SampleIdentity, value: i64, at_unix_nano: Option<u64>) {
         let sample = self.sample(identity);
         self.add_to(sample, value, at_unix_nano);
     }
 
-    /// The position in [`Profile::samples`] of the sample with this identity. If there is none it is made, without any
-    /// addition: whoever asks adds to it.
+    /// Returns the position in [`Profile::samples`] of the sample with this identity. A sample that does not
+    /// exist is created without additions: the caller must add to it.
     #[inline]
     pub fn sample(&mut self, identity: SampleIdentity) -> u32 {
         let Self { samples, indices, hasher, .. } = self;
@@ -121,7 +121,8 @@ impl Profile {
         self.observations[sample].push(Observation { value, unix_nano });
     }
 
-    /// The same profile with other identities, which differ where these do.
+    /// Returns the profile with all identities replaced. `of` must map different identities to different
+    /// ones.
     pub(super) fn with_identities(mut self, mut of: impl FnMut(SampleIdentity) -> SampleIdentity) -> Self {
         for sample in &mut self.samples {
             sample.identity = of(sample.identity);
@@ -141,7 +142,7 @@ impl Profile {
         &self.samples
     }
 
-    /// The additions with a time to the sample at this position, in the order they were made.
+    /// The additions with a time to the sample at this position, in the order in which they were made.
     pub fn observations(&self, sample: usize) -> impl Iterator<Item = Observation> {
         self.observations.get(sample).into_iter().flat_map(Observations::iter)
     }
@@ -151,7 +152,7 @@ impl Profile {
         self.additions == self.timed_additions
     }
 
-    /// Whether no addition with a time had a value of 0 or less.
+    /// Whether all additions with a time had a value above 0.
     pub fn adds_only(&self) -> bool {
         self.adds_only
     }
@@ -161,7 +162,7 @@ impl Profile {
         self.samples.is_empty()
     }
 
-    /// How many additions were made.
+    /// The number of additions.
     pub fn additions(&self) -> u64 {
         self.additions
     }

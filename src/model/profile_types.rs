@@ -1,23 +1,24 @@
-//! The one table of profile types: what every profile, live or converted, is called and measured in.
+//! The table of profile types: the names and units of all profiles, live or converted.
 //!
-//! No registry of sample types exists. The names are those that backends know from pprof (`alloc_space`,
-//! `inuse_space`, `contentions`, `delay`): Pyroscope, for one, takes a profile's name from the period type.
+//! There is no registry of sample types. The names are those that backends know from pprof (`alloc_space`,
+//! `inuse_space`, `contentions`, `delay`): Pyroscope, for example, takes a profile's name from the period
+//! type.
 
 use std::sync::Mutex;
 
-/// What the values of a profile mean.
+/// The meaning of a profile's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProfileType {
-    /// Its name here, unique.
+    /// The type's unique name in this program.
     pub name: &'static str,
-    /// The value of the profile's `profile.type` attribute: what was observed. Profiles that show different
-    /// sides of the same events (their number, their duration) share it.
+    /// The value of the profile's `profile.type` attribute: the kind of event observed. Profiles that measure
+    /// the same events in different ways (number, duration) share it.
     pub profile_type: &'static str,
-    /// What a value is.
+    /// The quantity of a value.
     pub sample_type: &'static str,
     /// The UCUM-like unit of a value.
     pub sample_unit: &'static str,
-    /// What the period is measured by.
+    /// The quantity that the period measures.
     pub period_type: &'static str,
     /// The period's unit.
     pub period_unit: &'static str,
@@ -27,22 +28,24 @@ impl ProfileType {
     /// The key of the attribute that carries [`ProfileType::profile_type`].
     pub const KEY: &'static str = "profile.type";
 
-    /// Whether values are a number of things, so that times alone can say them.
+    /// Whether values are counts, so that a list of times can replace them.
     pub fn is_count(&self) -> bool {
         self.sample_unit == "count"
     }
 
-    /// The type of that name, from the table or made by [`ProfileType::custom`].
+    /// Returns the type of that name, from the table or created by [`ProfileType::custom`].
     pub fn by_name(name: &str) -> Option<&'static Self> {
         let in_table = types::ALL.iter().copied().find(|known| known.name == name);
         in_table.or_else(|| custom_types().iter().copied().find(|known| known.name == name))
     }
 
-    /// A type that the user names: a perf event, or an event of a recording. `name` serves as `profile.type` too.
+    /// Returns a type that the user names, for a perf event or an event of a recording. `name` serves as
+    /// `profile.type` too.
     ///
-    /// Equal arguments give the same type. Each distinct type is kept for the life of the process; their number
-    /// is that of the events that a user asks for. If a type of that name exists and is measured otherwise, the
-    /// new one stands beside it and [`ProfileType::by_name`] gives the first.
+    /// Equal arguments give the same type. Each distinct type is kept for the life of the process; their
+    /// number is bounded by that of the events that a user requests. If a type of that name exists with other
+    /// quantities or units, the new type is added beside it, and [`ProfileType::by_name`] returns the earlier
+    /// one.
     pub fn custom(name: &str, sample: (&str, &str), period: (&str, &str)) -> &'static Self {
         let texts = [name, name, sample.0, sample.1, period.0, period.1];
         let mut custom = custom_types();
@@ -67,7 +70,7 @@ impl ProfileType {
         [self.name, self.profile_type, self.sample_type, self.sample_unit, self.period_type, self.period_unit]
     }
 
-    /// The type of a perf event's samples: their number, one for every period of the event.
+    /// The type of a perf event's samples: their number, one for each period of the event.
     pub fn perf_event(event: &str) -> &'static Self {
         Self::custom(event, ("samples", "count"), (event, "count"))
     }
@@ -76,7 +79,7 @@ impl ProfileType {
 static CUSTOM: Mutex<Vec<&'static ProfileType>> = Mutex::new(Vec::new());
 
 fn custom_types() -> std::sync::MutexGuard<'static, Vec<&'static ProfileType>> {
-    // A panic elsewhere leaves the list whole: a push is all that is done to it.
+    // The only change to the list is a push, so a panic elsewhere leaves it intact.
     CUSTOM.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -97,7 +100,7 @@ macro_rules! profile_types {
                 period_unit: $period_unit,
             };)*
 
-            /// All of the table.
+            /// All types of the table.
             pub static ALL: &[&ProfileType] = &[$(&$constant),*];
         }
     };
@@ -105,9 +108,9 @@ macro_rules! profile_types {
 
 profile_types! {
     //               name, profile.type, sample type / unit, period type / unit
-    /// CPU time: how many periods of it were spent there.
+    /// CPU time, in periods.
     CPU = "cpu", "cpu", "samples" / "count", "cpu" / "nanoseconds";
-    /// Wall-clock time: how many periods of it passed there.
+    /// Wall-clock time, in periods.
     WALL = "wall", "wall", "samples" / "count", "wall" / "nanoseconds";
     /// Allocations seen by the sampler.
     ALLOC_SAMPLES = "alloc-samples", "alloc-samples", "samples" / "count", "space" / "bytes";
@@ -119,13 +122,13 @@ profile_types! {
     LIVE_SPACE = "live-space", "live-heap", "inuse_space" / "bytes", "space" / "bytes";
     /// Objects that survived a collection, estimated.
     LIVE_OBJECTS = "live-objects", "live-heap", "inuse_objects" / "count", "space" / "bytes";
-    /// Times a thread waited to enter a monitor or was parked for a lock.
+    /// The number of times that a thread waited to enter a monitor or was parked for a lock.
     LOCK_COUNT = "lock-count", "lock-contention", "contentions" / "count", "contentions" / "count";
-    /// How long it waited.
+    /// The duration of these waits.
     LOCK_TIME = "lock-time", "lock-contention", "delay" / "nanoseconds", "contentions" / "count";
     /// Calls of Object.wait.
     WAIT_COUNT = "wait-count", "wait", "waits" / "count", "waits" / "count";
-    /// How long they took.
+    /// The duration of these calls.
     WAIT_TIME = "wait-time", "wait", "delay" / "nanoseconds", "waits" / "count";
     /// Natively allocated bytes.
     NATIVEMEM_SPACE = "nativemem-space", "nativemem", "alloc_space" / "bytes", "malloc" / "bytes";
@@ -135,15 +138,15 @@ profile_types! {
     NATIVELEAK_SPACE = "nativeleak-space", "nativemem-leak", "inuse_space" / "bytes", "malloc" / "bytes";
     /// Native allocations that were not freed.
     NATIVELEAK_OBJECTS = "nativeleak-objects", "nativemem-leak", "inuse_objects" / "count", "malloc" / "bytes";
-    /// Exceptions thrown.
+    /// Exceptions created or thrown.
     EXCEPTIONS = "exceptions", "exceptions", "exceptions" / "count", "exceptions" / "count";
-    /// Calls of a traced method that took longer than its threshold.
+    /// Calls of traced methods that took at least as long as their threshold.
     TRACE_COUNT = "trace-count", "trace", "calls" / "count", "calls" / "count";
-    /// How long they took.
+    /// The duration of these calls.
     TRACE_TIME = "trace-time", "trace", "latency" / "nanoseconds", "calls" / "count";
     /// Time in a sleep.
     SLEEP_TIME = "sleep-time", "sleep", "delay" / "nanoseconds", "sleeps" / "count";
-    /// Time that a virtual thread kept its carrier while it was parked.
+    /// Time for which a virtual thread kept its carrier while it was parked.
     PINNED_TIME = "pinned-time", "virtual-thread-pinned", "delay" / "nanoseconds", "pinned" / "count";
     /// Time in socket reads and writes.
     SOCKET_TIME = "socket-time", "socket-io", "delay" / "nanoseconds", "socket_operations" / "count";
@@ -153,15 +156,15 @@ profile_types! {
     FILE_TIME = "file-time", "file-io", "delay" / "nanoseconds", "file_operations" / "count";
     /// Bytes read from and written to files.
     FILE_BYTES = "file-bytes", "file-io", "io_space" / "bytes", "file_operations" / "count";
-    /// Requests that have ended, as the program tells of them.
+    /// Requests that have ended, as reported by the program.
     TRACE_ROOTS = "trace-roots", "trace-root", "trace_roots" / "count", "trace_roots" / "count";
-    /// Tasks that have waited in a queue, as the program tells of them.
+    /// Tasks that have waited in a queue, as reported by the program.
     QUEUE_COUNT = "queue-count", "queue", "tasks" / "count", "tasks" / "count";
-    /// How long they waited.
+    /// The duration of these waits.
     QUEUE_TIME = "queue-time", "queue", "delay" / "nanoseconds", "tasks" / "count";
     /// Events of the program's own.
     EVENT_COUNT = "event-count", "event", "events" / "count", "events" / "count";
-    /// How long they took.
+    /// The duration of these events.
     EVENT_TIME = "event-time", "event", "duration" / "nanoseconds", "events" / "count";
     /// Time in class loading.
     CLASS_LOAD_TIME = "class-load-time", "class-load", "delay" / "nanoseconds", "loads" / "count";

@@ -1,8 +1,8 @@
 //! The text form of an unsymbolized native frame: `<build-id>.<remote>(0x<address>)`.
 //!
-//! It is what a viewer makes of the three strings that such a frame has in a JFR recording: the class is the
-//! build-id in hexadecimal, the method `<remote>`, the descriptor the address. This is the one place that writes
-//! and reads either form.
+//! A viewer builds this form from the three strings that such a frame has in a JFR recording: the class is
+//! the build-id in hexadecimal, the method `<remote>`, the descriptor the address. All code that writes or
+//! parses either form is here.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ use crate::core::build_id::BuildId;
 /// The method name of a remote frame in a recording.
 pub const REMOTE_METHOD: &str = "<remote>";
 
-/// A native frame that is named by its object's build-id and its address there.
+/// A native frame, identified by its object's build-id and its address in the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RemoteFrame {
-    /// The object.
+    /// The build-id of the object.
     pub build_id: BuildId,
-    /// The lookup address in it.
+    /// The lookup address in the object.
     pub address: ElfVaddr,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for RemoteFrame {
 }
 
 impl RemoteFrame {
-    /// The key of the location attribute that holds the text.
+    /// The key of the location attribute that contains the text.
     pub const KEY: &'static str = "otlpprof.frame.remote";
 
     /// Parses the text form.
@@ -41,8 +41,8 @@ impl RemoteFrame {
         Self::from_parts(class, REMOTE_METHOD, descriptor)
     }
 
-    /// Parses the three strings of a recording. The descriptor is `0x…`, with or without parentheses around it;
-    /// without `0x` it would be ambiguous and is refused.
+    /// Parses the three strings of a recording. The descriptor is `0x…`, with or without parentheses. Without
+    /// `0x` it would be ambiguous, and is rejected.
     pub fn from_parts(class: &str, method: &str, descriptor: &str) -> Option<Self> {
         if method != REMOTE_METHOD {
             return None;
@@ -53,15 +53,15 @@ impl RemoteFrame {
         };
         let digits = bare.strip_prefix("0x")?;
         if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None; // from_str_radix would take a sign
+            return None; // from_str_radix accepts a sign
         }
         let address = ElfVaddr(u64::from_str_radix(digits, 16).ok()?);
         Some(Self { build_id: BuildId::from_hex(class)?, address })
     }
 }
 
-/// The name of a native frame that nothing better is known of: `[name+0xaddress]`, the name being the last part
-/// of the object's path (of `[vdso]`, what the brackets hold).
+/// Returns the name of a native frame without a symbol: `[name+0xaddress]`. The name is the last component of
+/// the object's path, without brackets as in `[vdso]`.
 pub fn unnamed_native_frame(object_path: &str, address: ElfVaddr) -> String {
     let file = object_path.rsplit('/').next().unwrap_or_default();
     let name = match file.trim_matches(['[', ']']) {
@@ -71,7 +71,7 @@ pub fn unnamed_native_frame(object_path: &str, address: ElfVaddr) -> String {
     format!("[{name}+{:#x}]", address.0)
 }
 
-/// The name of a native frame in no known object: its run-time address.
+/// Returns the name of a native frame in no known object: its run-time address.
 pub fn native_frame_nowhere(address: RuntimeAddr) -> String {
     format!("[{:#x}]", address.0)
 }

@@ -19,7 +19,8 @@ macro_rules! id {
                 state.write_u32(self.0);
             }
 
-            // Derived, this would hash element by element: a stack of 60 frames three times as slowly.
+            // The derived function would hash element by element, which takes three times as long for a stack
+            // of 60 frames.
             fn hash_slice<H: Hasher>(ids: &[Self], state: &mut H) {
                 // SAFETY: an id is a transparent u32, so a slice of ids is a slice of as many u32.
                 let numbers = unsafe { std::slice::from_raw_parts(ids.as_ptr().cast::<u32>(), ids.len()) };
@@ -40,59 +41,59 @@ macro_rules! id {
 }
 
 id! {
-    /// Names a string in [`Tables::strings`].
+    /// The id of a string in [`Tables::strings`].
     StringId
 }
 id! {
-    /// Names a [`Function`].
+    /// The id of a [`Function`].
     FunctionId
 }
 id! {
-    /// Names a [`Mapping`].
+    /// The id of a [`Mapping`].
     MappingId
 }
 id! {
-    /// Names a [`Frame`].
+    /// The id of a [`Frame`].
     FrameId
 }
 id! {
-    /// Names a sequence of frames, leaf first.
+    /// The id of a sequence of frames, leaf first.
     StackId
 }
 id! {
-    /// Names an [`Attribute`].
+    /// The id of an [`Attribute`].
     AttributeId
 }
 id! {
-    /// Names a set of attributes.
+    /// The id of a set of attributes.
     AttributeSetId
 }
 id! {
-    /// Names a [`Link`].
+    /// The id of a [`Link`].
     LinkId
 }
 
 impl StringId {
-    /// The empty string, which every table holds.
+    /// The empty string, which all tables contain.
     pub const EMPTY: Self = Self(0);
 }
 
 impl StackId {
-    /// The stack without frames, which every table holds.
+    /// The stack without frames, which all tables contain.
     pub const EMPTY: Self = Self(0);
 }
 
 impl AttributeSetId {
-    /// The empty set, which every table holds.
+    /// The empty set, which all tables contain.
     pub const EMPTY: Self = Self(0);
 }
 
 impl LinkId {
-    /// No link, which every table holds as a link of zeros.
+    /// No link: a link of zeros, which all tables contain.
     pub const NONE: Self = Self(0);
 }
 
-/// Everything that samples refer to, each distinct value once.
+/// All values that samples refer to, each distinct value once.
 #[derive(Clone, Debug)]
 pub struct Tables {
     /// Strings.
@@ -124,7 +125,7 @@ impl Default for Tables {
             attribute_sets: SliceInterner::default(),
             links: Interner::default(),
         };
-        // The constants `EMPTY` and `NONE` name these.
+        // The constants `EMPTY` and `NONE` are the ids of these values.
         tables.strings.intern("");
         tables.stacks.intern(&[]);
         tables.attribute_sets.intern(&[]);
@@ -134,31 +135,31 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Tables that hold the empty values alone.
+    /// Tables that contain only the empty values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An attribute with a string value and no unit.
+    /// Interns an attribute with a string value and no unit.
     pub fn string_attribute(&mut self, key: &str, value: &str) -> AttributeId {
         let value = AttributeValue::Str(self.strings.intern(value));
         self.attribute(key, value, "")
     }
 
-    /// An attribute with an integer value; `unit` may be empty.
+    /// Interns an attribute with an integer value. `unit` may be empty.
     pub fn int_attribute(&mut self, key: &str, value: i64, unit: &str) -> AttributeId {
         self.attribute(key, AttributeValue::Int(value), unit)
     }
 
-    /// An attribute; `unit` may be empty.
+    /// Interns an attribute. `unit` may be empty.
     pub fn attribute(&mut self, key: &str, value: AttributeValue, unit: &str) -> AttributeId {
         let key = self.strings.intern(key);
         let unit = self.strings.intern(unit);
         self.attributes.intern(Attribute { key, value, unit })
     }
 
-    /// The set of these attributes, whatever their order. Of several with one key the last counts; one with an
-    /// empty key is left out.
+    /// Interns the set of these attributes, in any order. Of several with one key the last counts. Attributes
+    /// with an empty key are left out.
     pub fn attribute_set(&mut self, attributes: &[AttributeId]) -> AttributeSetId {
         let key = |id: AttributeId| self.attributes.get(id).key;
         let mut set: Vec<AttributeId> = Vec::with_capacity(attributes.len());
@@ -172,12 +173,12 @@ impl Tables {
         self.attribute_sets.intern(&set)
     }
 
-    /// The attributes of a set; their keys are distinct.
+    /// The attributes of a set. Their keys are distinct.
     pub fn attributes_of(&self, set: AttributeSetId) -> &[AttributeId] {
         self.attribute_sets.get(set)
     }
 
-    /// The text that a set has for a key; `None` if it has none.
+    /// Returns the text value of a key in a set; `None` if there is none.
     pub fn text_of(&self, set: AttributeSetId, key: &str) -> Option<&str> {
         self.attributes_of(set).iter().find_map(|&id| {
             let attribute = self.attributes.get(id);
@@ -190,18 +191,18 @@ impl Tables {
         })
     }
 
-    /// The attributes of both sets; where they share a key, `wins` has the word.
+    /// Returns the union of both sets. For keys in both, the attribute of `wins` is used.
     pub fn union_of_attributes(&mut self, set: AttributeSetId, wins: AttributeSetId) -> AttributeSetId {
         let both = [self.attributes_of(set), self.attributes_of(wins)].concat();
         self.attribute_set(&both)
     }
 
-    /// How many attribute sets there are.
+    /// The number of attribute sets.
     pub fn attribute_set_count(&self) -> usize {
         self.attribute_sets.len()
     }
 
-    /// A Java method, named as [`JavaMethod`] says. `source_file` may be empty, `start_line` 0.
+    /// Interns a Java method, named by [`JavaMethod`]. `source_file` may be empty, `start_line` 0.
     pub fn java_function(
         &mut self,
         method: JavaMethod<'_>,
@@ -211,19 +212,19 @@ impl Tables {
         let name = self.strings.intern(&method.name());
         let system_name = self.strings.intern(&method.system_name());
         let filename = self.strings.intern(source_file);
-        // Without a class and a descriptor it has one name.
+        // Without a class and a descriptor both names are equal.
         let is_method = system_name != name;
         self.functions.intern(Function { name, system_name, is_method, filename, start_line })
     }
 
-    /// A function of a loaded object; `linkage_name` may be empty.
+    /// Interns a function of a loaded object. `linkage_name` may be empty.
     pub fn native_function(&mut self, name: &str, linkage_name: &str) -> FunctionId {
         let name = self.strings.intern(name);
         let system_name = self.strings.intern(linkage_name);
         self.functions.intern(Function { name, system_name, ..Function::default() })
     }
 
-    /// A function of which only a name is known.
+    /// Interns a function of which only a name is known.
     pub fn named_function(&mut self, name: &str) -> FunctionId {
         let name = self.strings.intern(name);
         self.functions.intern(Function { name, ..Function::default() })

@@ -1,4 +1,4 @@
-//! What one batch's tables say, said in another's.
+//! Translates ids of one batch's tables to those of another's.
 
 use std::hash::Hash;
 
@@ -12,7 +12,7 @@ use super::tables::{AttributeSetId, FrameId, FunctionId, LinkId, MappingId, Stac
 type HashMap<K, V> = std::collections::HashMap<K, V, RandomState>;
 
 impl Tables {
-    /// The same profiles with what they refer to in these tables, in place of `from`.
+    /// Returns the profiles with everything that they refer to moved from `from` into these tables.
     pub fn absorb(&mut self, from: &Tables, profiles: Vec<Profile>) -> Vec<Profile> {
         let mut translation = Translation::new(from, self);
         let absorbed = profiles.into_iter().map(|mut profile| {
@@ -23,7 +23,7 @@ impl Tables {
     }
 }
 
-/// From one set of tables to another; each value that is met is looked up once.
+/// Translates ids from one set of tables to another. Each value is looked up once.
 pub struct Translation<'a> {
     from: &'a Tables,
     to: &'a mut Tables,
@@ -36,7 +36,7 @@ pub struct Translation<'a> {
 }
 
 impl<'a> Translation<'a> {
-    /// Nothing is translated yet.
+    /// A translation that has not met any value yet.
     pub fn new(from: &'a Tables, to: &'a mut Tables) -> Self {
         Self {
             from,
@@ -50,17 +50,17 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// The tables that are translated to.
+    /// The target tables.
     pub fn to(&mut self) -> &mut Tables {
         self.to
     }
 
-    /// Says which frame of the other tables a frame is, in place of looking for an equal one.
+    /// Sets the translation of a frame, which is then not looked up by content.
     pub fn frame_is(&mut self, from: FrameId, to: FrameId) {
         self.frames.insert(from, to);
     }
 
-    /// The same sample in the other tables.
+    /// Translates a sample's identity.
     pub fn identity(&mut self, identity: SampleIdentity) -> SampleIdentity {
         SampleIdentity {
             stack: self.stack(identity.stack),
@@ -173,7 +173,7 @@ impl<'a> Translation<'a> {
     }
 }
 
-/// Notes what `id` is in the other tables.
+/// Stores the translation of `id`, and returns it.
 fn known<I: Eq + Hash + Copy>(map: &mut HashMap<I, I>, id: I, translated: I) -> I {
     map.insert(id, translated);
     translated
@@ -185,7 +185,8 @@ mod tests {
     use crate::core::address::ElfVaddr;
     use crate::model::{FrameType, Link, LinkId, types};
 
-    /// A stack with a frame of each kind, attributes and a link; `before` is interned first, so that ids differ.
+    /// Interns a stack with a frame of each kind, attributes and a link. `before` is interned first, so that
+    /// ids differ.
     fn sample(tables: &mut Tables, before: &[&str]) -> SampleIdentity {
         for text in before {
             tables.named_function(text);
@@ -216,7 +217,7 @@ mod tests {
         let (mut from, mut to, mut expected) = (Tables::new(), Tables::new(), Tables::new());
         let identity = sample(&mut from, &["a", "b", "c"]);
         let translated = Translation::new(&from, &mut to).identity(identity);
-        // As if it had been made there: what is not needed is not there.
+        // The target contains only what is needed, as if the sample had been made there.
         assert_eq!(translated, sample(&mut expected, &[]));
         assert_ne!(from.strings.len(), to.strings.len());
         let back = Translation::new(&to, &mut from).identity(translated);
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn samples_mean_the_same_in_the_other_tables() {
         let mut into = Tables::new();
-        // Numbers differ on both sides from here on.
+        // From here on ids differ between the two tables.
         into.named_function("other");
         into.string_attribute("other", "x");
         let mut from = Tables::new();

@@ -1,4 +1,4 @@
-//! Records in, samples out: tests of the aggregator.
+//! Tests of the aggregator: records in, samples out.
 
 use super::*;
 use crate::aggregate::ProfileKind;
@@ -35,7 +35,7 @@ impl Resolver for ByNumber {
     }
 }
 
-/// The CPU engine's profile, with the given period.
+/// Returns the CPU engine's profile, with period 1.
 fn cpu_profile(
     interval: Interval,
     unix_offset_ns: i64,
@@ -136,14 +136,15 @@ fn native(object: u32, value: u64) -> RawFrame {
     RawFrame { kind: FrameKind::Native, aux: object, value }
 }
 
-/// Names native frames by their objects, those in none by what has been loaded.
+/// Names native frames by their objects, and those in no object by the count of loaded objects.
 fn named(tables: &mut Tables, frame: UnnamedFrame) -> Frame {
     let object = if frame.frame.aux == NO_OBJECT { frame.since.loaded } else { frame.frame.aux.into() };
     let function = tables.named_function(&format!("plugin{object}"));
     Frame::Marker { function, frame_type: FrameType::Native }
 }
 
-/// Regression: within an interval an address in no known object kept the name of what was there at first.
+/// Regression: within an interval an address in no known object kept the name of the object that was there
+/// first.
 #[test]
 fn an_address_in_no_object_is_another_one_when_objects_have_come_or_gone() {
     for (object, stacks) in [(NO_OBJECT, 3), (5, 1)] {
@@ -192,7 +193,7 @@ fn frames_that_take_long_to_name_are_named_when_the_interval_has_ended() {
     assert_eq!(found, expected.map(|(text, value)| (text.to_owned(), value)));
 }
 
-/// An object's address, and the same one with its run-time address: two places, one function.
+/// Two addresses in one object that turn out to be the same frame.
 #[test]
 fn stacks_of_frames_that_turn_out_to_be_one_are_one() {
     let mut aggregator = Aggregator::new(false);
