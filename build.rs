@@ -7,10 +7,10 @@
 //! |---|---|---|
 //! | `OTLPPROF_DDPROFTEST` | `libddproftest.so` | the sample library, compiled without frame pointers |
 //! | `OTLPPROF_DDPROFTEST_FP` | `libddproftest-fp.so` | the sample library, compiled with frame pointers |
-//! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose signal handler allocates or blocks |
+//! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose handler allocates or blocks |
 //! | | `libhandlertimer.so` | measures how long a signal handler runs |
 //! | `OTLPPROF_VM_DAMAGE` | | an agent that moves a field in the VM's description of itself |
-//! | `OTLPPROF_UNWINDING_MALLOC` | | an allocator that unwinds; ends a process that allocates under the linker's lock |
+//! | `OTLPPROF_UNWINDING_MALLOC` | | an allocator that unwinds, and detects misuse of the linker's lock |
 //! | `OTLPPROF_ALLOCATING` | | a library that allocates native memory in known places |
 //! | `OTLPPROF_JUMPING_CLOCK` | | a clock_gettime that jumps where the profiler calls it |
 //! | `OTLPPROF_PLUGIN_A`, `_B` | | two similar libraries, to be loaded and unloaded in turn |

@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(longer(NONE, &Cost { threads_ns: 100.0, ..of_cpu_and_alloc(0.0, 0.0) }), NONE);
     }
 
-    /// Regression: where the threads alone needed more than the budget, engines were stretched to the longest.
+    /// Regression: where the threads alone exceeded the budget, engines were stretched to the longest.
     #[test]
     fn an_engine_that_needs_little_is_not_stretched_for_what_threads_need() {
         let cost = Cost { allowed_ns: 400.0, threads_ns: 2_000.0, ..of_cpu_and_alloc(300.0, 10.0) };

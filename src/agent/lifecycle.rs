@@ -28,7 +28,7 @@ use crate::jvm::jvmti_table::Capabilities;
 use crate::jvm::live_phase;
 use crate::sampling::{cpu, own_threads};
 
-/// The longest time that a `stop` command, or the JVM's end, waits for pending messages to be sent.
+/// The longest time for which the end of a session, or of the JVM, waits for pending messages to be sent.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// The status without a session.

@@ -14,7 +14,7 @@
 //! | `lifecycle` | start, stop, flush and status |
 //! | `other_copy` | other copies of this library in the process, only one of which is the agent |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
-//! | `engines` | samples by the VM's events and the program's calls: allocations, locks, exceptions, traced methods |
+//! | `engines` | samples that threads take of themselves: allocations, locks, exceptions, traced methods |
 //! | `budget` | limits the profiler's cost by making engines sample less often |
 //! | `engine_profiles` | the profiles that each engine's samples become |
 //! | `recording` | events of the JVM's own recorder, with the contexts of their threads |

@@ -10,8 +10,8 @@
 //! |---|---|---|---|---|
 //! | lambda | `N$$Lambda$1/0x…` | `N$$Lambda$1/0x…` | `N$$Lambda/0x…` | `N$$Lambda` |
 //! | hidden class | `N$T/0x…` | `N$T/0x…` | `N$T/0x…` | `N$T` |
-//! | method handle | `java.lang.invoke.LambdaForm$MH/0x…` | the same | the same | `java.lang.invoke.LambdaForm$MH` |
-//! | reflection | `jdk.internal.reflect.GeneratedMethodAccessor1` | the same | (none) | `….GeneratedMethodAccessor` |
+//! | method handle | `java.lang.invoke.LambdaForm$MH/0x…` | same | same | `….LambdaForm$MH` |
+//! | reflection | `jdk.internal.reflect.GeneratedMethodAccessor1` | same | (none) | `….GeneratedMethodAccessor` |
 //! | proxy | `com.sun.proxy.$Proxy0` | `jdk.proxy1.$Proxy0` | `jdk.proxy1.$Proxy0` | `jdk.proxy.$Proxy` |
 //! | proxy of a non-public interface | `$Proxy1` | `$Proxy1` | `$Proxy1` | `$Proxy` |
 //!
@@ -208,7 +208,7 @@ mod tests {
             ("N$$Lambda$1/0x00007f7bd8000a08", "N$$Lambda"),
             ("a/b/N$$Lambda$1+0x00007f7bd8000a08", "a/b/N$$Lambda"),
             ("a/b/N$$Lambda$1.0x00007f7bd8000a08", "a/b/N$$Lambda"),
-            // Its recordings
+            // JDK 17 in recordings
             (
                 "java/util/stream/Collectors$$Lambda$93+0x00000001000cf3e8/1074389766",
                 "java/util/stream/Collectors$$Lambda",

@@ -140,7 +140,7 @@ mod tests {
         let mut table = LiveTable::new(10_000, 5);
         add(&mut table, 0..200_000);
         assert!(table.objects().count() <= 10_000);
-        // At least 5,000 objects are kept, so half of the numbers has at least 2,500: the relative standard
+        // About 5,000 objects or more are kept, so half of the numbers has at least 2,500: the relative standard
         // deviation is within 2 %.
         for (numbers, tolerance) in [(0..200_000, 0.06), (0..100_000, 0.08), (100_000..200_000, 0.08)] {
             let (found, expected) = (total(&table, numbers.clone()), numbers.len() as f64);

@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((left.names.len(), left.warnings.len()), (0, 2), "{left:?}");
     }
 
-    /// Regression: without the engine `cpu`, `jfr=true` switched on an event that has aborted JVMs of 25 and 26.
+    /// Regression: without the engine `cpu`, `jfr=true` enabled an event that has aborted JVMs of 25 and 26.
     #[test]
     fn the_jvms_own_cpu_time_samples_are_recorded_only_by_name() {
         let all = select("cpu=off,jfr", 25);

@@ -111,8 +111,8 @@ impl Session {
             attributes.push(tables.int_attribute(&key, i64::from(stretches[engine as usize]), ""));
         }
         attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
-        // The counts go into the first profile, whichever that is. Without any profile there are no counts:
-        // an interval may have only samples of memory or objects that have since been freed.
+        // The counts go into the first profile, whichever that is. There may be none: samples of
+        // the live heap make no profile before their objects have survived a collection.
         let Some(first) = profiles.first_mut() else { return };
         let counts = tables.attribute_set(&attributes);
         first.attributes = tables.union_of_attributes(first.attributes, counts);
