@@ -5,7 +5,7 @@ mod agent_support;
 use std::collections::BTreeSet;
 
 use agent_support::stacks::{Stack, stacks_of};
-use agent_support::{JavaRun, java_homes, java_version};
+use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 
 /// The names of the threads that were in a method of the program.
 fn names_in(stacks: &[Stack], method: &str) -> BTreeSet<String> {
@@ -42,6 +42,20 @@ fn a_virtual_thread_that_is_renamed_leaves_its_carrier_its_name() {
             let found = names_in(&stacks, method);
             let is_carrier = |name: &String| name.starts_with("ForkJoinPool-1-worker-");
             assert!(!found.is_empty() && found.iter().all(is_carrier), "{}: {method}: {found:?}", run.label);
+        }
+    }
+}
+
+/// Regression: all samples of a native thread in an interval had the name that the thread had at the interval's end.
+#[test]
+fn a_native_thread_that_renames_itself_has_samples_under_both_names() {
+    for home in oldest_and_newest() {
+        let run = JavaRun::new(&home, "RenamedPthread").argument(1_000);
+        let run = run.agent("cpu=1ms,interval=1h,file=FILE").run().expect_success();
+        let stacks = stacks_of(&run.messages(), "cpu", ("samples", "count"));
+        for (function, name) in [("burn_as_first", "ddprof-first"), ("burn_as_second", "ddprof-second")] {
+            let has_both = |stack: &Stack| stack.has(function) && stack.thread == name;
+            assert!(stacks.iter().any(has_both), "{}: {function}", run.label);
         }
     }
 }

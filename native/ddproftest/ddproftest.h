@@ -36,9 +36,10 @@ int64_t ddprof_fiber(size_t bytes, uint64_t rounds);
 uint64_t ddprof_leave_handler(int signal);
 int ddprof_install_leaving_handler(int signal);
 
-/* threads.c: work on threads that the JVM knows nothing of. Both return 0, or an errno. */
+/* threads.c: work on threads that the JVM knows nothing of. Each returns 0, or an errno. */
 int ddprof_pthreads(uint32_t threads, uint32_t milliseconds);
 int ddprof_short_pthreads(uint32_t threads, uint64_t rounds);
+int ddprof_renamed_pthread(uint32_t milliseconds);
 
 /* by_register.c: work below a function whose frame a register leads to. */
 uint64_t ddprof_by_register(uint64_t rounds);

@@ -71,6 +71,12 @@ JNIEXPORT jint JNICALL Java_programs_Native_shortPthreads(JNIEnv *env, jclass ty
     return ddprof_short_pthreads((uint32_t)threads, (uint64_t)rounds);
 }
 
+JNIEXPORT jint JNICALL Java_programs_Native_renamedPthread(JNIEnv *env, jclass type, jint milliseconds)
+{
+    (void)env, (void)type;
+    return ddprof_renamed_pthread((uint32_t)milliseconds);
+}
+
 JNIEXPORT void JNICALL Java_programs_Native_undescribed(JNIEnv *env, jclass type, jlong rounds)
 {
     (void)env, (void)type;

@@ -33,6 +33,31 @@ static void *burn_for_milliseconds(void *milliseconds)
     return NULL;
 }
 
+static DDPROF_NOINLINE uint64_t burn_as_first(uint64_t cpu_ns)
+{
+    pthread_setname_np(pthread_self(), "ddprof-first");
+    uint64_t x = burn_until(thread_cpu_ns() + cpu_ns);
+    DDPROF_KEEP(x);
+    return x;
+}
+
+static DDPROF_NOINLINE uint64_t burn_as_second(uint64_t cpu_ns)
+{
+    pthread_setname_np(pthread_self(), "ddprof-second");
+    uint64_t x = burn_until(thread_cpu_ns() + cpu_ns);
+    DDPROF_KEEP(x);
+    return x;
+}
+
+static void *burn_under_two_names(void *milliseconds)
+{
+    uint64_t cpu_ns = (uint64_t)(uintptr_t)milliseconds * 1000000;
+    uint64_t x = burn_as_first(cpu_ns);
+    x ^= burn_as_second(cpu_ns);
+    DDPROF_KEEP(x);
+    return NULL;
+}
+
 static void *burn_rounds(void *rounds)
 {
     uint64_t x = ddprof_spin((uint64_t)(uintptr_t)rounds);
@@ -69,4 +94,14 @@ DDPROF_EXPORT int ddprof_short_pthreads(uint32_t threads, uint64_t rounds)
         pthread_join(thread, NULL);
     }
     return 0;
+}
+
+/* One thread with `milliseconds` of CPU time under each of two names. */
+DDPROF_EXPORT int ddprof_renamed_pthread(uint32_t milliseconds)
+{
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, burn_under_two_names, (void *)(uintptr_t)milliseconds);
+    if (!error)
+        pthread_join(thread, NULL);
+    return error;
 }

@@ -11,29 +11,61 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use crate::sampling::thread_records;
+use crate::sampling::threads::next_incarnation;
 
 /// The longest name that the kernel keeps (`TASK_COMM_LEN` in include/linux/sched.h, without the zero).
 const LONGEST: usize = 15;
 
-/// At most so many names are remembered in an interval.
+/// The most names that are remembered in an interval.
 const MOST: usize = 100_000;
 
-/// The names of an interval, by the kernel's ids.
+/// No life of a thread: marks a record whose thread has not been sampled since its name was read.
+const NOT_SAMPLED: u32 = u32::MAX;
+
+/// One life of a thread: the kernel's id, and the record's incarnation.
+pub(super) type NativeLife = (i32, u32);
+
+/// The names of an interval.
 #[derive(Default)]
 pub(super) struct NativeThreadNames {
-    /// Names of threads that may have ended when the interval does.
-    seen: Mutex<HashMap<i32, String>>,
+    /// Names of lives that may be over when the interval ends.
+    seen: Mutex<HashMap<NativeLife, String>>,
 }
 
 impl NativeThreadNames {
-    /// Reads the names of threads that have not been seen in this interval.
+    /// Reads the names of threads that have not been seen in this interval, or have been sampled since. A thread
+    /// with another name than before begins another life: its samples so far keep the name that was read.
     pub(super) fn look(&self) {
         let mut seen = self.seen.lock();
         thread_records::for_each_thread(|record| {
-            let os_tid = record.os_tid.load(Ordering::Relaxed);
-            let is_native = record.java_thread.load(Ordering::Relaxed) == 0;
-            if is_native && seen.len() < MOST && !seen.contains_key(&os_tid) {
-                seen.extend(name_of(os_tid).map(|name| (os_tid, name)));
+            if record.java_thread.load(Ordering::Relaxed) != 0 || seen.len() >= MOST {
+                return;
+            }
+            let incarnation = record.java_incarnation.load(Ordering::Relaxed);
+            let life = (record.os_tid.load(Ordering::Relaxed), incarnation);
+            let is_sampled = record.sampled_incarnation.swap(NOT_SAMPLED, Ordering::Relaxed) == incarnation;
+            let known = seen.get(&life);
+            if known.is_some() && !is_sampled {
+                return;
+            }
+            let Some(name) = name_of(life.0).filter(|name| known != Some(name)) else { return };
+            // A thread that had no name of its own yet is named in the first moments of its life.
+            if known.is_none_or(|known| Some(known) == of_process().as_ref()) {
+                seen.insert(life, name);
+                return;
+            }
+            let next = next_incarnation();
+            // The name first: a sample of the new life may come at any time.
+            seen.insert((life.0, next), name);
+            // Not where the thread has become a Java thread meanwhile.
+            let is_free = record.java_incarnation.compare_exchange(
+                incarnation,
+                next,
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            if is_free.is_err() {
+                seen.remove(&(life.0, next));
             }
         });
     }
@@ -44,17 +76,18 @@ impl NativeThreadNames {
         &self,
         java_names: impl Iterator<Item = &'a str>,
         is_java: impl Fn(u32) -> bool,
-    ) -> HashMap<i32, String> {
+    ) -> HashMap<NativeLife, String> {
         let mut names = std::mem::take(&mut *self.seen.lock());
         // Threads of the VM that Java does not show have a JavaThread, too.
         thread_records::for_each_thread(|record| {
-            let os_tid = record.os_tid.load(Ordering::Relaxed);
-            if !is_java(record.java_incarnation.load(Ordering::Relaxed)) {
-                names.extend(name_of(os_tid).map(|name| (os_tid, name)));
+            let incarnation = record.java_incarnation.load(Ordering::Relaxed);
+            let life = (record.os_tid.load(Ordering::Relaxed), incarnation);
+            if !is_java(incarnation) && !names.contains_key(&life) {
+                names.extend(name_of(life.0).map(|name| (life, name)));
             }
         });
         let inherited: HashSet<&[u8]> = java_names.map(as_kept).collect();
-        let of_process = read("/proc/self/comm");
+        let of_process = of_process();
         names.retain(|_, name| Some(&*name) != of_process.as_ref() && !inherited.contains(name.as_bytes()));
         names
     }
@@ -68,6 +101,11 @@ fn as_kept(name: &str) -> &[u8] {
 
 fn name_of(os_tid: i32) -> Option<String> {
     read(&format!("/proc/self/task/{os_tid}/comm"))
+}
+
+/// The process's name, which is that of its first thread.
+fn of_process() -> Option<String> {
+    read("/proc/self/comm")
 }
 
 fn read(path: &str) -> Option<String> {

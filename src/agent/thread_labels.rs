@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
+use super::native_thread_names::NativeLife;
 use super::thread_names::THREAD_NAMES;
 use crate::aggregate::ThreadKey;
 use crate::core::record::{Owner, OwnerThread};
@@ -24,8 +25,8 @@ pub(super) struct ThreadLabel {
 pub(super) struct IntervalLabels {
     /// Java threads, by incarnation.
     pub(super) java: HashMap<u32, ThreadLabel>,
-    /// The kernel's names of others, by its ids.
-    pub(super) native: HashMap<i32, String>,
+    /// The kernel's names of others.
+    pub(super) native: HashMap<NativeLife, String>,
 }
 
 impl IntervalLabels {
@@ -33,7 +34,7 @@ impl IntervalLabels {
     pub(super) fn name(&self, thread: ThreadKey) -> Option<&str> {
         match self.java.get(&thread.java_incarnation) {
             Some(label) => Some(&label.name),
-            None => self.native.get(&thread.os_tid).map(String::as_str),
+            None => self.native.get(&(thread.os_tid, thread.java_incarnation)).map(String::as_str),
         }
     }
 }

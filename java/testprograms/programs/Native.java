@@ -39,6 +39,9 @@ final class Native {
     /** Burns on never-attached pthreads, one after the other; returns an errno. */
     static native int shortPthreads(int threads, long rounds);
 
+    /** Burns on a never-attached pthread, under one name and then under another; returns an errno. */
+    static native int renamedPthread(int milliseconds);
+
     /** Burns in {@code ddprof_undescribed}, whose caller no walker of native frames can find. */
     static native void undescribed(long rounds);
 

@@ -1,0 +1,13 @@
+package programs;
+
+/** A pthread, never attached to the JVM, that renames itself: {@code RenamedPthread MILLISECONDS} of each name. */
+public final class RenamedPthread {
+    private RenamedPthread() {}
+
+    public static void main(String[] args) {
+        int errno = Native.renamedPthread(Integer.parseInt(args[0]));
+        if (errno != 0) {
+            throw new IllegalStateException("pthread_create: errno " + errno);
+        }
+    }
+}
