@@ -40,7 +40,7 @@ const KNOWN: &[Known] = &[
 /// Numbers of events by profile, kind of lock, and class; the class is empty if there is none.
 type Counts = BTreeMap<([String; 3], String, String), i64>;
 
-/// The numbers of events in the JDK's output, counting events with a stack only.
+/// The numbers of events in the JDK's output.
 fn printed(name: &str) -> Option<Counts> {
     let Some(jfr) = jfr_program() else {
         jfr_support::not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
@@ -57,10 +57,6 @@ fn printed(name: &str) -> Option<Counts> {
         let mut lines = event.trim_start().lines();
         let Some(event_name) = lines.next().and_then(|line| line.strip_suffix(" {")) else { continue };
         let lines: Vec<&str> = lines.map(str::trim).collect();
-        let stack = lines.iter().position(|line| *line == "stackTrace = [");
-        if stack.is_none_or(|at| lines[at + 1] == "]") {
-            continue;
-        }
         let (_, profile, kind, field, _) = KNOWN.iter().find(|(known, ..)| *known == event_name).unwrap();
         let at = lines.iter().position(|line| line.starts_with(&format!("{field} = ")));
         // The forms are `objectClass = byte[] (classLoader = bootstrap)`, and `object =  [` followed by lines
