@@ -7,7 +7,8 @@ import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 
 /**
- * Notes when one thread's context changes, while the agent asks for that. Made when the thread's first change is noted.
+ * Logs the changes of one thread's context while the agent requests it. Created when the thread's first
+ * change is logged.
  *
  * <p>Layout and protocol: src/context/changes.rs.
  */
@@ -15,17 +16,17 @@ final class ContextChanges {
     private static final int RINGS = 32;
     private static final int ENTRIES = 4096;
 
-    /** Bytes of a ring's two counts, and of an entry. */
+    /** The size in bytes of a ring's head, which has two counts, and of an entry. */
     private static final int HEAD_BYTES = 128;
 
     private static final int ENTRY_BYTES = 96;
 
-    /** Places in a ring's head. */
+    /** Offsets in a ring's head. */
     private static final int BEGUN = 0;
 
     private static final int LEFT = 8;
 
-    /** Places in an entry, which begins with whose turn it is. */
+    /** Offsets in an entry, whose first word is its turn. */
     private static final int THREAD_ID = 8;
 
     private static final int TIME = 16;
@@ -35,7 +36,7 @@ final class ContextChanges {
     private static final VarHandle LONGS =
             MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
-    /** Null if it is not as large as it should be. */
+    /** The memory of the rings; null if it has not the expected size. */
     private static final ByteBuffer MEMORY = memory();
 
     private final long threadId;
@@ -57,21 +58,21 @@ final class ContextChanges {
         return isWhole ? memory.order(ByteOrder.nativeOrder()) : null;
     }
 
-    /** The calling thread's; null if they cannot be noted. */
+    /** Returns the log of the calling thread; null if its changes cannot be logged. */
     static ContextChanges ofCurrentThread() {
         ByteBuffer block = MEMORY == null ? null : Natives.block0();
         long threadId = block == null ? 0 : Natives.threadId0();
         return threadId == 0 ? null : new ContextChanges(threadId, block);
     }
 
-    /** Notes what the calling thread's block has now. */
+    /** Logs the current contents of the calling thread's block. */
     void note() {
         ByteBuffer memory = MEMORY;
         long number = (long) LONGS.getAndAdd(memory, head + BEGUN, 1L);
         int entry = entries + (int) (number & ENTRIES - 1) * ENTRY_BYTES;
         long round = number / ENTRIES;
         long turn = (long) LONGS.getVolatile(memory, entry);
-        // Another thread may still be writing its entry of a round before.
+        // Another thread may still be writing this entry for an earlier round.
         boolean isFree = (turn & 1) == 0 && turn <= 2 * round;
         if (!isFree || !LONGS.compareAndSet(memory, entry, turn, 2 * round + 1)) {
             LONGS.getAndAdd(memory, head + LEFT, 1L);

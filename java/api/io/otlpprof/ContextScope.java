@@ -1,8 +1,8 @@
 package io.otlpprof;
 
 /**
- * Gives a thread back the context that it had when the scope was opened. Scopes are closed in the reverse order of their
- * opening, as {@code try} does it: whichever is closed last decides what the thread's context is.
+ * Restores the context that a thread had when the scope was opened. Scopes are closed in the reverse order of
+ * their opening, as {@code try} does: the scope that is closed last determines the thread's context.
  *
  * <pre>{@code
  * try (ContextScope scope = CONTEXT.openScope()) {
@@ -30,7 +30,7 @@ public final class ContextScope implements AutoCloseable {
     }
 
     /**
-     * Closes the scope. Closed a second time, or by another thread than the one that opened it, it does nothing: neither
+     * Closes the scope. If the scope is closed already, or another thread opened it, nothing happens: neither
      * thread's context changes.
      */
     @Override

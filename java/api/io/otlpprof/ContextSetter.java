@@ -5,8 +5,8 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Says what the calling thread is working for: each sample of the thread then carries the attributes, and a link to the
- * span.
+ * Sets the calling thread's context. Each sample of the thread then carries the context's attributes, and a
+ * link to its span.
  *
  * <pre>{@code
  * static final ContextSetter CONTEXT =
@@ -22,43 +22,48 @@ import java.util.Objects;
  * }
  * }</pre>
  *
- * <p>Setters act on the calling thread alone. A value that was set lately, of which some thousand are known, is set without a
- * call into native code and without allocation. Values are strings of at most 255 bytes in UTF-8, of which a process can have 65,536 in use at once;
- * one that is set and no longer in use takes no room.
+ * <p>Setters act only on the calling thread. Some thousand recently set values are cached: these are set
+ * without a call into native code and without allocation. Values are strings of at most 255 bytes in UTF-8. A
+ * process can have 65,536 values in use at once; a value that is no longer in use takes no room.
  *
- * <p>Attributes belong to the process: setters that name the same attribute share it. There are nine at most, and they
- * keep their meaning until the process ends. The names {@code traceid} and {@code spanid} are the two parts of the link
- * where their values are ids, as those of {@link #setTraceContext(String, String, int)}. Set {@code traceid} first: another
- * trace forgets the span. A value that is no id is kept as that of an attribute, which takes one of the nine.
+ * <p>Attributes belong to the process: setters that name the same attribute share it. There are at most nine
+ * attributes, which keep their meaning until the process ends. The names {@code traceid} and {@code spanid}
+ * stand for the two parts of the link if their values are ids, as in {@link #setTraceContext(String, String,
+ * int)}. Set {@code traceid} first: setting another trace clears the span. A value that is not an id is
+ * stored as an ordinary attribute, which takes one of the nine.
  *
- * <p>The agent's log has the first call of each kind whose argument is not recorded, with its place in the program;
- * {@code otlpprof.context.ids_refused} and {@code otlpprof.context.values_dropped_long} count them.
+ * <p>The agent logs the first call of each kind whose argument is not recorded, with its place in the
+ * program. The counters {@code otlpprof.context.ids_refused} and {@code otlpprof.context.values_dropped_long}
+ * count all such calls.
  *
- * <p>A virtual thread has a context of its own, which it takes along from carrier to carrier; where the JVM has no
- * continuations and virtual threads are platform threads by another name, they have none. It follows them at no cost; from
- * the first virtual thread that sets a context on, the JVM tells the agent of each one's end.
+ * <p>A virtual thread has a context of its own, which moves with it from carrier to carrier at no cost. If
+ * the JVM has no continuations, virtual threads are bound to platform threads, and have no context. Once the
+ * first virtual thread has set a context, the JVM notifies the agent of each virtual thread's end.
  *
- * <p>Instances may be shared. Without the agent all setters do nothing and return false; a setter that was made before
- * the agent was loaded stays that way.
+ * <p>Instances may be shared. Without the agent all setters do nothing and return false. An instance that was
+ * created before the agent was loaded stays inactive.
  */
 public final class ContextSetter {
     /** The most attributes of a setter, and of a process. */
     public static final int MAX_ATTRIBUTES = 9;
 
     private final String[] names;
-    /** Where each name's value goes: a slot, one of the link's two parts, or, without the agent, nowhere. */
+    /**
+     * The target of each name's value: a slot, a part of the link, or, without the agent, {@code NOWHERE}.
+     */
     private final int[] slots;
 
     private final boolean active;
 
     /**
-     * A setter of attributes with these names.
+     * Creates a setter of attributes with these names.
      *
      * @param profiler the profiler
-     * @param names the attributes' names, different from one another, each of 1 to 255 bytes without control characters
-     * @throws IllegalArgumentException if there are more than nine names, or one is empty or given twice; with the agent
-     *     also if one is too long or has control characters, or setters of this process together name more than nine
-     *     attributes. None of the names is then taken
+     * @param names the attributes' names, different from one another, each of 1 to 255 bytes without control
+     *     characters
+     * @throws IllegalArgumentException if there are more than nine names, or one is empty or given twice;
+     *     with the agent also if one is too long or has control characters, or if the setters of this process
+     *     together name more than nine attributes. In these cases none of the names is registered
      * @throws NullPointerException if the profiler, the list or a name is null
      */
     public ContextSetter(Otlpprof profiler, List<String> names) {
@@ -95,11 +100,11 @@ public final class ContextSetter {
     }
 
     /**
-     * The offset by which an attribute is set fastest: its position in the list of names.
+     * Returns the offset of an attribute, by which it is set fastest: its position in the list of names.
      *
      * @param name one of this setter's names
      * @return the offset
-     * @throws IllegalArgumentException if it is not
+     * @throws IllegalArgumentException if this setter has no such name
      */
     public int offsetOf(String name) {
         for (int i = 0; i < names.length; i++) {
@@ -113,12 +118,12 @@ public final class ContextSetter {
     /**
      * Sets an attribute of the calling thread.
      *
-     * @param offset as {@link #offsetOf} gave it
+     * @param offset the offset from {@link #offsetOf}
      * @param value the value; null clears the attribute
-     * @return whether the attribute now has this value. If not, it has none: the value is longer than 255 bytes, the
-     *     dictionary is full, an id is zero, text in place of an id has no attribute left, the thread can have no context, or
-     *     there is no agent
-     * @throws IndexOutOfBoundsException if the offset is none of this setter's
+     * @return whether the attribute now has this value. If not, it has no value: the value is longer than 255
+     *     bytes, the dictionary is full, an id is zero, no attribute is left for text in place of an id, the
+     *     thread can have no context, or there is no agent
+     * @throws IndexOutOfBoundsException if this setter has no such offset
      */
     public boolean setAttribute(int offset, String value) {
         int slot = slots[offset];
@@ -151,8 +156,8 @@ public final class ContextSetter {
      * CONTEXT.clearAttribute(ENDPOINT);
      * }</pre>
      *
-     * @param offset as {@link #offsetOf} gave it
-     * @throws IndexOutOfBoundsException if the offset is none of this setter's
+     * @param offset the offset from {@link #offsetOf}
+     * @throws IndexOutOfBoundsException if this setter has no such offset
      */
     public void clearAttribute(int offset) {
         setAttribute(offset, null);
@@ -173,7 +178,8 @@ public final class ContextSetter {
     }
 
     /**
-     * Clears the calling thread's whole context: all attributes, also those of other setters, and the span.
+     * Clears the calling thread's whole context: the span, and all attributes including those of other
+     * setters.
      *
      * <pre>{@code
      * try {
@@ -190,25 +196,26 @@ public final class ContextSetter {
     }
 
     /**
-     * Sets the span that the calling thread works for.
+     * Sets the span of the calling thread.
      *
-     * @param traceId 32 hexadecimal digits, not all zero; 16 are a trace id of 64 bits
+     * @param traceId 32 hexadecimal digits, not all zero; 16 digits are a trace id of 64 bits
      * @param spanId 16 hexadecimal digits, not all zero
-     * @param flags W3C trace flags, of which the lowest eight bits count
-     * @return whether the thread now has this span. If not, it has none: an id is null, not of this form or zero, the
-     *     thread can have no context, or there is no agent
+     * @param flags W3C trace flags, of which the lowest eight bits are used
+     * @return whether the thread now has this span. If not, it has no span: an id is null, malformed or zero,
+     *     the thread can have no context, or there is no agent
      */
     public boolean setTraceContext(String traceId, String spanId, int flags) {
         return active && ThreadContext.current().setTrace(traceId, spanId, flags);
     }
 
     /**
-     * The same with ids as numbers, big-endian: the first digit of a hexadecimal id is in the highest bits.
+     * Sets the span of the calling thread, with big-endian numbers as ids: the first digit of a hexadecimal
+     * id is in the highest bits.
      *
      * @param traceIdHigh the first half of the trace id
-     * @param traceIdLow its second half; not both are zero
+     * @param traceIdLow the second half of the trace id; one of the halves is not zero
      * @param spanId the span id, not zero
-     * @param flags W3C trace flags, of which the lowest eight bits count
+     * @param flags W3C trace flags, of which the lowest eight bits are used
      * @return as {@link #setTraceContext(String, String, int)}
      */
     public boolean setTraceContext(long traceIdHigh, long traceIdLow, long spanId, int flags) {
@@ -216,23 +223,23 @@ public final class ContextSetter {
     }
 
     /**
-     * Sets the span that the calling thread works for, and an attribute, at once: no sample has the one as it is now and the
-     * other as it was.
+     * Sets the span and an attribute of the calling thread in one step: no sample has the new value of one
+     * and the old value of the other.
      *
      * <pre>{@code
      * CONTEXT.setTraceContext(span.traceIdHigh(), span.traceIdLow(), span.id(), 1, ENDPOINT, "/checkout");
      * }</pre>
      *
      * @param traceIdHigh the first half of the trace id
-     * @param traceIdLow its second half
-     * @param spanId the span id; the thread works for no span if it or the trace id is zero
-     * @param flags W3C trace flags, of which the lowest eight bits count
-     * @param offset of the attribute, as {@link #offsetOf} gave it
-     * @param value its value; null clears the attribute
-     * @return whether the thread now has both: as {@link #setTraceContext(String, String, int)} and
-     *     {@link #setAttribute(int, String)}
-     * @throws IllegalArgumentException with the agent, if the attribute is an id of the span
-     * @throws IndexOutOfBoundsException if the offset is none of this setter's
+     * @param traceIdLow the second half of the trace id
+     * @param spanId the span id. If it or the trace id is zero, the thread has no span
+     * @param flags W3C trace flags, of which the lowest eight bits are used
+     * @param offset the attribute's offset from {@link #offsetOf}
+     * @param value the attribute's value; null clears the attribute
+     * @return whether the thread now has both, as {@link #setTraceContext(String, String, int)} and {@link
+     *     #setAttribute(int, String)}
+     * @throws IllegalArgumentException with the agent, if the attribute is a part of the span
+     * @throws IndexOutOfBoundsException if this setter has no such offset
      */
     public boolean setTraceContext(
             long traceIdHigh, long traceIdLow, long spanId, int flags, int offset, String value) {
@@ -242,23 +249,26 @@ public final class ContextSetter {
     }
 
     /**
-     * The same with ids as text.
+     * Sets the span and an attribute of the calling thread in one step, with ids as text.
      *
-     * @param traceId 32 hexadecimal digits; 16 are a trace id of 64 bits
-     * @param spanId 16 hexadecimal digits; the thread works for no span if one of the ids is null, not of this form or zero
-     * @param flags W3C trace flags, of which the lowest eight bits count
-     * @param offset of the attribute, as {@link #offsetOf} gave it
-     * @param value its value; null clears the attribute
+     * @param traceId 32 hexadecimal digits; 16 digits are a trace id of 64 bits
+     * @param spanId 16 hexadecimal digits. If one of the ids is null, malformed or zero, the thread has no
+     *     span
+     * @param flags W3C trace flags, of which the lowest eight bits are used
+     * @param offset the attribute's offset from {@link #offsetOf}
+     * @param value the attribute's value; null clears the attribute
      * @return as {@link #setTraceContext(long, long, long, int, int, String)}
-     * @throws IllegalArgumentException with the agent, if the attribute is an id of the span
-     * @throws IndexOutOfBoundsException if the offset is none of this setter's
+     * @throws IllegalArgumentException with the agent, if the attribute is a part of the span
+     * @throws IndexOutOfBoundsException if this setter has no such offset
      */
     public boolean setTraceContext(String traceId, String spanId, int flags, int offset, String value) {
         int slot = slotBesideSpan(offset);
         return slot >= 0 && ThreadContext.current().setTraceAndLabel(traceId, spanId, flags, slot, value);
     }
 
-    /** Negative without the agent. */
+    /**
+     * Returns the slot of an attribute that is not a part of the span; a negative number without the agent.
+     */
     private int slotBesideSpan(int offset) {
         int slot = slots[offset];
         if (slot == ThreadContext.TRACE || slot == ThreadContext.SPAN) {
@@ -268,7 +278,7 @@ public final class ContextSetter {
     }
 
     /**
-     * Says that the calling thread works for no span.
+     * Clears the span of the calling thread.
      *
      * <pre>{@code
      * CONTEXT.clearTraceContext();
@@ -281,7 +291,7 @@ public final class ContextSetter {
     }
 
     /**
-     * The calling thread's whole context, to be taken to another thread, or back later.
+     * Copies the calling thread's whole context, to restore it later or in another thread.
      *
      * <pre>{@code
      * ContextSnapshot snapshot = CONTEXT.copy();
@@ -293,17 +303,18 @@ public final class ContextSetter {
      * });
      * }</pre>
      *
-     * @return the values as they are now; later changes of the thread's context are not seen in it
+     * @return the current values; later changes of the thread's context do not affect them
      */
     public ContextSnapshot copy() {
         return active ? ThreadContext.current().copy() : ContextSnapshot.EMPTY;
     }
 
     /**
-     * Gives the calling thread the context of a snapshot in place of its own.
+     * Replaces the calling thread's context by that of a snapshot.
      *
-     * @param snapshot the snapshot, of whatever thread
-     * @return whether the thread has all of it; false as for {@link #setAttribute(int, String)}
+     * @param snapshot the snapshot, of any thread
+     * @return whether the thread now has the whole context; false for the reasons of {@link
+     *     #setAttribute(int, String)}
      * @throws NullPointerException if the snapshot is null
      */
     public boolean restore(ContextSnapshot snapshot) {
@@ -312,7 +323,7 @@ public final class ContextSetter {
     }
 
     /**
-     * A scope that gives the calling thread its present context back when it is closed.
+     * Opens a scope that restores the calling thread's present context when it is closed.
      *
      * @return the scope
      */

@@ -1,14 +1,14 @@
 package io.otlpprof;
 
 /**
- * A thread's context as it was at one moment. It holds values, refers to no thread, and may be kept and shared.
+ * A thread's context at one moment. It contains values, refers to no thread, and may be kept and shared.
  *
  * @see ContextSetter#copy()
  */
 public final class ContextSnapshot {
     static final ContextSnapshot EMPTY = new ContextSnapshot(new String[0], 0, 0, 0, 0);
 
-    /** By slot; null where there is no value. May be shorter than there are slots. */
+    /** The values by slot; null if a slot has none. May be shorter than the number of slots. */
     final String[] values;
 
     final long traceIdHigh;
@@ -16,7 +16,10 @@ public final class ContextSnapshot {
     final long spanId;
     final int flags;
 
-    /** What the values' references were when they were last asked for. Written by any thread, all of it final. */
+    /**
+     * Cache: the values' references at their last use. Any thread may write this field; all fields of the
+     * object are final.
+     */
     private References references;
 
     ContextSnapshot(String[] values, long traceIdHigh, long traceIdLow, long spanId, int flags) {
@@ -28,7 +31,7 @@ public final class ContextSnapshot {
     }
 
     /**
-     * The values and the span, for people.
+     * Formats the values and the span, for people.
      *
      * @return for example {@code [/checkout, null; 0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331]}
      */
@@ -40,7 +43,7 @@ public final class ContextSnapshot {
         return "[" + String.join(", ", values) + "; " + span + "]";
     }
 
-    /** The values' references, to be written at once. */
+    /** Returns the values' references, which must be written at once. */
     References references() {
         References known = references;
         if (known == null || known.epoch != ThreadContext.epoch()) {
@@ -50,7 +53,7 @@ public final class ContextSnapshot {
         return known;
     }
 
-    /** References by slot, good for one epoch. */
+    /** References by slot, valid for one epoch. */
     static final class References {
         final int[] bySlot;
         final int epoch;
@@ -72,7 +75,8 @@ public final class ContextSnapshot {
                     complete &= bySlot[slot] != 0;
                 }
             }
-            // Those that were asked for in an earlier epoch than the last make it look old: it is then asked for anew.
+            // If the epoch has changed meanwhile, this object counts as outdated, and the references are
+            // requested again.
             return new References(bySlot, epoch, complete);
         }
     }

@@ -1,7 +1,7 @@
 package io.otlpprof;
 
 /**
- * A stretch of time that has a name: from {@link Otlpprof#openDuration(String)} until it is closed.
+ * A named stretch of time, from {@link Otlpprof#openDuration(String)} until it is closed.
  *
  * <pre>{@code
  * try (DurationEvent event = PROFILER.openDuration("db.query")) {
@@ -21,7 +21,7 @@ public final class DurationEvent implements AutoCloseable {
         this.startNanos = System.nanoTime();
     }
 
-    /** Records it, with the context of the thread that closes it. Closed a second time it does nothing. */
+    /** Records the event, with the context of the thread that closes it. Closing it again does nothing. */
     @Override
     public void close() {
         if (!closed) {

@@ -7,14 +7,14 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.Locale;
 
-/** The agent's library in the jar of these classes. */
+/** The copy of the agent's library in the jar of these classes. */
 final class EmbeddedLibrary {
     private EmbeddedLibrary() {}
 
     /**
-     * Loads it.
+     * Loads the library.
      *
-     * @throws UnsatisfiedLinkError if there is none for this machine, or it cannot be loaded
+     * @throws UnsatisfiedLinkError if there is no library for this machine, or it cannot be loaded
      */
     static void load() {
         String name = System.mapLibraryName("otlpprof");
@@ -30,18 +30,19 @@ final class EmbeddedLibrary {
     }
 
     private static void load(InputStream library) throws IOException {
-        // A new file, for its owner alone.
+        // A new file that only its owner can read.
         Path file = Files.createTempFile("otlpprof-", ".so");
         try {
             Files.copy(library, file, StandardCopyOption.REPLACE_EXISTING);
             System.load(file.toString());
         } finally {
-            // What is mapped stays, and nobody has to clean up after a JVM that was killed.
+            // The mapping outlives the file. The file is deleted here, so that it does not remain if the JVM
+            // is killed.
             Files.deleteIfExists(file);
         }
     }
 
-    /** The folder of this machine's library, as scripts/package.sh names it. */
+    /** Returns the folder of this machine's library, as scripts/package.sh names it. */
     private static String platform() {
         String architecture = System.getProperty("os.arch", "");
         return System.getProperty("os.name", "").toLowerCase(Locale.ROOT)

@@ -1,8 +1,9 @@
 package io.otlpprof;
 
 /**
- * The attributes {@code traceid} and {@code spanid}: an id is part of the thread's span, and any other value is kept as that
- * of an attribute, which takes one of the process's nine when the first such value is set.
+ * The attributes {@code traceid} and {@code spanid}. A value that is an id becomes part of the thread's span.
+ * Any other value is stored as an ordinary attribute, which takes one of the process's nine when the first
+ * such value is set.
  */
 final class IdTexts {
     static final String TRACE_ID = "traceid";
@@ -10,16 +11,18 @@ final class IdTexts {
 
     /** In place of a slot: no value has been text so far. */
     private static final int UNUSED = -1;
-    /** In place of a slot: none was left. */
+    /** In place of a slot: no slot was left. */
     private static final int NO_ROOM = -2;
 
-    // A thread that does not see the other's slot has set nothing there.
+    // A thread that does not see the slot that another has stored has not set a value there.
     private static int traceSlot = UNUSED;
     private static int spanSlot = UNUSED;
 
     private IdTexts() {}
 
     /**
+     * Sets one of the two attributes.
+     *
      * @param which {@link ThreadContext#TRACE} or {@link ThreadContext#SPAN}
      * @return whether the attribute has this value now
      */
@@ -52,7 +55,7 @@ final class IdTexts {
         try {
             slot = (int) Natives.slots0(new String[] {which == ThreadContext.TRACE ? TRACE_ID : SPAN_ID}) & 0xf;
         } catch (IllegalArgumentException e) {
-            // Attributes keep their slots until the process ends.
+            // This holds until the process ends, since attributes keep their slots.
             slot = NO_ROOM;
         }
         if (which == ThreadContext.TRACE) {

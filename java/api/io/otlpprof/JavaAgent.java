@@ -1,17 +1,18 @@
 package io.otlpprof;
 
 /**
- * What the JVM calls for {@code -javaagent:otlpprof.jar=OPTIONS}, and when the jar is attached as an agent. Options and
- * commands are those of {@code -agentpath}.
+ * The entry points that the JVM calls for {@code -javaagent:otlpprof.jar=OPTIONS}, and when the jar is
+ * attached as an agent. Options and commands are those of {@code -agentpath}.
  *
- * <p>The classes are then in the system class loader, and the library is loaded for them. Programs whose own class loaders
- * find these classes through it, as is usual, share them and need no copy of their own.
+ * <p>These classes are then in the system class loader, and the library is loaded for them. Programs whose
+ * class loaders delegate to the system class loader, as is usual, share these classes and need no copy of
+ * their own.
  */
 public final class JavaAgent {
     private JavaAgent() {}
 
     /**
-     * Loaded at the JVM's start. With the option {@code strict} a mistake ends the JVM.
+     * Called at the JVM's start. With the option {@code strict} a mistake in the options ends the JVM.
      *
      * @param options the agent's options; null if there are none
      */
@@ -22,10 +23,11 @@ public final class JavaAgent {
     }
 
     /**
-     * Loaded into a running JVM.
+     * Called when the jar is loaded into a running JVM.
      *
      * @param options the agent's options or a command; null if there are none
-     * @throws IllegalArgumentException for a mistake with the option {@code strict}; the log says what it is
+     * @throws IllegalArgumentException for a mistake with the option {@code strict}; the log describes the
+     *     mistake
      */
     public static void agentmain(String options) {
         if (!obey(options)) {

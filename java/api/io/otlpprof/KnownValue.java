@@ -1,25 +1,25 @@
 package io.otlpprof;
 
 /**
- * A value and its reference, good for one epoch.
+ * Cache: a value and its reference, valid for one epoch.
  *
- * <p>All threads share those that are known, and read and write where they are as they please.
+ * <p>All threads share the cached values, and read and write the arrays without synchronization.
  */
 final class KnownValue {
-    /** No value that anyone can set. */
+    /** Stands for no value; no value that can be set is equal to it. */
     static final KnownValue NOTHING = new KnownValue(null, 0);
 
     private static final int PLACES = 4096;
 
-    /** By the value's hash, each in one of two neighbouring places. */
+    /** Known values by their hash. A value is in one of two neighbouring places. */
     private static final KnownValue[] KNOWN = new KnownValue[PLACES];
 
-    /** The same by the lowest bits of their reference. */
+    /** Known values by the lowest bits of their references. */
     private static final KnownValue[] BY_REFERENCE = new KnownValue[PLACES];
 
     final String value;
 
-    /** The epoch in the upper half, the reference in the lower: one load has both. */
+    /** The epoch in the upper half, the reference in the lower: both are read by one load. */
     final long word;
 
     private KnownValue(String value, long word) {
@@ -40,11 +40,11 @@ final class KnownValue {
     }
 
     private static int index(String value) {
-        // Each character counts in the lowest bits: String multiplies by an odd number.
+        // Every character affects the lowest bits, since String multiplies by an odd number.
         return value.hashCode() & PLACES - 1;
     }
 
-    /** What is known of a value, good or not; null if nothing is. */
+    /** Returns the cached entry of a value, valid or not; null if there is none. */
     static KnownValue known(String value) {
         int index = index(value);
         KnownValue first = KNOWN[index];
@@ -55,7 +55,10 @@ final class KnownValue {
         return second != null && second.is(value) ? second : null;
     }
 
-    /** The same, by the dictionary where nothing good is known; {@link #NOTHING} if that does not take the value, or it is null. */
+    /**
+     * Returns a valid entry of a value, from the cache or from the dictionary. {@link #NOTHING} if the value
+     * is null, or the dictionary does not accept it.
+     */
     static KnownValue found(String value) {
         if (value == null) {
             return NOTHING;
@@ -73,7 +76,7 @@ final class KnownValue {
         return known;
     }
 
-    /** What is used comes to the first place, and what was there to the second. */
+    /** Moves the entry to the first place, and the previous entry of that place to the second. */
     private static void keep(KnownValue known, int index) {
         KnownValue first = KNOWN[index];
         KNOWN[index] = known;
@@ -82,7 +85,10 @@ final class KnownValue {
         }
     }
 
-    /** The value that a slot of the calling thread's block refers to: it is in use, and so it is there. */
+    /**
+     * Returns the value that a slot of the calling thread's block refers to. The value is in use, so it has
+     * not been reclaimed.
+     */
     static String text(int reference) {
         KnownValue known = BY_REFERENCE[reference & PLACES - 1];
         if (known == null || known.reference() != reference || !known.isGood()) {

@@ -2,37 +2,49 @@ package io.otlpprof;
 
 import java.nio.ByteBuffer;
 
-/** What the agent's library implements. Linked when the agent is in the process, however it was loaded. */
+/**
+ * The native methods that the agent's library implements. They are linked if the agent is in the process,
+ * however it was loaded.
+ */
 final class Natives {
-    /** Changes whenever these methods do, or the layout of what they give. The library's is in {@code agent::java_api}. */
+    /**
+     * Changes whenever these methods or the layout of their results change. The library's number is in {@code
+     * agent::java_api}.
+     */
     static final int ABI = 7;
 
     private Natives() {}
 
-    /** The library's version. */
+    /** Returns the library's version. */
     static native String version0();
 
-    /** The library's {@link #ABI}. */
+    /** Returns the library's {@link #ABI}. */
     static native int abi0();
 
-    /** Does what the JVM does when it loads the agent with these options. Returns whether the JVM may go on. */
+    /** Loads the agent with these options, as the JVM does. Returns whether the JVM may go on. */
     static native boolean load0(String options);
 
-    /** Starts a session; an agent string as in {@code -agentpath}. Returns what is wrong, or null. */
+    /**
+     * Starts a session, with an agent string as in {@code -agentpath}. Returns a description of the problem,
+     * or null.
+     */
     static native String start0(String options);
 
-    /** Whether there was a session to stop. */
+    /** Stops the session. Returns whether there was one. */
     static native boolean stop0();
 
-    /** Whether there is a session to flush. */
+    /** Flushes the session. Returns whether there is one. */
     static native boolean flush0();
 
     static native String status0();
 
-    /** Whether the calling thread could be registered, or taken from the register. */
+    /** Registers or unregisters the calling thread. Returns whether that was possible. */
     static native boolean setRegistered0(boolean isRegistered);
 
-    /** Kinds of {@link #event0}: what is text of them, before the thread's name. The first text is its frame. */
+    /**
+     * The kinds of {@link #event0}, with their texts before the thread's name. The first text is the name of
+     * the event's frame.
+     */
     static final int TRACE_ROOT = 0; // endpoint, operation
 
     static final int QUEUE = 1; // scheduler, task, queue's type, origin
@@ -41,49 +53,57 @@ final class Natives {
     /**
      * Records an event.
      *
-     * @param texts those of its kind, and the thread's name; null for what is not known
-     * @param numbers nanoseconds, the two halves of the trace id, the span id (zeros for that of the thread's context), the
-     *     thread's id, the queue's length (negative for what is not known)
+     * @param texts the texts of the event's kind, and the thread's name; null for unknown texts
+     * @param numbers nanoseconds, the two halves of the trace id, the span id (zeros: use the span of the
+     *     thread's context), the thread's id, the queue's length (the last two negative if unknown)
      */
     static native boolean event0(int kind, String[] texts, long[] numbers);
 
     /**
-     * Two words of four bytes: one changes when a reference that was kept may not be used again, the other says what is to be
-     * done after a change: in its lowest bit whether it is noted ({@link ContextChanges}), above that is the number of the
-     * publication whose records outside readers find, or 0.
+     * Returns two words of four bytes. The first changes when kept references must no longer be used. The
+     * second says what must follow a change: its lowest bit is set if the change is logged ({@link
+     * ContextChanges}); the bits above are the number of the publication whose records outside readers find,
+     * or 0.
      */
     static native ByteBuffer epoch0();
 
-    /** Where changes are noted; null if they never were. */
+    /** Returns the memory for the log of changes; null if no changes were ever logged. */
     static native ByteBuffer changes0();
 
-    /** {@code Thread.threadId()} of the calling thread, whatever its class says that it is. */
+    /**
+     * Returns {@code Thread.threadId()} of the calling thread, even if its class overrides {@code getId()}.
+     */
     static native long threadId0();
 
-    /** The 64 bytes of the calling thread's block; null if it can have none. */
+    /** Returns the 64 bytes of the calling thread's block; null if it can have none. */
     static native ByteBuffer block0();
 
     /**
-     * The memory of the calling thread's record beside its block, which outside readers find from now on; null if
-     * attributes are not published, or this thread's are not. Nothing may be written to an earlier record then.
+     * Returns the memory of the calling thread's record beside its block, which outside readers find from now
+     * on; null if attributes are not published, or this thread's are not. After this call nothing may be
+     * written to an earlier record.
      *
-     * @param earlier the record of the call before; null if there was none
+     * @param earlier the record of the previous call; null if there was none
      */
     static native ByteBuffer publishedRecord0(ByteBuffer earlier);
 
-    /** The epoch in the upper half, in the lower a value's reference, or 0 if it is too long or there is no room. */
+    /**
+     * Returns the epoch in the upper half, and in the lower half a value's reference, or 0 if the value is
+     * too long or there is no room.
+     */
     static native long intern0(String value);
 
-    /** Counts a call whose argument is not taken, if it is one of ids, and says so in the log unless the line is null. */
+    /** Counts a call whose argument is refused, if it is an id, and logs the line unless it is null. */
     static native void refused0(boolean isOfIds, String line);
 
-    /** The value that a reference stands for; null if it has been reclaimed. */
+    /** Returns the value of a reference; null if it has been reclaimed. */
     static native String value0(int reference);
 
     /**
-     * The slots of these names, nine at most, in four bits each: that of the first in the lowest.
+     * Returns the slots of these names, nine at most, in four bits each. The first name has the lowest bits.
      *
-     * @throws IllegalArgumentException if there are not enough left, or a name is not one: then none is given
+     * @throws IllegalArgumentException if not enough slots are left, or a name is invalid: then no slot is
+     *     assigned
      */
     static native long slots0(String[] names);
 }

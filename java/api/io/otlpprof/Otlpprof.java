@@ -9,9 +9,11 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /**
  * The profiler in this process.
  *
- * <p>The agent may have been loaded with the JVM ({@code -agentpath:/path/to/libotlpprof.so=file=app.otlp} or
- * {@code -javaagent:/path/to/otlpprof.jar=file=app.otlp}), attached later, or it is loaded by {@link #getInstance()}. Without it every call does nothing, cheaply; one warning in the log
- * {@code io.otlpprof} says so.
+ * <p>The agent may have been loaded at the JVM's start ({@code
+ * -agentpath:/path/to/libotlpprof.so=file=app.otlp} or {@code
+ * -javaagent:/path/to/otlpprof.jar=file=app.otlp}), attached later, or {@link #getInstance()} loads it.
+ * Without the agent every call does nothing, at little cost, and one warning in the log {@code io.otlpprof}
+ * says so.
  *
  * <pre>{@code
  * Otlpprof profiler = Otlpprof.getInstance();
@@ -24,17 +26,20 @@ public final class Otlpprof {
     /** A system property: the class loader whose classes have loaded the library. */
     private static final String LOADED = "io.otlpprof.loader";
 
-    /** For how long a look that has found no agent is not made again: it throws an exception, and asks for files. */
+    /**
+     * The time for which a failed search is not repeated, in ns: a search throws an exception, and looks for
+     * files.
+     */
     private static final long MISSING_NS = 1_000_000_000;
 
     private static final AtomicBoolean SAID = new AtomicBoolean();
-    /** Whether there is an agent, which then stays. */
+    /** Whether the agent has been found. It then stays. */
     private static volatile boolean isFound;
-    /** Whether a look has found none, until {@link #missingUntil}. */
+    /** Whether a search has found no agent; valid until {@link #missingUntil}. */
     private static volatile boolean isMissing;
-    /** By {@link System#nanoTime()}. */
+    /** A time by {@link System#nanoTime()}. */
     private static volatile long missingUntil;
-    /** Then it is not unpacked again each time that somebody asks. */
+    /** Whether loading the embedded library has failed. It is then not unpacked again with each search. */
     private static boolean hasEmbeddedFailed;
 
     private static final Otlpprof WITH_AGENT = new Otlpprof(true);
@@ -47,16 +52,18 @@ public final class Otlpprof {
     }
 
     /**
-     * The agent that is in the process, or else that of the library {@code libotlpprof.so} in {@code java.library.path} or,
-     * where there is none, in the jar of these classes. It is then loaded, but not started.
+     * Returns the profiler of the agent in this process. If there is none, the library {@code libotlpprof.so}
+     * of {@code java.library.path} is loaded or, if there is none, the one in the jar of these classes. The
+     * agent is then loaded, but not started.
      *
-     * <p>The library of the jar is unpacked to a file of {@code java.io.tmpdir} that only this user can read, and that is
-     * gone when it has been loaded. From JDK 24 on the JVM warns when Java loads a library, or forbids it, unless
-     * {@code --enable-native-access} allows it. Classes of this package that several class loaders have share an agent that the JVM
-     * has loaded; one that Java loads is for the first class loader alone.
+     * <p>The library of the jar is unpacked to a file in {@code java.io.tmpdir} that only this user can read,
+     * and that is deleted when it has been loaded. From JDK 24 on the JVM warns when Java loads a library, or
+     * forbids it, unless {@code --enable-native-access} allows it. If several class loaders have classes of
+     * this package, they share an agent that the JVM has loaded. A library that Java loads belongs to the
+     * first class loader only.
      *
-     * <p>It may be called often. Where there is no agent it looks for one once a second, so that it finds one that is attached
-     * later after a second at most; in between it answers from memory.
+     * <p>This method may be called often. If there is no agent it searches at most once a second, so that it
+     * finds an agent that is attached later within a second; in between it answers from memory.
      *
      * @return the profiler; one that does nothing if there is no agent
      */
@@ -65,13 +72,13 @@ public final class Otlpprof {
         return isKnown ? WITHOUT_AGENT : lookNow();
     }
 
-    /** As {@link #getInstance()}, also if that has looked just now. */
+    /** As {@link #getInstance()}, but searches in any case. */
     static Otlpprof lookNow() {
         Otlpprof found = look();
         if (found == WITH_AGENT) {
             isFound = true;
         } else {
-            // The time first: whoever sees that it is missing sees until when.
+            // The time is stored first, so that a thread that sees the flag sees the time.
             missingUntil = System.nanoTime() + MISSING_NS;
             isMissing = true;
         }
@@ -83,7 +90,7 @@ public final class Otlpprof {
         if (linked != null) {
             return linked;
         }
-        // Newer JDKs warn of every attempt to load a library.
+        // Libraries are searched for as files, since newer JDKs warn of every attempt to load a library.
         String name = System.mapLibraryName("otlpprof");
         for (String folder : System.getProperty("java.library.path", "").split(File.pathSeparator)) {
             File library = new File(folder, name);
@@ -103,8 +110,8 @@ public final class Otlpprof {
     }
 
     /**
-     * The agent that is in the process, or else that of a library, which is then loaded, but not started. Where that fails
-     * each call tries again.
+     * Returns the profiler of the agent in this process. If there is none, this library is loaded, but not
+     * started. After a failure each call tries again.
      *
      * @param library the path of {@code libotlpprof.so}
      * @return the profiler; one that does nothing if the library cannot be loaded
@@ -128,7 +135,7 @@ public final class Otlpprof {
     private static Otlpprof loaded(Runnable load) {
         String other = System.getProperty(LOADED);
         if (other != null) {
-            // A second copy of the library would have contexts that the first one's samples do not see.
+            // A second copy of the library would have contexts that the first copy's samples do not see.
             return withoutAgent("its library was loaded for the classes of another class loader, " + other
                     + ", and serves them alone; one that -agentpath loads serves all");
         }
@@ -137,7 +144,8 @@ public final class Otlpprof {
         } catch (UnsatisfiedLinkError e) {
             return withoutAgent(e.getMessage());
         } catch (IllegalCallerException e) {
-            // JDKs from 24 on can be told to, and later ones may do so unasked (JEP 472).
+            // An option of JDKs from 24 on forbids loading a library, and later JDKs may forbid it by default
+            // (JEP 472).
             Module own = Otlpprof.class.getModule();
             return withoutAgent(e.getMessage() + "; the option --enable-native-access="
                     + (own.isNamed() ? own.getName() : "ALL-UNNAMED") + " of the JVM allows it");
@@ -147,7 +155,10 @@ public final class Otlpprof {
         return linked != null ? linked : withoutAgent("the library that was loaded is another one");
     }
 
-    /** The agent's library, if it is in the process and can be called from here; null if there is none. */
+    /**
+     * Returns the profiler of the agent's library, if the library is in the process and can be called from
+     * here; null if not.
+     */
     private static Otlpprof linked() {
         String version;
         try {
@@ -170,7 +181,7 @@ public final class Otlpprof {
 
     private static Otlpprof withoutAgent(String reason) {
         if (SAID.compareAndSet(false, true)) {
-            // Not before it is needed: to have a logger takes a moment.
+            // The logger is created only when it is needed, since that takes a moment.
             System.getLogger("io.otlpprof")
                     .log(
                             Level.WARNING,
@@ -205,11 +216,12 @@ public final class Otlpprof {
     /**
      * Starts to profile.
      *
-     * @param options as they follow the library's name in {@code -agentpath}; may be empty
-     * @return whether it profiles now; false without the agent, and where {@code OTEL_SDK_DISABLED} or
+     * @param options the options in the form that follows the library's name in {@code -agentpath}; may be
+     *     empty
+     * @return whether profiling has started; false without the agent, or if {@code OTEL_SDK_DISABLED} or
      *     {@code -Dotel.sdk.disabled} is true
-     * @throws IllegalArgumentException if an option is wrong, and nothing has been started
-     * @throws IllegalStateException if it profiles already, or cannot; nothing has changed
+     * @throws IllegalArgumentException if an option is wrong; nothing has been started
+     * @throws IllegalStateException if the agent is profiling already, or cannot profile; nothing has changed
      */
     public boolean start(String options) {
         Objects.requireNonNull(options, "options");
@@ -230,34 +242,35 @@ public final class Otlpprof {
     }
 
     /**
-     * Stops to profile, when what is pending has been sent, which takes three seconds at most.
+     * Stops profiling. Pending messages are sent first, which takes at most three seconds.
      *
-     * @return whether it was profiling
+     * @return whether the agent was profiling
      */
     public boolean stop() {
         return available && Natives.stop0();
     }
 
     /**
-     * Sends what has been recorded so far.
+     * Sends the samples recorded so far.
      *
      * <pre>{@code
      * runBenchmark();
      * PROFILER.flush();
      * }</pre>
      *
-     * @return whether it is profiling
+     * @return whether the agent is profiling
      */
     public boolean flush() {
         return available && Natives.flush0();
     }
 
     /**
-     * Registers the calling thread to be sampled. With the option {@code filter=true} none but registered threads are
-     * sampled: of all others' CPU time nothing is recorded, and how much that was is told by the profile's attributes
-     * {@code otlpprof.handler.samples_filtered} and {@code otlpprof.handler.periods_filtered}. Without that option every
-     * thread is sampled, registered or not. A thread is registered until it ends or {@link #removeThread()}, through all
-     * sessions. A virtual thread registers itself, not its carrier.
+     * Registers the calling thread for sampling. With the option {@code filter=true} only registered threads
+     * are sampled. Of other threads nothing is recorded; the profile's attributes {@code
+     * otlpprof.handler.samples_filtered} and {@code otlpprof.handler.periods_filtered} count their samples
+     * and periods. Without that option every thread is sampled, registered or not. A thread stays registered,
+     * through all sessions, until it ends or calls {@link #removeThread()}. A virtual thread registers
+     * itself, not its carrier.
      *
      * <pre>{@code
      * ThreadFactory factory = task -> new Thread(() -> {
@@ -266,14 +279,15 @@ public final class Otlpprof {
      * });
      * }</pre>
      *
-     * @return whether it is registered; false without the agent, or if nothing can be kept of this thread
+     * @return whether the thread is registered; false without the agent, or if no state can be kept for this
+     *     thread
      */
     public boolean addThread() {
         return available && Natives.setRegistered0(true);
     }
 
     /**
-     * Takes the calling thread from the register again.
+     * Unregisters the calling thread.
      *
      * <pre>{@code
      * PROFILER.addThread();
@@ -284,31 +298,34 @@ public final class Otlpprof {
      * }
      * }</pre>
      *
-     * @return whether it is not registered now; false without the agent
+     * @return whether the thread is now unregistered; false without the agent
      */
     public boolean removeThread() {
         return available && Natives.setRegistered0(false);
     }
 
     /**
-     * Records that a request has ended, and what it was: the local root span's endpoint and operation. Whoever looks at
-     * samples of a span finds what request it was part of, also where the endpoint was not yet known when they were taken.
+     * Records the end of a request, with the endpoint and operation of its local root span. Samples of a span
+     * can then be attributed to the request that the span was part of, even if the endpoint was not yet known
+     * when they were taken.
      *
-     * <p>It becomes a sample of a profile of type {@code trace-root} (sample type {@code trace_roots}, unit {@code count}),
-     * with a link to the span and the attributes {@code trace_root.endpoint} and {@code trace_root.operation}. As all events,
-     * it has the calling thread's name, id and context attributes besides. 65,536 different events of an interval are kept;
-     * what is dropped is counted by {@code otlpprof.events.dropped}.
+     * <p>The event becomes a sample of a profile of type {@code trace-root} (sample type {@code trace_roots},
+     * unit {@code count}), with a link to the span and the attributes {@code trace_root.endpoint} and {@code
+     * trace_root.operation}. Like all events, it also has the calling thread's name, id and context
+     * attributes. At most 65,536 different events of an interval are kept; {@code otlpprof.events.dropped}
+     * counts the dropped ones.
      *
      * <pre>{@code
      * PROFILER.recordTraceRoot("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "/cart/{id}", "GET");
      * }</pre>
      *
-     * @param traceId 32 hexadecimal digits, not all zero; 16 are a trace id of 64 bits
+     * @param traceId 32 hexadecimal digits, not all zero; 16 digits are a trace id of 64 bits
      * @param spanId the root span's id: 16 hexadecimal digits, not all zero
      * @param endpoint for example a route
      * @param operation for example a method; may be null
-     * @return whether it is recorded. If not, it does not profile, there are too many events, or an id is null or not of its
-     *     form, which the agent's log says once, and {@code otlpprof.context.ids_refused} counts
+     * @return whether the event is recorded. If not, the agent is not profiling, there are too many events,
+     *     or an id is null or malformed, which the agent logs once and counts in {@code
+     *     otlpprof.context.ids_refused}
      * @throws NullPointerException if the endpoint is null
      */
     public boolean recordTraceRoot(String traceId, String spanId, String endpoint, String operation) {
@@ -327,10 +344,10 @@ public final class Otlpprof {
     }
 
     /**
-     * The same with ids as numbers, big-endian.
+     * Records the end of a request, with big-endian numbers as ids.
      *
      * @param traceIdHigh the first half of the trace id
-     * @param traceIdLow its second half; not both are zero
+     * @param traceIdLow the second half of the trace id; one of the halves is not zero
      * @param spanId the root span's id, not zero
      * @param endpoint for example a route
      * @param operation for example a method; may be null
@@ -348,13 +365,14 @@ public final class Otlpprof {
     }
 
     /**
-     * Records how long a task has waited in a queue before the calling thread began to run it.
+     * Records the time for which a task has waited in a queue before the calling thread began to run it.
      *
-     * <p>It becomes part of two profiles of type {@code queue}: how many tasks have waited (sample type {@code tasks}), and
-     * how long they did ({@code delay}, {@code nanoseconds}). Attributes: {@code queue.task}, {@code queue.scheduler} and
-     * {@code queue.type} are the classes' names, {@code queue.origin} the name of the thread that submitted the task,
-     * {@code queue.length} the largest power of two that is not above the length, or 0. Equal ones of an interval are summed;
-     * otherwise as {@link #recordTraceRoot(String, String, String, String)}.
+     * <p>The event becomes part of two profiles of type {@code queue}: the number of tasks that have waited
+     * (sample type {@code tasks}), and the duration of their waits ({@code delay}, {@code nanoseconds}).
+     * Attributes: {@code queue.task}, {@code queue.scheduler} and {@code queue.type} are the classes' names,
+     * {@code queue.origin} is the name of the thread that submitted the task, and {@code queue.length} is the
+     * queue's length, rounded down to a power of two or 0. Equal events of an interval are summed. Other
+     * properties are as for {@link #recordTraceRoot(String, String, String, String)}.
      *
      * <pre>{@code
      * long submitted = System.nanoTime();
@@ -367,13 +385,14 @@ public final class Otlpprof {
      * }</pre>
      *
      * @param startNanos {@link System#nanoTime()} when the task was submitted
-     * @param endNanos the same when it is run; where it is earlier, no time has passed
+     * @param endNanos {@link System#nanoTime()} when the task is run; if it is earlier than the start, the
+     *     duration is 0
      * @param task the task's class
      * @param scheduler the class of the pool or executor
      * @param queueType the queue's class; may be null
-     * @param queueLength how many tasks wait; negative if that is not known
+     * @param queueLength the number of tasks that wait; negative if unknown
      * @param origin the thread that submitted the task; may be null
-     * @return whether it is recorded. If not, it does not profile, or there are too many events
+     * @return whether the event is recorded. If not, the agent is not profiling, or there are too many events
      */
     public boolean recordQueueTime(
             long startNanos,
@@ -401,16 +420,18 @@ public final class Otlpprof {
     }
 
     /**
-     * Records a stretch of time that has a name.
+     * Records a named stretch of time.
      *
-     * <p>It becomes part of two profiles of type {@code event}: how many there were (sample type {@code events}), and how long
-     * they took ({@code duration}, {@code nanoseconds}), with the attribute {@code event.name}. Equal ones of an interval are
-     * summed; otherwise as {@link #recordTraceRoot(String, String, String, String)}, with the calling thread's span.
+     * <p>The event becomes part of two profiles of type {@code event}: the number of events (sample type
+     * {@code events}), and their duration ({@code duration}, {@code nanoseconds}), with the attribute {@code
+     * event.name}. Equal events of an interval are summed. Other properties are as for {@link
+     * #recordTraceRoot(String, String, String, String)}, with the calling thread's span.
      *
-     * @param name what it is called; few different names make small profiles
-     * @param startNanos {@link System#nanoTime()} when it began
-     * @param endNanos the same when it ended; where it is earlier, no time has passed
-     * @return whether it is recorded. If not, it does not profile, or there are too many events
+     * @param name the event's name; few different names make small profiles
+     * @param startNanos {@link System#nanoTime()} when the stretch began
+     * @param endNanos {@link System#nanoTime()} when it ended; if it is earlier than the start, the duration
+     *     is 0
+     * @return whether the event is recorded. If not, the agent is not profiling, or there are too many events
      */
     public boolean recordDuration(String name, long startNanos, long endNanos) {
         Objects.requireNonNull(name, "name");
@@ -423,35 +444,38 @@ public final class Otlpprof {
     }
 
     /**
-     * Begins a stretch of time that has a name: {@link #recordDuration} when it is closed.
+     * Begins a named stretch of time. Closing the event records it as {@link #recordDuration} does.
      *
-     * @param name what it is called
+     * @param name the event's name
      * @return the event; without the agent one that records nothing
      */
     public DurationEvent openDuration(String name) {
         return new DurationEvent(this, Objects.requireNonNull(name, "name"));
     }
 
-    /** The calling thread's name, as samples have it; null for a virtual thread. */
+    /** Returns the calling thread's name, in the form that samples have; null for a virtual thread. */
     private static String threadName() {
         Thread thread = Thread.currentThread();
         return isVirtual(thread) ? null : thread.getName();
     }
 
-    /** Its id; negative for a virtual thread. */
+    /** Returns the calling thread's id; a negative number for a virtual thread. */
     private static long threadId() {
         Thread thread = Thread.currentThread();
         return isVirtual(thread) ? -1 : thread.getId();
     }
 
-    /** {@code Thread.isVirtual()} is not there before 21. Without continuations they are of the second class. */
+    /**
+     * {@code Thread.isVirtual()} exists only from 21 on. Without continuations, virtual threads have the
+     * second class.
+     */
     private static boolean isVirtual(Thread thread) {
         String name = thread.getClass().getName();
         return name.equals("java.lang.VirtualThread") || name.equals("java.lang.ThreadBuilders$BoundVirtualThread");
     }
 
     /**
-     * What the profiler is doing.
+     * Describes what the profiler is doing.
      *
      * <pre>{@code
      * System.out.println(PROFILER.status());

@@ -7,9 +7,10 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * What profilers outside the process read of the calling thread where attributes are published as well: its context once
- * more, in the form of OpenTelemetry's thread context (OTEP 4947, "Thread-Local Context Record"). Readers look while the
- * thread is stopped, between any two stores: the byte {@code valid} is 0 while more change together.
+ * The record that profilers outside the process read if attributes are published too. It repeats the calling
+ * thread's context in the form of OpenTelemetry's thread context (OTEP 4947, "Thread-Local Context Record").
+ * Readers read while the thread is stopped, between any two stores: the byte {@code valid} is 0 while several
+ * fields change.
  */
 final class PublishedRecord {
     private static final int TRACE_ID = 0;
@@ -19,25 +20,28 @@ final class PublishedRecord {
     private static final int ATTRIBUTES_SIZE = 26;
     private static final int ATTRIBUTES = 28;
 
-    /** What writes for one class loader, as far as it is told apart from others that write the same records; not 0. */
+    /**
+     * Identifies the writer: distinguishes the classes of one class loader from others that write the same
+     * records. Not 0.
+     */
     private static final long WRITER = ThreadLocalRandom.current().nextLong() | 1;
 
     /** Big-endian, as the ids are. */
     private final ByteBuffer memory;
 
-    /** What the thread has, by slot; null where there is nothing. */
+    /** The thread's values, by slot; null if a slot has none. */
     private final Encoded[] values = new Encoded[ContextSetter.MAX_ATTRIBUTES];
-    /** Where each value's entry begins; 0 of those that are not in the record. */
+    /** The offset of each value's entry; 0 for values that are not in the record. */
     private final int[] starts = new int[ContextSetter.MAX_ATTRIBUTES];
 
     private int end = ATTRIBUTES;
 
-    /** Whether an exception has come out of the middle of a write: of the attributes, of the span. */
+    /** Whether an exception has interrupted a write of the attributes, or, below, of the span. */
     private boolean isTorn;
 
     private boolean isTraceTorn;
 
-    /** A value and its bytes. */
+    /** A value and its bytes in UTF-8. */
     private static final class Encoded {
         final String value;
         final byte[] bytes;
@@ -50,10 +54,10 @@ final class PublishedRecord {
 
     private static final int RECENT_VALUES = 1024;
 
-    /** Values by their hash. All threads read and write it as they please. */
+    /** Cache: encoded values by their hash. All threads read and write it without synchronization. */
     private static final Encoded[] RECENT = new Encoded[RECENT_VALUES];
 
-    /** Where the attributes have to end. Behind that stands who wrote last: 0 for nobody. Readers take no notice of it. */
+    /** The limit of the attributes. After it is the id of the last writer, or 0. Readers ignore it. */
     private final int limit;
 
     private PublishedRecord(ByteBuffer memory) {
@@ -62,16 +66,16 @@ final class PublishedRecord {
     }
 
     /**
-     * The calling thread's; null if it has none.
+     * Returns the calling thread's record; null if it has none.
      *
-     * @param earlier the one that the thread had before, to which nothing is written any longer; null for none
+     * @param earlier the thread's previous record, to which nothing will be written any more; null for none
      */
     static PublishedRecord ofCurrentThread(PublishedRecord earlier) {
         ByteBuffer memory = Natives.publishedRecord0(earlier == null ? null : earlier.memory);
         return memory == null ? null : new PublishedRecord(memory);
     }
 
-    /** Has readers find the context as the block has it. */
+    /** Makes readers find the block's context. */
     void publish(ThreadContext context) {
         takeOver(context.copy());
         putAll();
@@ -79,8 +83,8 @@ final class PublishedRecord {
     }
 
     /**
-     * From here on readers find nothing, until what follows has been set. The classes of another class loader may have
-     * written since, or the agent: then all is as the block has it.
+     * Hides the context from readers until the next setter has finished. If the classes of another class
+     * loader, or the agent, have written since, the block's context is taken over first.
      */
     void begin(ThreadContext context) {
         if (memory.getLong(limit) != WRITER) {
@@ -95,7 +99,7 @@ final class PublishedRecord {
     }
 
     private void takeOver(ContextSnapshot snapshot) {
-        // Written with what is set next.
+        // The attributes are written with the next change.
         isTorn = true;
         for (int slot = 0; slot < values.length; slot++) {
             values[slot] = encoded(slot < snapshot.values.length ? snapshot.values[slot] : null);
@@ -110,7 +114,7 @@ final class PublishedRecord {
         memory.put(VALID, (byte) 1);
     }
 
-    /** After {@link #begin}: zeros for no span. */
+    /** Sets the span; zeros for none. Called after {@link #begin}. */
     void setTrace(long traceIdHigh, long traceIdLow, long spanId, int flags) {
         putTrace(traceIdHigh, traceIdLow, spanId, flags);
         if (isTorn) {
@@ -128,7 +132,7 @@ final class PublishedRecord {
         isTraceTorn = false;
     }
 
-    /** After {@link #begin}: sets one attribute; null clears it. */
+    /** Sets one attribute; null clears it. Called after {@link #begin}. */
     void setValue(int slot, String value) {
         boolean wasTorn = isTorn;
         isTorn = true;
@@ -147,7 +151,10 @@ final class PublishedRecord {
         finish();
     }
 
-    /** After {@link #begin}: both, as {@link #setTrace} and {@link #setValue} set them. */
+    /**
+     * Sets the span and an attribute, as {@link #setTrace} and {@link #setValue} do. Called after {@link
+     * #begin}.
+     */
     void setTraceAndValue(
             long traceIdHigh, long traceIdLow, long spanId, int flags, int slot, String value) {
         putTrace(traceIdHigh, traceIdLow, spanId, flags);
@@ -165,7 +172,9 @@ final class PublishedRecord {
         }
     }
 
-    /** After {@link #begin}: sets everything, of the attributes those that are in the block. */
+    /**
+     * Sets the whole context, with only those attributes that are in the block. Called after {@link #begin}.
+     */
     void setAll(ContextSnapshot snapshot, int[] references) {
         putTrace(snapshot.traceIdHigh, snapshot.traceIdLow, snapshot.spanId, snapshot.flags);
         isTorn = true;
@@ -191,7 +200,10 @@ final class PublishedRecord {
         return recent;
     }
 
-    /** Writes all attributes anew, in the order of their slots. What has no room is left out. */
+    /**
+     * Rewrites all attributes, in the order of their slots. Attributes for which there is no room are left
+     * out.
+     */
     private void putAll() {
         isTorn = true;
         end = ATTRIBUTES;

@@ -4,17 +4,20 @@ import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A kind of call whose argument is not recorded. The library counts such calls, and the agent's log has the first of each
- * kind, with the place in the program that made it. Nothing here is on the way of a call whose arguments are taken.
+ * A kind of call whose argument is refused. The library counts such calls, and the agent logs the first call
+ * of each kind, with its place in the program. Calls whose arguments are accepted run none of this code.
  */
 enum Refusal {
-    /** Ids that are none, by {@code setTraceContext}: the thread has no span. */
+    /** Invalid ids in {@code setTraceContext}: the thread has no span. */
     TRACE_CONTEXT(true, "a trace id has 32 hexadecimal digits or 16, a span id 16; the thread has no span"),
-    /** Ids that are none, by {@code recordTraceRoot}: nothing is recorded. */
+    /** Invalid ids in {@code recordTraceRoot}: nothing is recorded. */
     TRACE_ROOT(true, "a trace id has 32 hexadecimal digits or 16, a span id 16; nothing is recorded"),
-    /** A value of the attributes {@code traceid} and {@code spanid} that is no id, and has no room as text. */
+    /**
+     * A value of {@code traceid} or {@code spanid} that is not an id, and for which no attribute is left as
+     * text.
+     */
     ID(true, "it is no id (32 hexadecimal digits or 16), and the process has no attribute left to keep it as text"),
-    /** A value that is too long; the library has counted it. */
+    /** A value that is too long. The library has counted it. */
     VALUE(false, "a value has at most 255 bytes in UTF-8; the attribute has none");
 
     private static final int LONGEST_VALUE = 255;
@@ -29,7 +32,10 @@ enum Refusal {
         this.reason = reason;
     }
 
-    /** Of {@code setTraceContext}, where no span comes of its ids: a refusal unless they are null or zero. Gives 0. */
+    /**
+     * Checks ids of {@code setTraceContext} that gave no span. They are refused unless they are null or zero.
+     * Returns 0.
+     */
     static long ofTraceContext(TextIds ids, String traceId, String spanId) {
         if (traceId != null && !ids.readTraceId(traceId) || spanId != null && !ids.readSpanId(spanId)) {
             TRACE_CONTEXT.count("setTraceContext", traceId, spanId);
@@ -37,7 +43,10 @@ enum Refusal {
         return 0;
     }
 
-    /** Of a value that the dictionary has not taken: of a full one the library tells by itself. */
+    /**
+     * Handles a value that the dictionary has not accepted. The library itself reports that the dictionary is
+     * full.
+     */
     static void ofValue(String value) {
         if (!VALUE.said.get() && value.getBytes(StandardCharsets.UTF_8).length > LONGEST_VALUE) {
             VALUE.count("setAttribute", value);
