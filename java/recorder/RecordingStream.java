@@ -14,27 +14,27 @@ import jdk.management.jfr.ConfigurationInfo;
 import jdk.management.jfr.FlightRecorderMXBean;
 
 /**
- * Starts a recording in a running JVM and writes it to standard output as it comes, until that JVM ends, the time is over
- * or nobody reads any more:
+ * Starts a recording in a running JVM and writes it to standard output as it grows, until that JVM ends, the
+ * time is over or the output is closed:
  *
  * <pre>java RecordingStream.java PID|HOST:PORT|service:jmx:... [--settings NAME] [--event NAME]... [--seconds N]</pre>
  *
- * PID is a JVM on this machine of the same user; the others are where a JVM has its JMX server. NAME is a configuration that
- * the JVM knows ({@code default}, {@code profile}). The JVM must be of version 17 or later: those before it do not give a
- * recording out before it has ended.
+ * PID is a JVM on this machine of the same user; the other forms are addresses of a JVM's JMX server. NAME is
+ * a configuration that the JVM knows ({@code default}, {@code profile}). The JVM must be of version 17 or
+ * later: earlier ones give out a recording only when it has ended.
  */
 public final class RecordingStream {
     private RecordingStream() {}
 
-    /** How long a stream that has nothing new is left alone. HotSpot flushes once a second. */
+    /** The pause after a read that gave nothing new, in ms. HotSpot flushes once a second. */
     private static final long PAUSE_MS = 100;
 
-    /** How often a stream of a recording that has been stopped may have nothing before it is taken for ended. */
+    /** The number of empty reads after which the stream of a stopped recording counts as ended. */
     private static final int MOST_EMPTY = 10;
 
     private static final int BLOCK = 1 << 20;
 
-    /** As many as are a number of nanoseconds. */
+    /** The most seconds whose number of nanoseconds fits a long. */
     private static final long MOST_SECONDS = Long.MAX_VALUE / 1_000_000_000L;
 
     public static void main(String[] args) throws Exception {
@@ -65,13 +65,13 @@ public final class RecordingStream {
             fail("usage: java RecordingStream.java PID|HOST:PORT|service:jmx:... [--settings NAME]"
                     + " [--event NAME]... [--seconds N]");
         }
-        // Standard output is for the recording alone.
+        // Standard output is for the recording only.
         PrintStream out = System.out;
         System.setOut(System.err);
         try (JMXConnector connector = JMXConnectorFactory.connect(address(target))) {
             record(connector.getMBeanServerConnection(), settings, enabled, seconds, out);
         } catch (IOException | RuntimeException e) {
-            // The JVM has ended: what there was of its recording has been written.
+            // The JVM has ended. What its recording contained has been written.
             if (!hasBegun) {
                 fail(target + ": " + e.getMessage());
             }
@@ -85,7 +85,7 @@ public final class RecordingStream {
                 return seconds;
             }
         } catch (NumberFormatException e) {
-            // It is none.
+            // The text is not a number.
         }
         fail("--seconds " + text + ": not a whole number of seconds above 0");
         return 0;
@@ -94,7 +94,7 @@ public final class RecordingStream {
     private static volatile boolean hasBegun;
 
     private static void fail(String why) {
-        // What the JDK says may have several lines.
+        // The JDK's message may have several lines.
         System.err.println("RecordingStream: " + why.replaceAll("\\s*\\R\\s*", " "));
         System.exit(2);
     }
@@ -146,7 +146,8 @@ public final class RecordingStream {
             recorder.setRecordingSettings(recording, all);
             recorder.startRecording(recording);
             Map<String, String> options = new HashMap<>();
-            // Without it a recording gives nothing before it has ended; with it, its bytes as they are flushed.
+            // Without this option a recording gives nothing before it has ended; with it, it gives its bytes
+            // as they are flushed.
             options.put("streamVersion", "1.0");
             options.put("blockSize", Integer.toString(BLOCK));
             long stream;
@@ -189,7 +190,7 @@ public final class RecordingStream {
                 return;
             }
             if (bytes.length == 0) {
-                // Some JVMs never say that a stream ends; all of a recording is there once it is stopped.
+                // Some JVMs never report the end of a stream. The recording is complete once it is stopped.
                 if (isStopped && ++empty == MOST_EMPTY) {
                     return;
                 }

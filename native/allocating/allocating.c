@@ -1,6 +1,7 @@
-/* A library whose functions allocate known amounts of native memory, each in a way of its own. It is loaded long after the
- * JVM, and called by what dlsym finds, so that no native method is bound to it. A function is noinline and does not end in a
- * call, so that it is a frame of its own. */
+/* A library whose functions allocate known amounts of native memory, each in a different way. It is loaded
+ * long after the JVM's start, and its functions are called by addresses from dlsym, so that no native
+ * method is bound to it. The functions are noinline and do not end in a call, so that each has a frame of
+ * its own. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
@@ -10,12 +11,13 @@
 #include <sys/mman.h>
 
 #define SITE __attribute__((visibility("default"), noinline, noclone))
-/* A block is used before it is freed: the compiler leaves out what is not. */
+/* Uses a block before it is freed, since the compiler removes the allocation of an unused block. */
 #define USE(block) __asm__ volatile("" : : "r"(block) : "memory")
 
 #define MIB (UINT64_C(1) << 20)
 
-/* The calls come back different from dlsym's once they lead elsewhere: 0 malloc does not, 1 it does. */
+/* Returns 1 if this library's import of malloc has been redirected, 0 if not: a redirected import differs
+ * from dlsym's result. */
 SITE uint64_t allocating_is_led_elsewhere(uint64_t unused)
 {
     (void)unused;
@@ -63,7 +65,7 @@ SITE uint64_t allocating_zeroed(uint64_t count)
     return count;
 }
 
-/* 1,000 bytes, and then 2,000 in their place. */
+/* Allocates 1,000 bytes, and reallocates them to 2,000. */
 SITE uint64_t allocating_grown(uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -94,7 +96,7 @@ SITE uint64_t allocating_aligned(uint64_t count)
     return count;
 }
 
-/* A mebibyte each; what is reserved alone is no memory. */
+/* Maps a mebibyte each time. The reserved range is no allocated memory. */
 SITE uint64_t allocating_mapped(uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -107,7 +109,7 @@ SITE uint64_t allocating_mapped(uint64_t count)
     return count;
 }
 
-/* What is kept lies here, so that it is not lost to tools that look for leaks. */
+/* The list of kept blocks, so that leak detectors do not count them as lost. */
 static void *volatile kept;
 
 static void keep(void **block)
@@ -124,7 +126,7 @@ SITE uint64_t allocating_leaked(uint64_t count)
     return count;
 }
 
-/* Of what is given for another the other is gone: 1,000 bytes of each are kept. */
+/* Allocates 2,000 bytes and shrinks them: 1,000 bytes of each block are kept. */
 SITE uint64_t allocating_leaked_shrunk(uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -133,7 +135,7 @@ SITE uint64_t allocating_leaked_shrunk(uint64_t count)
     return count;
 }
 
-/* A quarter of each mebibyte is unmapped again. */
+/* Unmaps a quarter of each mebibyte again. */
 SITE uint64_t allocating_leaked_mapped(uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -166,7 +168,7 @@ static struct handed_over *room_for(uint64_t count)
     return handed;
 }
 
-/* Allocates here, and has another thread free all of it. */
+/* Allocates in this thread, and has another thread free everything. */
 SITE uint64_t allocating_handed_over(uint64_t count)
 {
     struct handed_over *handed = room_for(count);

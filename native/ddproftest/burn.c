@@ -24,7 +24,7 @@ static DDPROF_NOINLINE uint64_t hash_block(uint64_t seed, uint64_t rounds)
     return x;
 }
 
-/* All but nothing is spent here: the work is in the static callee. */
+/* Takes hardly any time itself: the work is in the static callee. */
 DDPROF_EXPORT uint64_t ddprof_hash(uint64_t rounds)
 {
     uint64_t x = hash_block(rounds, rounds);
@@ -32,7 +32,7 @@ DDPROF_EXPORT uint64_t ddprof_hash(uint64_t rounds)
     return x;
 }
 
-/* `depth` frames of this function, the work in the innermost. */
+/* Makes `depth` frames of this function, with the work in the innermost. */
 DDPROF_EXPORT uint64_t ddprof_recurse(uint32_t depth, uint64_t rounds)
 {
     uint64_t x;

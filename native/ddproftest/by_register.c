@@ -1,5 +1,6 @@
-/* A function whose call frame information finds its frame by a register that callees may use for something else, as that
- * of the dynamic linker's _dl_runtime_resolve does: it has aligned the stack pointer. Below it work is done in C. */
+/* A function whose call frame information finds its frame by a register that callees may use for something
+ * else, as in the dynamic linker's _dl_runtime_resolve: the function has aligned the stack pointer. It
+ * calls a C function that does the work. */
 #include "ddproftest.h"
 
 __asm__(".pushsection .text\n"

@@ -1,8 +1,10 @@
-/* Functions without call frame information and frame pointers whose callers can be found, as hand-written assembly of
- * libraries has them: zstd's Huffman decoder, OpenBLAS's kernels. Each counts `rounds` down. */
+/* Functions without call frame information and frame pointers whose callers can be found, as in
+ * hand-written assembly of libraries: zstd's Huffman decoder, OpenBLAS's kernels. Each counts `rounds`
+ * down. */
 #include "ddproftest.h"
 
-/* Pushes registers, the frame pointer among them, makes room, and has a loop that it leaves in the middle. */
+/* Pushes registers including the frame pointer, reserves stack space, and has a loop with its exit in the
+ * middle. */
 __asm__(".pushsection .text\n"
         ".globl ddprof_pushing\n"
         ".type ddprof_pushing, %function\n"
@@ -88,7 +90,8 @@ __asm__(".pushsection .text\n"
         ".size ddprof_aligning, . - ddprof_aligning\n"
         ".popsection\n");
 
-/* Does not return by a return instruction: it cannot be followed to where it goes. */
+/* Returns by a jump instead of a return instruction, so that its end cannot be found by following its
+ * instructions. */
 uint64_t ddprof_jumping_back(uint64_t rounds);
 __asm__(".pushsection .text\n"
         ".hidden ddprof_jumping_back\n"
@@ -114,7 +117,8 @@ __asm__(".pushsection .text\n"
         ".size ddprof_jumping_back, . - ddprof_jumping_back\n"
         ".popsection\n");
 
-/* Calls it directly, which tells whom its return address belongs to. */
+/* Calls ddprof_jumping_back directly: the call instruction shows which function the return address belongs
+ * to. */
 DDPROF_EXPORT uint64_t ddprof_jumped_back_to(uint64_t rounds)
 {
     uint64_t x = ddprof_jumping_back(rounds);

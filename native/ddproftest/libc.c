@@ -12,7 +12,8 @@ static DDPROF_NOINLINE int compare_keys(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Sorts keys in no order: libddproftest, libc's qsort, libddproftest's comparison. 0 if memory is short. */
+/* Sorts unordered keys: the frames are libddproftest, libc's qsort, libddproftest's comparison. Returns 0
+ * if memory is short. */
 DDPROF_EXPORT uint64_t ddprof_sort(size_t elements)
 {
     uint64_t *keys = calloc(elements + 1, sizeof *keys);
@@ -29,7 +30,7 @@ DDPROF_EXPORT uint64_t ddprof_sort(size_t elements)
     return median;
 }
 
-/* Copies a block to and fro: the time is in libc's memcpy, a leaf without a frame of its own. */
+/* Copies a block back and forth: the time is in libc's memcpy, a leaf without a frame of its own. */
 DDPROF_EXPORT uint64_t ddprof_copy(size_t bytes, uint32_t times)
 {
     unsigned char *from = calloc(2, bytes + 1);
@@ -46,7 +47,7 @@ DDPROF_EXPORT uint64_t ddprof_copy(size_t bytes, uint32_t times)
     return last;
 }
 
-/* Reads /dev/zero: nearly all of the time is the kernel's. Returns how many reads were answered. */
+/* Reads /dev/zero: nearly all of the time is the kernel's. Returns the number of reads that returned data. */
 DDPROF_EXPORT uint64_t ddprof_system_calls(uint32_t calls)
 {
     static char block[1 << 16];
@@ -55,7 +56,7 @@ DDPROF_EXPORT uint64_t ddprof_system_calls(uint32_t calls)
     if (zero < 0)
         return 0;
     for (uint32_t i = 0; i < calls; i++)
-        /* A signal cuts a read of /dev/zero short; it is answered all the same. */
+        /* A signal cuts a read of /dev/zero short, but the read still returns data. */
         answered += read(zero, block, sizeof block) > 0;
     close(zero);
     return answered;

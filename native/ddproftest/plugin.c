@@ -1,10 +1,10 @@
-/* Libraries that come and go. */
+/* Libraries that are loaded and unloaded. */
 #include <dlfcn.h>
 
 #include "ddproftest.h"
 
-/* Loads a library, burns in its function, and unloads it. Returns where the function was; 0 if it is not to be
- * had. */
+/* Loads a library, burns CPU time in its function, and unloads it. Returns the function's address; 0 if it
+ * cannot be found. */
 DDPROF_EXPORT uintptr_t ddprof_plugin(const char *library, const char *function, uint64_t rounds)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -20,7 +20,8 @@ DDPROF_EXPORT uintptr_t ddprof_plugin(const char *library, const char *function,
     return (uintptr_t)burn;
 }
 
-/* Calls a function of a library, which is loaded at the first call and stays. UINT64_MAX if it is not to be had. */
+/* Calls a function of a library, which is loaded by the first call and stays loaded. Returns UINT64_MAX if
+ * it cannot be found. */
 DDPROF_EXPORT uint64_t ddprof_call(const char *library, const char *function, uint64_t argument)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);

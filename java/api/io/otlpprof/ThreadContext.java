@@ -8,14 +8,15 @@ import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 
 /**
- * The calling thread's block, and how it is written.
+ * The calling thread's block, and the writes to it.
  *
- * <p>Only the thread itself comes by its block, through {@link #current()}: nothing outside this class keeps one. A
- * signal handler on the same thread reads it between any two stores. One store of four aligned bytes is seen whole; where
- * more change together the block's state says meanwhile that they do not count. The handler interrupts this very thread,
- * so all that is needed is that the compiler keeps the order of the stores.
+ * <p>Only the thread itself has access to its block, through {@link #current()}: nothing outside this class
+ * keeps a reference to it. A signal handler on the same thread may read the block between any two stores. A
+ * store of four aligned bytes is seen as a whole. While more than that changes, the block's state says that
+ * the changing parts do not count. The handler interrupts this very thread, so it suffices that the compiler
+ * keeps the order of the stores.
  *
- * <p>It is a weak reference to its thread, by which a thread knows its own.
+ * <p>This object is a weak reference to its thread, by which a thread recognises its own.
  *
  * <p>Layout: src/core/context.rs.
  */
@@ -27,34 +28,34 @@ final class ThreadContext extends WeakReference<Thread> {
     /** In place of a slot: there is no agent. */
     static final int NOWHERE = -3;
 
-    /** Places in {@link #ids}. */
+    /** Indices in {@link #ids}. */
     private static final int TRACE_ID_HIGH = 0;
 
     private static final int TRACE_ID_LOW = 1;
     private static final int SPAN_ID = 2;
 
     /**
-     * Places in {@link #ints}. The first holds {@code valid}, trace flags and the attributes' size (0), from the lowest byte
-     * to the highest.
+     * Indices in {@link #ints}. The word of the state has {@code valid}, the trace flags and the attributes'
+     * size (0), from the lowest byte to the highest.
      */
     private static final int STATE = 6;
 
     private static final int FIRST_SLOT = 7;
     private static final int SLOTS = 9;
 
-    /** States: slots are being written, and nothing counts. */
+    /** State: slots are being written, and nothing counts. */
     private static final int NOTHING = 0;
-    /** The slots count, and the ids do not. */
+    /** State: the slots count, the ids do not. */
     private static final int LABELS = 1 << 8;
-    /** All counts; or this into the trace flags, in the second byte. */
+    /** State, combined with the trace flags in the second byte: everything counts. */
     private static final int VALID = 1;
 
-    /** In {@link #notices}: changes are noted. */
+    /** In {@link #notices}: changes are logged. */
     private static final int NOTE = 1;
 
     /**
-     * The epoch in the lower half, the notices in the upper: one load has both, as the library has them (little-endian alone).
-     * A view of longs is read with fewer questions asked than a buffer of bytes.
+     * The epoch in the lower half, the notices in the upper half, as the library has them: both are read by
+     * one load (little-endian only). A view of longs is read with fewer checks than a buffer of bytes.
      */
     private static final LongBuffer POLLED = Natives.epoch0().order(ByteOrder.nativeOrder()).asLongBuffer();
 
@@ -68,29 +69,32 @@ final class ThreadContext extends WeakReference<Thread> {
     private static final int RECENT_THREADS = 256;
 
     /**
-     * Contexts by the lowest bits of their thread's id, found with fewer loads than a thread local's. All threads read and
-     * write it as they please: a thread takes none but its own.
+     * Cache: contexts by the lowest bits of their thread's id, found with fewer loads than a thread local's.
+     * All threads read and write the array without synchronization; a thread uses only the entry of its own.
      */
     private static final ThreadContext[] RECENT = new ThreadContext[RECENT_THREADS];
 
-    // A view of its own for each width, in the order in which the block has it, is written with fewer questions asked than a
+    // The views have different widths and the block's byte orders. They are written with fewer checks than a
     // buffer of bytes. Null if the thread can have no block.
     private final IntBuffer ints;
     private final LongBuffer ids;
 
-    /** Its context once more, for outside readers; null if they read the block alone. */
+    /** The copy of the context for outside readers; null if they read only the block. */
     private PublishedRecord published;
 
-    /** The publication in which it has that, or has been refused it. */
+    /** The publication in which the thread has that copy, or in which it was refused. */
     private int publication;
 
     /**
-     * {@link #ints}; null where a write is more than its stores: if there is no block, an exception has come out of the
-     * middle of a write, or the context is published as well.
+     * {@link #ints}, or null if a write takes more than its stores: if there is no block, if an exception has
+     * interrupted a write, or if the context is published as well.
      */
     private IntBuffer intact;
 
-    /** Whether one of the two ids has been set by {@link #setId} and the other has not. The block then has neither. */
+    /**
+     * Whether one of the two ids has been set by {@link #setId} and the other has not. The block then has
+     * neither.
+     */
     private boolean isWaiting;
 
     private long waitingTraceIdHigh;
@@ -99,7 +103,7 @@ final class ThreadContext extends WeakReference<Thread> {
 
     private final TextIds textIds = new TextIds();
 
-    /** Where changes are noted; null if none has been. */
+    /** The log of changes; null if no change has been logged. */
     private ContextChanges changes;
 
     private ThreadContext(Thread current) {
@@ -112,7 +116,7 @@ final class ThreadContext extends WeakReference<Thread> {
 
     static ThreadContext current() {
         Thread thread = Thread.currentThread();
-        // A class of threads may say what it likes of its id.
+        // A subclass of Thread may return any id.
         int index = (int) thread.getId() & RECENT_THREADS - 1;
         ThreadContext recent = RECENT[index];
         if (recent != null && recent.get() == thread) {
@@ -127,12 +131,12 @@ final class ThreadContext extends WeakReference<Thread> {
         return (int) polled();
     }
 
-    /** The epoch in the lower half; the upper is 0 where nothing is to be done after a change. */
+    /** Returns the epoch in the lower half. The upper half is 0 if nothing must follow a change. */
     static long polled() {
         return POLLED.get(0);
     }
 
-    /** What is to be done after a change; 0 for nothing. */
+    /** Returns what must follow a change; 0: nothing. */
     private static int notices() {
         return (int) (polled() >>> 32);
     }
@@ -142,8 +146,8 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     /**
-     * After a change: whoever begins a publication has all threads pass a barrier, so that no change goes without notice
-     * (src/context/published_threads.rs).
+     * Must follow a change. The agent makes all threads pass a barrier when it begins a publication, so that
+     * no change misses its notice (src/context/published_threads.rs).
      */
     private void changed() {
         VarHandle.releaseFence();
@@ -161,13 +165,15 @@ final class ThreadContext extends WeakReference<Thread> {
         }
     }
 
-    /** Leaves the publication before, of which readers find nothing any longer, and has them find this one's. */
+    /**
+     * Leaves the previous publication, whose record readers no longer find, and publishes in the current one.
+     */
     private void joinPublication() {
         int number = publication();
-        // Until the next change, which finds out what the block has.
+        // Until the next change, which finds out the state of the block.
         intact = null;
         PublishedRecord earlier = published;
-        // It is given back once, whatever comes of it.
+        // The record is given back only once, even if what follows throws.
         published = null;
         published = ints == null ? null : PublishedRecord.ofCurrentThread(earlier);
         publication = number;
@@ -176,7 +182,10 @@ final class ThreadContext extends WeakReference<Thread> {
         }
     }
 
-    /** The record to which a change is written as well, and in which readers find nothing meanwhile; null if there is none. */
+    /**
+     * Returns the record to which the change must be written as well, hidden from readers meanwhile; null if
+     * there is none.
+     */
     private PublishedRecord beginPublished() {
         if (published != null && publication() != publication) {
             joinPublication();
@@ -206,9 +215,9 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     /**
-     * Sets a value that is known, where nothing else has to be done. One look behind one fence tells that: each fence has the
-     * compiler load anew what a look goes by. The thread does not keep what it has set: to store a reference costs more than to
-     * find it, most of all in an object that has become old.
+     * Sets a cached value, if nothing else must be done. One check after one fence decides that: after each
+     * fence the compiler must load the checked values again. The thread does not remember what it has set:
+     * storing a reference costs more than searching it, above all in an object that has become old.
      */
     private boolean setFast(int slot, String value) {
         IntBuffer ints = intact;
@@ -236,9 +245,10 @@ final class ThreadContext extends WeakReference<Thread> {
     }
 
     /**
-     * Writes a reference, and looks whether it is still good; if not, it means nothing, and is written over. The order of
-     * store and load matters to the compiler alone: whoever begins an epoch has all threads pass a barrier
-     * (src/context/reclaim.rs). HotSpot's compilers keep every access on its side of the fence, more than its name says.
+     * Writes a reference, and checks whether it is still valid. If not, it refers to nothing, and is
+     * overwritten. The order of store and load matters only to the compiler: the agent makes all threads pass
+     * a barrier when it begins an epoch (src/context/reclaim.rs). HotSpot's compilers move no access across
+     * the fence in either direction, which is more than its name says.
      */
     private static boolean put(IntBuffer ints, int slot, KnownValue known) {
         ints.put(FIRST_SLOT + slot, known.reference());
@@ -272,7 +282,10 @@ final class ThreadContext extends WeakReference<Thread> {
         }
     }
 
-    /** After an exception out of the middle of a write: what the block has is no context. */
+    /**
+     * Repairs the state after an exception has interrupted a write: the contents of the block are then no
+     * context.
+     */
     private void mend() {
         if (intact == null) {
             if (ints.get(STATE) == NOTHING) {
@@ -301,7 +314,9 @@ final class ThreadContext extends WeakReference<Thread> {
         return true;
     }
 
-    /** Both at once: a sample shows them as they were, as they are now, or neither. No ids are no span. */
+    /**
+     * Sets both in one step: a sample has both old, both new, or neither. Without valid ids there is no span.
+     */
     boolean setTraceAndLabel(
             long traceIdHigh, long traceIdLow, long spanId, int flags, int slot, String value) {
         boolean hasSpan = (traceIdHigh | traceIdLow) != 0 && spanId != 0;
@@ -341,7 +356,10 @@ final class ThreadContext extends WeakReference<Thread> {
         return value == null || known.value != null;
     }
 
-    /** As {@link #put}: if the reference is not good any longer, there is neither value nor span. */
+    /**
+     * Writes span and value as {@link #put} does. If the reference is no longer valid, the block has neither
+     * value nor span.
+     */
     private boolean writeBoth(
             long traceIdHigh, long traceIdLow, long spanId, int state, int slot, KnownValue known) {
         IntBuffer ints = this.ints;
@@ -401,12 +419,12 @@ final class ThreadContext extends WeakReference<Thread> {
         return ints != null;
     }
 
-    /** Whether a text has the form of one of the two ids, zero included, which is none. */
+    /** Whether a text has the form of an id of this kind. Zero has the form, though it is not an id. */
     boolean isId(int which, String text) {
         return which == TRACE ? textIds.readTraceId(text) : textIds.readSpanId(text);
     }
 
-    /** Sets one of the two ids, of which only both together are a span. Null, or what is no id, clears it. */
+    /** Sets one of the two ids; only both together are a span. Null, or text that is not an id, clears it. */
     boolean setId(int which, String value) {
         if (ints == null) {
             return false;
@@ -421,7 +439,8 @@ final class ThreadContext extends WeakReference<Thread> {
             isGood = textIds.readTraceId(value) && (textIds.traceIdHigh | textIds.traceIdLow) != 0;
             long newHigh = isGood ? textIds.traceIdHigh : 0;
             long newLow = isGood ? textIds.traceIdLow : 0;
-            // A span that came before any trace waits for it; one of another trace is over, and so is what its flags say.
+            // A span id that was set before any trace id is kept for it. A span of another trace is over, and
+            // its flags with it.
             if (newHigh != high || newLow != low) {
                 flags = 0;
                 span = (high | low) == 0 ? span : 0;
@@ -477,7 +496,7 @@ final class ThreadContext extends WeakReference<Thread> {
 
     ContextSnapshot copy() {
         if (ints == null || ints.get(STATE) == NOTHING) {
-            // No block, or an exception has come out of the middle of a write: what is in it was never a context.
+            // There is no block, or an exception has interrupted a write: the contents were never a context.
             return ContextSnapshot.EMPTY;
         }
         String[] values = null;
@@ -496,7 +515,7 @@ final class ThreadContext extends WeakReference<Thread> {
                 values, ids.get(TRACE_ID_HIGH), ids.get(TRACE_ID_LOW), ids.get(SPAN_ID), flags());
     }
 
-    /** Replaces the whole context, so that a sample shows the one or the other. */
+    /** Replaces the whole context, so that a sample has either the old or the new one. */
     boolean restore(ContextSnapshot snapshot) {
         isWaiting = false;
         if (ints == null) {

@@ -1,2 +1,4 @@
-/** The profiler's interface to the program that it profiles: what threads are working for, and start and stop. */
+/**
+ * The profiler's interface to the program that it profiles: contexts of threads, events, and start and stop.
+ */
 package io.otlpprof;

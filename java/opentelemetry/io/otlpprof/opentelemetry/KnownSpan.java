@@ -10,11 +10,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
- * What is set where a span becomes the current one, read from it once.
+ * Cache: the values to set when a span becomes the current one, read from the span once.
  *
- * <p>It is found for as long as somebody has the span, and while the span is one of the last that have ended: one that has
- * can still be the current one. To leave all that have ended to the garbage collector would cost several times what a span
- * does. What has a span's ids alone ({@code Span.wrap}) is that span, unless they have come in from another process.
+ * <p>An entry is found for as long as the span is referenced elsewhere, and while the span is one of the last
+ * that have ended, since an ended span can still be the current one. Leaving all ended spans to the garbage
+ * collector would cost several times as much as a span itself. An object with a span's ids only ({@code
+ * Span.wrap}) counts as that span, unless the ids have come from another process.
  */
 final class KnownSpan extends WeakReference<Span> {
     private static final ConcurrentHashMap<Ids, KnownSpan> ALL = new ConcurrentHashMap<>();
@@ -22,17 +23,23 @@ final class KnownSpan extends WeakReference<Span> {
 
     private static final int ENDED_SPANS = 4096;
 
-    /** A ring: whoever takes a place has the one that was there before forgotten. */
+    /** A ring: an entry that takes a place makes the previous entry of that place be forgotten. */
     private static final AtomicReferenceArray<KnownSpan> ENDED = new AtomicReferenceArray<>(ENDED_SPANS);
 
     private static final AtomicInteger NEXT_ENDED = new AtomicInteger();
 
     private static final int RECENT_SPANS = 1024;
 
-    /** By the lowest bits of their span's identity, found with fewer calls. All threads read and write it as they please. */
+    /**
+     * Cache: entries by the lowest bits of their span's identity hash, found with fewer calls. All threads
+     * read and write the array without synchronization.
+     */
     private static final KnownSpan[] RECENT = new KnownSpan[RECENT_SPANS];
 
-    /** Whether spans are told; if not, endpoints are the program's own affair. Here, because there may be no SDK. */
+    /**
+     * Whether spans are reported to {@link LocalRootProcessor}. If not, endpoints are left to the program.
+     * The field is in this class because there may be no SDK.
+     */
     static volatile boolean areTold;
 
     final long traceIdHigh;
@@ -40,7 +47,7 @@ final class KnownSpan extends WeakReference<Span> {
     final long spanId;
     final int flags;
 
-    /** Null if nobody asked for the span's work, or it is not known who did. */
+    /** Null if no request caused the span's work, or the request is unknown. */
     final LocalRoot root;
 
     private final Ids ids;
@@ -56,7 +63,7 @@ final class KnownSpan extends WeakReference<Span> {
         this.root = root;
     }
 
-    /** From now on it is known. */
+    /** Adds an entry for a span. */
     static void add(Span span, LocalRoot root) {
         for (Reference<?> gone = GONE.poll(); gone != null; gone = GONE.poll()) {
             KnownSpan known = (KnownSpan) gone;
@@ -66,7 +73,7 @@ final class KnownSpan extends WeakReference<Span> {
         ALL.put(known.ids, known);
     }
 
-    /** Its span has ended. */
+    /** Notes that the span has ended. */
     void end() {
         KnownSpan before = ENDED.getAndSet(NEXT_ENDED.getAndIncrement() & ENDED_SPANS - 1, this);
         if (before != null) {
@@ -74,7 +81,7 @@ final class KnownSpan extends WeakReference<Span> {
         }
     }
 
-    /** Null if it is not known. */
+    /** Returns the entry of a span; null if it is unknown. */
     static KnownSpan of(Span span) {
         int index = System.identityHashCode(span) & RECENT_SPANS - 1;
         KnownSpan recent = RECENT[index];
@@ -89,7 +96,7 @@ final class KnownSpan extends WeakReference<Span> {
         return known;
     }
 
-    /** What makes a span that span. */
+    /** The ids by which a span is identified. */
     private static final class Ids {
         final String traceId;
         final String spanId;

@@ -13,25 +13,26 @@ final class LocalRoot {
     private final WeakReference<ReadableSpan> span;
     private volatile String endpoint;
     private volatile boolean isFinal;
-    /** What the first samples have as their label; null while nobody has asked. */
+    /** The endpoint that the first samples have as their label; null before the first request for it. */
     private volatile String firstTold;
 
     /**
-     * Of a span that has just been started.
+     * Creates the local root of a span that has just been started.
      *
-     * @param span is not kept alive
+     * @param span the span, which is not kept alive
      */
     LocalRoot(ReadableSpan span) {
         this.span = new WeakReference<>(span);
-        // It may be gone before anybody asks.
+        // The span may have been collected when the endpoint is first requested.
         this.endpoint = span.getName();
     }
 
     /**
-     * What it serves: method and route, else its name. A server's route is often found on the way, and its span renamed. The
-     * first route that is there is taken for the last: to look anew costs more than all else that a scope does.
+     * Returns the endpoint that the span serves: method and route, otherwise the span's name. A server often
+     * finds the route while it handles the request, and renames its span. The first route that is set is
+     * taken as the final one: reading it again would cost more than everything else that a scope does.
      *
-     * @return as far as it is known now
+     * @return the endpoint as far as it is known now
      */
     String endpoint() {
         if (!isFinal) {
@@ -43,22 +44,22 @@ final class LocalRoot {
         return endpoint;
     }
 
-    /** Whether this is the span. */
+    /** Whether this is the local root for that span. */
     boolean isOf(ReadableSpan other) {
         return span.get() == other;
     }
 
     /**
-     * What it has served, now that it ends, if that is not what all of its samples have.
+     * Returns the endpoint that the span has served, when it ends, if its first samples have another one.
      *
-     * @return null if it is
+     * @return null if they have this one
      */
     String lateEndpoint() {
         read();
         return firstTold == null || firstTold.equals(endpoint) ? null : endpoint;
     }
 
-    /** Null if that is not known. */
+    /** Returns the request's method; null if it is unknown. */
     String method() {
         ReadableSpan span = this.span.get();
         return span == null ? null : span.getAttribute(METHOD);

@@ -10,23 +10,24 @@ import io.opentelemetry.sdk.trace.SpanProcessor;
 import io.otlpprof.Otlpprof;
 
 /**
- * Finds the local root of each span, whose endpoint is the samples' label. The SDK's autoconfiguration and the Java agent
- * add it by themselves; where an SDK is made by hand, it is
+ * Finds the local root of each span, whose endpoint becomes a label of samples. The SDK's autoconfiguration
+ * and the Java agent add this processor by themselves. An SDK that is built by hand needs
  *
  * <pre>{@code
  * SdkTracerProvider.builder().addSpanProcessor(new LocalRootProcessor())
  * }</pre>
  *
- * <p>A server may find out what it serves when the request's work has begun: a label that has been set stays. Where such a
- * span ends, {@link Otlpprof#recordTraceRoot} tells what its endpoint was in the end.
+ * <p>A server may find out which endpoint it serves after the work on the request has begun; a label that has
+ * been set stays. When such a span ends, {@link Otlpprof#recordTraceRoot} records its final endpoint.
  *
- * <p>Spans that the sampler drops are not shown to processors: their work has a link, and no endpoint. Without the agent it
- * asks for no spans; one that was made before the agent was loaded stays that way.
+ * <p>Spans that the sampler drops are not passed to processors: samples of their work have a link, and no
+ * endpoint. Without the agent this processor requests no spans. An instance that was created before the agent
+ * was loaded stays inactive.
  */
 public final class LocalRootProcessor implements SpanProcessor {
     private final Otlpprof profiler;
 
-    /** A processor; one is enough. */
+    /** Creates a processor. One is enough. */
     public LocalRootProcessor() {
         profiler = Otlpprof.getInstance();
         KnownSpan.areTold |= profiler.isAvailable();
@@ -34,7 +35,8 @@ public final class LocalRootProcessor implements SpanProcessor {
 
     @Override
     public void onStart(Context parentContext, ReadWriteSpan span) {
-        // Composites ask it once whether it wants to be called, and the SDK calls one that is alone whatever it says.
+        // Composite processors ask once whether this one wants to be called; the SDK calls a single processor
+        // in any case.
         if (profiler.isAvailable()) {
             KnownSpan.add(span, localRoot(parentContext, span));
         }
@@ -46,7 +48,7 @@ public final class LocalRootProcessor implements SpanProcessor {
             KnownSpan known = KnownSpan.of(Span.fromContext(parentContext));
             return known == null ? null : known.root;
         }
-        // A call to others that nobody here asked for serves no endpoint.
+        // A call to another service that no request to this process caused serves no endpoint.
         boolean serves = span.getKind() != SpanKind.CLIENT && span.getKind() != SpanKind.PRODUCER;
         return serves ? new LocalRoot(span) : null;
     }

@@ -11,13 +11,14 @@ import java.lang.System.Logger.Level;
 import java.util.List;
 
 /**
- * Gives the calling thread the span of each context that is attached to it, and that of the one before when it is detached;
- * and the endpoint that the span's local root serves, where {@link LocalRootProcessor} knows it.
+ * Sets the calling thread's span when a context is attached, and that of the previous context when it is
+ * detached; and the endpoint that the span's local root serves, if {@link LocalRootProcessor} knows it.
  *
- * <p>The endpoint is the attribute {@code rest_endpoint}, or the one that the system property
- * {@code otlpprof.endpoint.attribute} names; none if that is empty.
+ * <p>The endpoint is the attribute {@code rest_endpoint}, or the attribute that the system property {@code
+ * otlpprof.endpoint.attribute} names; none if the property is empty.
  *
- * <p>Without the agent it does nothing but delegate; one that was made before the agent was loaded stays that way.
+ * <p>Without the agent this storage only delegates. An instance that was created before the agent was loaded
+ * stays inactive.
  */
 public final class ProfiledContextStorage implements ContextStorage {
     private static final String ENDPOINT_PROPERTY = "otlpprof.endpoint.attribute";
@@ -29,9 +30,9 @@ public final class ProfiledContextStorage implements ContextStorage {
     private final boolean isActive;
 
     /**
-     * Around another storage, for example by {@code ContextStorage.addWrapper(ProfiledContextStorage::new)}.
+     * Wraps another storage, for example by {@code ContextStorage.addWrapper(ProfiledContextStorage::new)}.
      *
-     * @param delegate what keeps the contexts
+     * @param delegate the storage that keeps the contexts
      */
     public ProfiledContextStorage(ContextStorage delegate) {
         this.delegate = delegate;
@@ -61,7 +62,8 @@ public final class ProfiledContextStorage implements ContextStorage {
         follow(context == null ? delegate.current() : context);
         return () -> {
             scope.close();
-            // Whichever scope was closed: the storage may have refused one that is not the innermost.
+            // The current context decides, not the closed scope: the storage may have refused to close one
+            // that is not the innermost.
             follow(delegate.current());
         };
     }

@@ -3,7 +3,7 @@ package io.otlpprof.opentelemetry;
 import io.opentelemetry.context.ContextStorage;
 import io.opentelemetry.context.ContextStorageProvider;
 
-/** What OpenTelemetry's API finds by itself where this module is on the class path. */
+/** The entry point for OpenTelemetry's API, if this module is on the class path. */
 public final class ProfiledContextStorageProvider implements ContextStorageProvider {
     /** Called by OpenTelemetry's API. */
     public ProfiledContextStorageProvider() {}

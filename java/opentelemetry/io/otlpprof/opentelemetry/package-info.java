@@ -1,2 +1,2 @@
-/** Has samples linked to the span that OpenTelemetry has as the current one. */
+/** Links samples to the current span of OpenTelemetry. */
 package io.otlpprof.opentelemetry;
