@@ -17,7 +17,8 @@ import jdk.management.jfr.FlightRecorderMXBean;
  * Starts a recording in a running JVM and writes it to standard output as it grows, until that JVM ends, the
  * time is over or the output is closed:
  *
- * <pre>java RecordingStream.java PID|HOST:PORT|service:jmx:... [--settings NAME] [--event NAME]... [--seconds N]</pre>
+ * <pre>java RecordingStream.java PID|HOST:PORT|service:jmx:...
+ *     [--settings NAME] [--event NAME]... [--seconds N]</pre>
  *
  * PID is a JVM on this machine of the same user; the other forms are addresses of a JVM's JMX server. NAME is
  * a configuration that the JVM knows ({@code default}, {@code profile}). The JVM must be of version 17 or

@@ -17,7 +17,8 @@ struct header {
     const void *payload;
 };
 
-/* Publishes a copy of the payload for as long as the process lives. 0, or -1 if the system refuses. */
+/* Publishes a copy of the payload for as long as the process lives. Returns 0, or -1 if the system
+ * refuses. */
 DDPROF_EXPORT int ddprof_publish(const void *payload, size_t bytes)
 {
     struct timespec now;

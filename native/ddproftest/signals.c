@@ -1,4 +1,4 @@
-/* Work in a signal's handler. */
+/* Work in a signal handler. */
 #include <errno.h>
 #include <signal.h>
 
@@ -12,7 +12,8 @@ static DDPROF_NOINLINE void burn_in_handler(int number)
     DDPROF_KEEP(x);
 }
 
-/* The kernel's frame lies between: libddproftest, libc's raise, the signal's, libddproftest's handler. */
+/* Burns CPU time in a signal handler. The kernel's frame is in the middle of the stack: libddproftest,
+ * libc's raise, the signal frame, libddproftest's handler. */
 DDPROF_EXPORT int ddprof_signalled(uint64_t rounds)
 {
     struct sigaction action = {.sa_handler = burn_in_handler, .sa_flags = SA_RESTART};

@@ -1,4 +1,4 @@
-/* Work on small stacks, each in the middle of a painted block: what is written below a stack shows in the paint. */
+/* Work on small stacks, each in the middle of a painted block: writes below a stack damage the paint. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ static unsigned char *painted_block(void)
     return block + BLOCK_BYTES;
 }
 
-/* How many bytes below `stack` have been written to, and unmaps the block. */
+/* Returns the number of bytes below `stack` that have been overwritten, and unmaps the block. */
 static int64_t overrun(unsigned char *stack)
 {
     unsigned char *lowest = stack - BLOCK_BYTES;
@@ -34,7 +34,9 @@ static int64_t overrun(unsigned char *stack)
     return bytes;
 }
 
-/* Calls `work(argument)` with an alternate signal stack of so many bytes; returns by how many it was overrun, or -errno. */
+/* Calls `work(argument)` with an alternate signal stack of this size. Returns the number of bytes by which
+ * the stack was overrun, or
+ * -errno. */
 DDPROF_EXPORT int64_t ddprof_alternate_stack(size_t bytes, void (*work)(void *), void *argument)
 {
     unsigned char *block = painted_block();
@@ -53,7 +55,8 @@ static void *spin_in_thread(void *rounds)
     return NULL;
 }
 
-/* Burns on a thread whose ordinary stack has so many bytes; returns by how many it was overrun, or -errno. */
+/* Burns CPU time on a thread whose ordinary stack has this size. Returns the number of bytes by which it
+ * was overrun, or -errno. */
 DDPROF_EXPORT int64_t ddprof_small_thread(size_t bytes, uint64_t rounds)
 {
     unsigned char *block = painted_block();
@@ -80,7 +83,9 @@ static void spin_in_fiber(void)
     DDPROF_KEEP(x);
 }
 
-/* Burns on a stack of so many bytes that nobody but this function knows of; returns by how many it was overrun, or -errno. */
+/* Burns CPU time on a stack of this size that only this function knows. Returns the number of bytes by
+ * which it was overrun, or
+ * -errno. */
 DDPROF_EXPORT int64_t ddprof_fiber(size_t bytes, uint64_t rounds)
 {
     unsigned char *block = painted_block();
@@ -102,8 +107,8 @@ static void leave(int number)
     siglongjmp(left, number);
 }
 
-/* Raises a signal whose handler leaves by siglongjmp, which restores no mask. Returns the signals that are then blocked, bit
- * n - 1 for signal n, and puts the mask back. */
+/* Raises a signal whose handler leaves by siglongjmp, which does not restore the mask. Returns the signals
+ * that are then blocked (bit n - 1 for signal n), and restores the mask. */
 DDPROF_EXPORT uint64_t ddprof_leave_handler(int signal)
 {
     sigset_t before, after;
@@ -117,7 +122,7 @@ DDPROF_EXPORT uint64_t ddprof_leave_handler(int signal)
     return blocked;
 }
 
-/* Installs the handler that `ddprof_leave_handler` wants. Returns 0, or an errno. */
+/* Installs the handler that `ddprof_leave_handler` requires. Returns 0, or an errno. */
 DDPROF_EXPORT int ddprof_install_leaving_handler(int signal)
 {
     struct sigaction action = {.sa_handler = leave};

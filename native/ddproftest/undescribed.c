@@ -1,6 +1,6 @@
-/* A function whose caller nobody can find: it has no call frame information, keeps no frame pointer, and has its return
- * address complemented while it is at work. Written by hand, as code of libraries is that profilers meet: compilers describe
- * theirs. */
+/* A function whose caller cannot be found: it has no call frame information, keeps no frame pointer, and
+ * complements its return address while it works. It is written by hand, like the code of libraries in
+ * which profilers find such functions: compilers emit call frame information. */
 #define _GNU_SOURCE
 #include <pthread.h>
 
@@ -26,7 +26,8 @@ __asm__(".pushsection .text\n"
         "mvn x30, x30\n"
         "stp x29, x30, [sp, #-80]!\n"
         "mov x29, xzr\n"
-        /* It would lead to the caller, as it does in a function that calls none. */
+        /* Left in place, the link register would lead to the caller, as it does in a function that calls
+         * no other. */
         "mov x30, xzr\n"
         "1: subs x0, x0, #1\n"
         "b.ne 1b\n"
@@ -45,7 +46,7 @@ static void *run_undescribed(void *rounds)
     return NULL;
 }
 
-/* The same on a thread of its own that the JVM knows nothing of. 0, or an errno. */
+/* Calls `ddprof_undescribed` on a thread of its own that the JVM does not know. Returns 0, or an errno. */
 DDPROF_EXPORT int ddprof_undescribed_pthread(uint64_t rounds)
 {
     pthread_t thread;

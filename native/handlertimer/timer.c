@@ -1,7 +1,8 @@
-/* Measures how long a profiler's signal handler runs, whoever's it is: preloaded, it stands between the process and
- * sigaction, and has the clock read before and behind the handler of SIGPROF.
+/* Measures how long any profiler's signal handler runs. It is preloaded, replaces sigaction, and reads the
+ * clock before and after the handler of SIGPROF.
  *
- * At the process's end one line goes to the file that HANDLER_TIMES names: handler_calls=N handler_ns=N */
+ * At the process's end it writes one line to the file that HANDLER_TIMES names: handler_calls=N
+ * handler_ns=N */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -46,7 +47,7 @@ __attribute__((visibility("default"))) int sigaction(int signal, const struct si
         timed.sa_sigaction = run_timed;
     }
     const int result = original(signal, is_timed ? &timed : action, old);
-    /* Whoever asks finds what was installed. */
+    /* Callers get the handler that was installed, not the wrapper. */
     if (result == 0 && old && old->sa_flags & SA_SIGINFO && old->sa_sigaction == run_timed)
         old->sa_sigaction = before;
     return result;

@@ -2,10 +2,10 @@
  *
  *     LD_PRELOAD=libhandlerguard.so java -agentpath:.../libotlpprof.so=...
  *
- * A handler that libotlpprof.so installs, but for those of faults (which hand on what is the JVM's), is wrapped:
- * its thread counts as inside until it returns. HANDLER_GUARD_REPORT=1 prints at exit how many calls were guarded.
- * HANDLER_GUARD_SELF_CHECK=malloc|free|mmap|mutex|rwlock|cond|semaphore|sleep|futex makes the wrapper do just that, which
- * has to end the process. */
+ * Handlers that libotlpprof.so installs are wrapped, except those of faults, which pass the JVM's faults
+ * on. A thread counts as inside until the handler returns. HANDLER_GUARD_REPORT=1 prints at exit how many
+ * calls were guarded. HANDLER_GUARD_SELF_CHECK=malloc|free|mmap|mutex|rwlock|cond|semaphore|sleep|futex
+ * makes the wrapper itself do this, which must end the process. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,7 +30,7 @@
 
 typedef void handler_fn(int, siginfo_t *, void *);
 
-/* The library is there from the start: its TLS is in the static block, and no touch allocates. */
+/* The library is loaded at the start, so its TLS is in the static block, and accesses do not allocate. */
 static __thread int depth __attribute__((tls_model("initial-exec")));
 
 static atomic_ullong guarded_calls;
@@ -68,7 +68,7 @@ static void check(const char *function, const void *caller)
 
 #define CHECK(function) check(function, __builtin_return_address(0))
 
-/* The next definition of a function, the C library's. */
+/* The next definition of a function, which is the C library's. */
 #define NEXT(function)                                                                \
     ({                                                                                \
         static __typeof__(&function) next;                                            \
@@ -94,7 +94,7 @@ static void check(const char *function, const void *caller)
         found;                                                                        \
     })
 
-/* Memory. The C library's own names need no dlsym, which allocates itself. */
+/* Memory. The C library's own names are used, since they need no dlsym, which itself allocates. */
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
@@ -229,7 +229,7 @@ EXPORT int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *
     return NEXT(dl_iterate_phdr)(callback, data);
 }
 
-/* Locks that are not the C library's wait by this call. */
+/* Locks other than the C library's wait by this call. */
 EXPORT long syscall(long number, ...)
 {
     va_list arguments;
@@ -246,7 +246,7 @@ EXPORT long syscall(long number, ...)
     return NEXT(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* Does inside the handler what must not be done there. */
+/* Does inside the handler what is forbidden there. */
 static void self_check(void)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -284,7 +284,7 @@ static void self_check(void)
     }
 }
 
-/* The handlers. The agent has as many of its own as it has links in its chain. */
+/* The wrapped handlers. The agent has as many handlers as links in its chain. */
 #define LINKS 8
 static _Atomic(handler_fn *) handlers[LINKS];
 
@@ -323,7 +323,7 @@ static int is_agents(int signal, const struct sigaction *action)
     return 1;
 }
 
-/* The wrapper for a handler of the agent's. */
+/* Returns the wrapper for a handler of the agent's. */
 static handler_fn *wrap(handler_fn *handler)
 {
     for (int link = 0; link < LINKS; link++) {
@@ -335,7 +335,7 @@ static handler_fn *wrap(handler_fn *handler)
     abort();
 }
 
-/* Whoever asks sees the handler that was given. */
+/* Replaces a wrapper by the handler that was passed to sigaction. */
 static void unwrap(struct sigaction *action)
 {
     for (int link = 0; link < LINKS; link++)
@@ -357,7 +357,7 @@ EXPORT int sigaction(int signal, const struct sigaction *restrict action, struct
     return result;
 }
 
-/* Finds what a handler may come to call first: dlsym takes locks. */
+/* Looks functions up before a handler calls them, since dlsym takes locks. */
 __attribute__((constructor)) static void find_next(void)
 {
     (void)NEXT(syscall);

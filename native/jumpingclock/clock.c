@@ -1,5 +1,6 @@
-// Preloaded by tests, as libfaketime is: a clock_gettime whose clocks jump ahead by an hour at every hundredth call that the
-// profiler makes. The JVM's own calls have the kernel's time, so that nothing else in it waits for hours.
+// Preloaded by tests, as libfaketime is: a clock_gettime whose clocks jump ahead by an hour at every
+// hundredth call of the profiler's. The JVM's own calls get the kernel's time, so that nothing else in the
+// JVM waits for hours.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

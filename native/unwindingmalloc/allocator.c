@@ -1,12 +1,13 @@
-/*
- * Preloaded by tests: an allocator that unwinds inside malloc, as heap profilers do: each call visits the dynamic linker's list.
- * Heap profilers hold a lock of their own meanwhile. A thread that allocates while it visits that list would sooner or later wait
- * for a thread that waits for the list. Here such a mistake is seen each time: an allocation, or a lock of pthreads, inside a
- * call-back of dl_iterate_phdr ends the process with status 86 and a line on stderr. So the allocator needs no lock, with which
- * glibc's dlclose would wait for ever: it frees memory while it holds the linker's lock (elf/dl-close.c, _dl_close_worker).
+/* Preloaded by tests: an allocator that unwinds inside malloc, as heap profilers do: each call visits the
+ * dynamic linker's list. Heap profilers hold a lock of their own meanwhile. A thread that allocates while
+ * it visits that list would sooner or later wait for a thread that waits for the list. Here every such
+ * mistake is detected: an allocation, or a lock of pthreads, inside a callback of dl_iterate_phdr ends the
+ * process with status 86 and a line on stderr. So this allocator needs no lock. With a lock, glibc's
+ * dlclose would wait for ever: it frees memory while it holds the linker's lock (elf/dl-close.c,
+ * _dl_close_worker).
  *
- * With UNWINDING_MALLOC_SELF_CHECK=malloc or =mutex it does so itself. At the end it writes how much it has seen.
- */
+ * UNWINDING_MALLOC_SELF_CHECK=malloc or =mutex makes it do this itself. At the process's end it writes
+ * what it has counted. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,7 +24,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #define PER_THREAD static __thread __attribute__((tls_model("initial-exec")))
 
-/* glibc's own, under the names that it keeps for allocators in its place. */
+/* glibc's own functions, under the names that it provides for replacement allocators. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
@@ -35,7 +36,7 @@ typedef int call_back(struct dl_phdr_info *, size_t, void *);
 static int (*real_iterate)(call_back *, void *);
 static int (*real_mutex_lock)(pthread_mutex_t *);
 static atomic_ulong visits, unwindings;
-/* Call-backs that the thread is in, and whether it is in the allocator. */
+/* The number of callbacks that the thread is in, and whether it is in the allocator. */
 PER_THREAD int visiting;
 PER_THREAD int allocating;
 
@@ -63,7 +64,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *data) {
     return 0;
 }
 
-/* Unwinds, unless this thread does so already: the linker may allocate when it is first called. */
+/* Unwinds, unless this thread is already unwinding: the linker may allocate when it is first called. */
 static int enter(const char *function) {
     forbid(function);
     if (allocating || !real_iterate) {

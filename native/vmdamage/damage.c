@@ -1,9 +1,9 @@
-/* An agent that damages what HotSpot tells of itself, before another agent reads it:
+/* An agent that damages HotSpot's description of itself, before another agent reads it:
  *
- *     -agentpath:libvmdamage.so=Method::_constMethod                       a field is elsewhere
- *     -agentpath:libvmdamage.so=Abstract_VM_Version::_vm_major_version     a static variable has another value
- *     -agentpath:libvmdamage.so=gHotSpotVMStructs                          there are none
- *     -agentpath:libvmdamage.so=AsyncGetCallTrace                          this function has another name
+ *     -agentpath:libvmdamage.so=Method::_constMethod                       moves a field
+ *     -agentpath:libvmdamage.so=Abstract_VM_Version::_vm_major_version     changes a static variable
+ *     -agentpath:libvmdamage.so=gHotSpotVMStructs                          removes the table
+ *     -agentpath:libvmdamage.so=AsyncGetCallTrace                          renames this function
  *
  * The VM does not read its tables itself (runtime/vmStructs.hpp; they are for the serviceability agent). */
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@ static void *pointer(const char *entry, const char *offset_symbol) {
     return value;
 }
 
-/* A release of Java that nobody has seen, for one. */
+/* As a version of Java, this is an unknown release. */
 static const int64_t OTHER_VALUE = 99;
 
 static void make_writable(const void *field, size_t size) {
@@ -33,7 +33,8 @@ static void make_writable(const void *field, size_t size) {
     mprotect((void *)page, (uintptr_t)field + size - page, PROT_READ | PROT_WRITE);
 }
 
-/* Whoever looks for the function finds none: the dynamic linker compares names. */
+/* Renames a function in the symbol table, so that the dynamic linker, which compares names, does not find
+ * it. */
 static int rename_function(const char *name) {
     Dl_info info;
     void *function = dlsym(RTLD_DEFAULT, name);

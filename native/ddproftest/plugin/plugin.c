@@ -1,5 +1,5 @@
-/* A small library of one function. It is compiled under two names, to two libraries that are alike but for them:
- * unloaded and loaded in turn, each comes to lie where the other was. */
+/* A small library of one function. It is compiled under two names, into two libraries that are otherwise
+ * alike: unloaded and loaded in turn, each is mapped where the other was. */
 #include "../ddproftest.h"
 
 DDPROF_EXPORT uint64_t DDPROF_PLUGIN_FUNCTION(uint64_t rounds)
