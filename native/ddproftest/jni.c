@@ -1,5 +1,5 @@
-/* The native methods of programs.Native: one line each, so that the frame below a Java method is told apart
- * from the frame that does the work. */
+/* The native methods of programs.Native. Each only calls a function, so that the frame below a Java method
+ * differs from the frame that does the work. */
 #include <dlfcn.h>
 #include <jni.h>
 #include <malloc.h>
@@ -7,7 +7,7 @@
 
 #include "ddproftest.h"
 
-/* Stores the result before it returns, lest the call become a jump and the frame vanish. */
+/* Stores the result before returning. Otherwise the call could become a jump, and the frame would vanish. */
 #define RETURN_LONG(call)            \
     do {                             \
         uint64_t result = (call);    \
@@ -105,7 +105,8 @@ JNIEXPORT jlong JNICALL Java_programs_Native_call(JNIEnv *env, jclass type, jstr
     return (jlong)result;
 }
 
-/* Java, this frame, Java again: runs `task` from native code. Its exception is the caller's. */
+/* Runs `task` from native code: the stack is Java, this frame, Java again. An exception of the task is
+ * left to the caller. */
 JNIEXPORT void JNICALL Java_programs_Native_upcall(JNIEnv *env, jclass type, jobject task)
 {
     (void)type;
@@ -127,7 +128,7 @@ static void run_task(void *argument)
     Java_programs_Native_upcall(upcall->env, NULL, upcall->task);
 }
 
-/* Runs `task` on a thread with a small alternate signal stack. */
+/* Runs `task` on the current thread with a small alternate signal stack. */
 JNIEXPORT jlong JNICALL Java_programs_Native_alternateStack(JNIEnv *env, jclass type, jint bytes, jobject task)
 {
     (void)type;
@@ -147,8 +148,9 @@ JNIEXPORT jlong JNICALL Java_programs_Native_fiber(JNIEnv *env, jclass type, jin
     RETURN_LONG(ddprof_fiber((size_t)bytes, (uint64_t)rounds));
 }
 
-/* Does what a JVM does to load an agent into itself, but for the JVM's part: no attach, no other process. The
- * library is one of the -agentpath kind; returns what Agent_OnAttach does, or -1000 where there is none. */
+/* Loads an agent into this JVM as the JVM itself does, without an attach and without another process. The
+ * library is one for
+ * -agentpath. Returns the result of Agent_OnAttach, or -1000 if the library has no such function. */
 JNIEXPORT jint JNICALL Java_programs_Native_driveAgent(JNIEnv *env, jclass type, jstring library, jstring options)
 {
     (void)type;
@@ -170,7 +172,7 @@ JNIEXPORT jint JNICALL Java_programs_Native_driveAgent(JNIEnv *env, jclass type,
     return result;
 }
 
-/* The bytes that the C library's allocator has given out, in all arenas. */
+/* Returns the number of bytes that the C library's allocator has given out, in all arenas. */
 JNIEXPORT jlong JNICALL Java_programs_Native_allocatedBytes(JNIEnv *env, jclass type)
 {
     (void)env, (void)type;
@@ -178,7 +180,7 @@ JNIEXPORT jlong JNICALL Java_programs_Native_allocatedBytes(JNIEnv *env, jclass 
     return (jlong)(info.uordblks + info.hblkhd);
 }
 
-/* What the process has used, as getrusage has it. */
+/* Returns the process's CPU time according to getrusage, in ns; -1 if the call fails. */
 JNIEXPORT jlong JNICALL Java_programs_Native_processCpuNanos(JNIEnv *env, jclass type)
 {
     (void)env, (void)type;
@@ -190,7 +192,7 @@ JNIEXPORT jlong JNICALL Java_programs_Native_processCpuNanos(JNIEnv *env, jclass
     return microseconds * 1000;
 }
 
-/* Whether it is published. */
+/* Publishes a process context. Returns whether that succeeded. */
 JNIEXPORT jboolean JNICALL Java_programs_Native_publish(JNIEnv *env, jclass type, jbyteArray payload)
 {
     (void)type;

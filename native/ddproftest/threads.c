@@ -1,4 +1,4 @@
-/* Threads that the JVM never hears of: plain pthreads, never attached. */
+/* Threads that the JVM does not know: plain pthreads that are never attached. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "ddproftest.h"
 
-/* Asking the thread's clock is a system call; this much work lies between two. */
+/* The work between two reads of the thread's clock, each of which is a system call. */
 #define ROUNDS_PER_LOOK 200000
 
 static uint64_t thread_cpu_ns(void)
@@ -65,7 +65,7 @@ static void *burn_rounds(void *rounds)
     return NULL;
 }
 
-/* `threads` threads at once, `milliseconds` of CPU time each. */
+/* Runs `threads` threads at the same time, each for `milliseconds` of CPU time. */
 DDPROF_EXPORT int ddprof_pthreads(uint32_t threads, uint32_t milliseconds)
 {
     pthread_t *started = calloc(threads + 1u, sizeof *started);
@@ -83,7 +83,7 @@ DDPROF_EXPORT int ddprof_pthreads(uint32_t threads, uint32_t milliseconds)
     return error;
 }
 
-/* `threads` threads one after the other, `rounds` of work each. */
+/* Runs `threads` threads one after another, each for `rounds` of work. */
 DDPROF_EXPORT int ddprof_short_pthreads(uint32_t threads, uint64_t rounds)
 {
     for (uint32_t i = 0; i < threads; i++) {
@@ -96,7 +96,7 @@ DDPROF_EXPORT int ddprof_short_pthreads(uint32_t threads, uint64_t rounds)
     return 0;
 }
 
-/* One thread with `milliseconds` of CPU time under each of two names. */
+/* Runs one thread for `milliseconds` of CPU time under each of two names. */
 DDPROF_EXPORT int ddprof_renamed_pthread(uint32_t milliseconds)
 {
     pthread_t thread;

@@ -1,8 +1,8 @@
 //! The kernel's names of threads that are not Java's: the VM's own, such as `GC Thread#0` and `C2
-//! CompilerThre`, and those that native code has named. The kernel keeps 15 bytes.
+//! CompilerThre`, and threads that native code has named. The kernel keeps 15 bytes of a name.
 //!
-//! A thread that nobody has named has the name of the thread that made it, which is the process's or a Java
-//! thread's. That is no name of its own, and is left out.
+//! A thread without a name of its own has the name of the thread that created it, which is the process's name
+//! or a Java thread's. Such an inherited name is left out.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use crate::sampling::thread_records;
 use crate::sampling::threads::next_incarnation;
 
-/// The longest name that the kernel keeps (`TASK_COMM_LEN` in include/linux/sched.h, without the zero).
+/// The longest name that the kernel keeps, in bytes (`TASK_COMM_LEN` in include/linux/sched.h, without the
+/// zero).
 const LONGEST: usize = 15;
 
 /// The most names that are remembered in an interval.
@@ -33,8 +34,9 @@ pub(super) struct NativeThreadNames {
 }
 
 impl NativeThreadNames {
-    /// Reads the names of threads that have not been seen in this interval, or have been sampled since. A thread
-    /// with another name than before begins another life: its samples so far keep the name that was read.
+    /// Reads the names of threads that have not been seen in this interval, or have been sampled since they
+    /// were. If a thread's name has changed, the thread begins another life: its samples so far keep the
+    /// earlier name.
     pub(super) fn look(&self) {
         let mut seen = self.seen.lock();
         thread_records::for_each_thread(|record| {
@@ -49,15 +51,16 @@ impl NativeThreadNames {
                 return;
             }
             let Some(name) = name_of(life.0).filter(|name| known != Some(name)) else { return };
-            // A thread that had no name of its own yet is named in the first moments of its life.
+            // A thread that still has the process's name is named in the first moments of its life. It keeps
+            // that life.
             if known.is_none_or(|known| Some(known) == of_process().as_ref()) {
                 seen.insert(life, name);
                 return;
             }
             let next = next_incarnation();
-            // The name first: a sample of the new life may come at any time.
+            // The name is stored first, since a sample of the new life may be taken at any time.
             seen.insert((life.0, next), name);
-            // Not where the thread has become a Java thread meanwhile.
+            // Fails if the thread has become a Java thread meanwhile.
             let is_free = record.java_incarnation.compare_exchange(
                 incarnation,
                 next,
@@ -70,8 +73,8 @@ impl NativeThreadNames {
         });
     }
 
-    /// The names for an interval that ends now. `java_names` are those of the Java threads, `is_java` tells
-    /// one by its incarnation.
+    /// Returns the names for an interval that ends now. `java_names` are the names of the Java threads;
+    /// `is_java` says whether an incarnation belongs to one of them.
     pub(super) fn of_interval<'a>(
         &self,
         java_names: impl Iterator<Item = &'a str>,
@@ -93,7 +96,7 @@ impl NativeThreadNames {
     }
 }
 
-/// The part of a Java thread's name that the kernel keeps.
+/// Returns the part of a Java thread's name that the kernel keeps.
 fn as_kept(name: &str) -> &[u8] {
     let bytes = name.as_bytes();
     &bytes[..bytes.len().min(LONGEST)]
@@ -103,7 +106,7 @@ fn name_of(os_tid: i32) -> Option<String> {
     read(&format!("/proc/self/task/{os_tid}/comm"))
 }
 
-/// The process's name, which is that of its first thread.
+/// Returns the process's name, which is that of its first thread.
 fn of_process() -> Option<String> {
     read("/proc/self/comm")
 }

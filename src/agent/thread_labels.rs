@@ -12,7 +12,7 @@ use crate::core::record::{Owner, OwnerThread};
 use crate::model::{self, AttributeSetId, Tables, attribute_keys};
 use crate::sampling::thread_records;
 
-/// What a Java thread is called in profiles.
+/// The label of a Java thread in profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ThreadLabel {
     pub(super) name: String,
@@ -20,17 +20,17 @@ pub(super) struct ThreadLabel {
     pub(super) id: i64,
 }
 
-/// Names of the threads that an interval has samples of.
+/// The names of the threads that an interval has samples of.
 #[derive(Debug, Default)]
 pub(super) struct IntervalLabels {
     /// Java threads, by incarnation.
     pub(super) java: HashMap<u32, ThreadLabel>,
-    /// The kernel's names of others.
+    /// The kernel's names of all other threads.
     pub(super) native: HashMap<NativeLife, String>,
 }
 
 impl IntervalLabels {
-    /// The name that the samples of a thread have, if it has one.
+    /// Returns the name of a thread's samples, if the thread has one.
     pub(super) fn name(&self, thread: ThreadKey) -> Option<&str> {
         match self.java.get(&thread.java_incarnation) {
             Some(label) => Some(&label.name),
@@ -39,13 +39,13 @@ impl IntervalLabels {
     }
 }
 
-/// At most so many ended threads are remembered for the rest of an interval.
+/// The most ended threads that are remembered for the rest of an interval.
 const MAX_ENDED: usize = 100_000;
 
-/// The labels of the threads that were there in this interval.
+/// The labels of the threads that existed in this interval.
 #[derive(Default)]
 pub(super) struct ThreadLabels {
-    /// Threads that ended in this interval, as they were called then, by incarnation.
+    /// Threads that ended in this interval, with their last names, by incarnation.
     ended: Mutex<HashMap<u32, ThreadLabel>>,
 }
 
@@ -58,8 +58,8 @@ impl ThreadLabels {
         }
     }
 
-    /// The labels for an interval that ends now, by incarnation: `live` threads, which are known by the kernel's
-    /// ids, and those that ended in it.
+    /// Returns the labels for an interval that ends now, by incarnation: those of `live` threads, which are
+    /// given by kernel thread id, and those of threads that ended in the interval.
     pub(super) fn of_interval(&self, live: HashMap<i32, ThreadLabel>) -> HashMap<u32, ThreadLabel> {
         let mut labels = std::mem::take(&mut *self.ended.lock());
         let mut live = live;
@@ -67,7 +67,7 @@ impl ThreadLabels {
             let incarnation = record.java_incarnation.load(Ordering::Relaxed);
             if let Some(label) = live.remove(&record.os_tid.load(Ordering::Relaxed)) {
                 THREAD_NAMES.compare(incarnation, &label.name);
-                // A thread that has just ended keeps the name it ended with.
+                // A thread that has just ended keeps the name with which it ended.
                 labels.entry(incarnation).or_insert(label);
             }
         });
@@ -75,7 +75,7 @@ impl ThreadLabels {
     }
 }
 
-/// Puts the names of all lives in which threads were sampled until now into `labels`; to be done when the samples have been
+/// Adds the names of all lives in which threads have been sampled so far. Called when the samples have been
 /// drained.
 pub(super) fn put_names_of_lives(labels: &mut HashMap<u32, ThreadLabel>) {
     THREAD_NAMES.put_into(labels);
@@ -86,9 +86,9 @@ pub(super) fn put_names_of_lives(labels: &mut HashMap<u32, ThreadLabel>) {
     THREAD_NAMES.forget_all_but(&present);
 }
 
-/// The attributes of the samples of one thread: a Java thread's name and managed id, or, where there is no Java
-/// thread, the kernel's name and id. A virtual thread has its carrier's name and no id: its own would be one more series
-/// for each of a million threads.
+/// Returns the attributes of one thread's samples: a Java thread's name and managed id; for other threads the
+/// kernel's name and id. A virtual thread has its carrier's name and no id: its own id would make one more
+/// series for each of a million threads.
 pub(super) fn attributes(tables: &mut Tables, thread: ThreadKey, labels: &IntervalLabels) -> AttributeSetId {
     let name = labels.name(thread);
     let name = name.map(|name| tables.string_attribute(attribute_keys::THREAD_NAME, model::label(name)));
@@ -101,10 +101,10 @@ pub(super) fn attributes(tables: &mut Tables, thread: ThreadKey, labels: &Interv
     tables.attribute_set(&attributes)
 }
 
-/// The threads of an interval, as those that have what others wait for.
+/// The threads of an interval, as owners of locks that others wait for.
 pub(super) struct OwnerLabels<'a> {
     by_incarnation: &'a HashMap<u32, ThreadLabel>,
-    /// Made when the first is asked for.
+    /// Made when it is first needed.
     by_id: Option<HashMap<i64, &'a ThreadLabel>>,
 }
 
@@ -113,8 +113,8 @@ impl<'a> OwnerLabels<'a> {
         Self { by_incarnation, by_id: None }
     }
 
-    /// The attributes of what `owner` had: its name and managed id. A virtual thread, or one that ended before this interval,
-    /// has its id alone where that is known, and otherwise its carrier's name alone.
+    /// Returns the attributes of the thread `owner`: its name and managed id. A virtual thread, or one that
+    /// ended before this interval, has only its id if that is known, and otherwise only its carrier's name.
     pub(super) fn attributes(&mut self, tables: &mut Tables, owner: Owner) -> AttributeSetId {
         let (label, id) = match owner.thread() {
             None => (None, None),
@@ -137,7 +137,7 @@ impl<'a> OwnerLabels<'a> {
     }
 }
 
-/// Labels by the threads' ids, each that of the thread's last life.
+/// Returns the labels by the threads' ids, each of the thread's last life.
 fn present_by_id(by_incarnation: &HashMap<u32, ThreadLabel>) -> HashMap<i64, &ThreadLabel> {
     let mut last: Vec<_> = by_incarnation.iter().collect();
     last.sort_unstable_by_key(|(incarnation, _)| **incarnation);
