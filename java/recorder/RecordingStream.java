@@ -72,7 +72,7 @@ public final class RecordingStream {
         try (JMXConnector connector = JMXConnectorFactory.connect(address(target))) {
             record(connector.getMBeanServerConnection(), settings, enabled, seconds, out);
         } catch (IOException | RuntimeException e) {
-            // The JVM has ended. What its recording contained has been written.
+            // The JVM has ended. Everything of its recording has been written.
             if (!hasBegun) {
                 fail(target + ": " + e.getMessage());
             }

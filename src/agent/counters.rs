@@ -24,8 +24,8 @@
 //!   with all of their samples. A collector does not say which profiles it rejected, only how many
 //!   (`upload.partial_rejected_profiles`).
 //! - `pending` is the current number of messages or samples that wait for their upload, or for another
-//!   attempt to write them. `context.blocks` is the number of context blocks made: the largest number of
-//!   threads that had one at once.
+//!   attempt to write them. `context.blocks` is the number of context blocks for which memory has been
+//!   mapped.
 //!
 //! A profile that is split into messages has its counts in the first.
 

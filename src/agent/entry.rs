@@ -74,7 +74,7 @@ unsafe fn load(vm: *mut JavaVM, options: *const c_char) -> jint {
 /// `vm` is the JavaVM of this process.
 pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
     let result = catch_unwind(|| {
-        // A running session keeps its log level, whoever controls it later.
+        // A running session keeps its log level, whatever controls it later.
         if lifecycle::agent().is_none() {
             logging::set_level(LevelFilter::Info);
         }

@@ -360,7 +360,7 @@ impl Agent {
         let env = self.vm.attach_as_daemon(c"otlpprof");
         match command {
             Request::Stop => logging::say(if self.stop(env) { "stopped" } else { NOT_PROFILING }),
-            // Uploads go on in the background: nobody waits for a collector.
+            // Uploads go on in the background: no thread waits for a collector.
             Request::Flush if self.flush(env) => logging::say("flushed"),
             Request::Flush => logging::say(self.what_is_not_running()),
             Request::Status => logging::say(&self.status()),

@@ -59,7 +59,7 @@ impl OneInEach {
     }
 }
 
-/// Starts sampling one in each so many exceptions, if requested.
+/// Starts sampling exceptions, one in each `options.exceptions`, if requested.
 pub(super) fn start(vm: &Vm, options: &Options) {
     let Some(period) = options.exceptions else { return };
     SAMPLING.begin(period, monotonic_ns());

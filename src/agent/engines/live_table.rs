@@ -140,8 +140,8 @@ mod tests {
         let mut table = LiveTable::new(10_000, 5);
         add(&mut table, 0..200_000);
         assert!(table.objects().count() <= 10_000);
-        // About 5,000 objects or more are kept, so half of the numbers has at least 2,500: the relative standard
-        // deviation is within 2 %.
+        // About 5,000 objects or more are kept, so half of the numbers has at least 2,500: the relative
+        // standard deviation is within 2 %.
         for (numbers, tolerance) in [(0..200_000, 0.06), (0..100_000, 0.08), (100_000..200_000, 0.08)] {
             let (found, expected) = (total(&table, numbers.clone()), numbers.len() as f64);
             assert!((found / expected - 1.0).abs() < tolerance, "{numbers:?}: {found}");

@@ -10,7 +10,7 @@
 //! precedes its variable. Empty variables count as unset.
 //!
 //! A mistake in input meant for otlpprof itself (agent string, `OTLPPROF_*`) is an error. The OTEL_*
-//! variables are shared with other programs: an unusable value of theirs is ignored with a warning, as the
+//! variables are shared with other programs: an unusable value is ignored with a warning, as the
 //! OpenTelemetry specification demands ("Environment Variable Specification"), except where going on would
 //! send profiles to the wrong place (the endpoint, the protocol).
 

@@ -41,7 +41,7 @@ pub enum Request {
 /// [`parse`] for an agent string of any bytes, as the JVM passes it.
 pub fn parse_bytes(agent_string: &[u8], environment: &Environment) -> Result<Request, OptionError> {
     let text = String::from_utf8_lossy(agent_string);
-    // Replacement characters must not turn into another path or name. The text is parsed all the same, to
+    // Replacement characters must not turn into another path or name. The text is parsed nevertheless, to
     // find `strict`.
     parse(&text, environment).and_then(|request| match text {
         Cow::Borrowed(_) => Ok(request),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::value;
 
-/// A pattern of methods, and the shortest calls of theirs that are recorded.
+/// A pattern of methods, and the shortest duration of their recorded calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedMethods {
     /// The class's name in the form of class files: `java/lang/Thread`.
