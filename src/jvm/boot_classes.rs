@@ -1,4 +1,4 @@
-//! Classes of ours in the boot loader, which changed classes call.
+//! The agent's own classes in the boot loader, which instrumented classes call.
 
 use std::ffi::{CString, c_void};
 
@@ -9,24 +9,24 @@ use super::class_file::{ClassFileError, OwnNativeMethod};
 use super::jvmti::{Jvmti, check};
 use super::jvmti_error::JvmtiError;
 
-/// Why there is no class with a native method.
+/// The reason why a class of the agent could not be prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BootClassError {
-    /// Its file cannot be written.
+    /// The class file cannot be generated.
     #[error("{0}: {1}")]
     File(&'static str, ClassFileError),
-    /// The VM does not define it.
+    /// The VM does not define the class.
     #[error("the VM does not take the class {0}, which changed classes call")]
     Class(&'static str),
-    /// The VM does not bind its method.
+    /// The VM does not bind the class's native method.
     #[error("the VM does not take the native method of {0}")]
     Method(&'static str),
-    /// The module of the changed classes may not use it.
+    /// The module of the instrumented classes cannot be made to read the module of the agent's class.
     #[error("java.base may not call the agent ({0})")]
     Module(JvmtiError),
 }
 
-/// Lets the module of one class, which is java.base, use the module of another.
+/// Lets the module of `class`, java.base, read the module of `other`.
 ///
 /// # Safety
 /// `env` is the current thread's, `class` and `other` live references to classes.
@@ -37,7 +37,8 @@ pub unsafe fn let_module_read(
     other: jclass,
 ) -> Result<(), BootClassError> {
     let table = jvmti.live_table("AddModuleReads").map_err(BootClassError::Module)?;
-    // SAFETY: by the contract; a class has a module, and the references are deleted once.
+    // SAFETY: `env` and both classes are valid by this function's contract. Every class has a module, and
+    // each module reference is deleted once.
     unsafe {
         let modules = [class, other].map(|class| ((**env).v9.GetModule)(env, class));
         let code = table.add_module_reads()(jvmti.as_raw(), modules[0], modules[1]);
@@ -48,12 +49,12 @@ pub unsafe fn let_module_read(
     }
 }
 
-/// Takes back an exception, if there is one.
+/// Whether an exception is pending; clears the exception.
 ///
 /// # Safety
 /// `env` is the current thread's.
 unsafe fn has_thrown(env: *mut JNIEnv) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: `env` is the current thread's by this function's contract.
     unsafe {
         let has_thrown = ((**env).v1_2.ExceptionCheck)(env);
         if has_thrown {
@@ -63,16 +64,16 @@ unsafe fn has_thrown(env: *mut JNIEnv) -> bool {
     }
 }
 
-/// Defines a class of the boot loader's, or finds it if it is there: a local reference; `None` if the VM refuses. `name` has
-/// slashes.
+/// Defines a class in the boot loader, or finds it if it has been defined before. Returns a local reference,
+/// or `None` if the VM refuses. `name` has slashes.
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
 pub unsafe fn boot_class(env: *mut JNIEnv, name: &str, class_file: &[u8]) -> Option<jclass> {
     let name = CString::new(name).ok()?;
     let length = jint::try_from(class_file.len()).ok()?;
-    // SAFETY: by the contract; the bytes are that many, and a null loader is the boot loader. An exception that has been
-    // thrown is taken back.
+    // SAFETY: `env` is the current thread's by this function's contract. `bytes` has `length` bytes, and a
+    // null loader means the boot loader. An exception that was thrown is cleared.
     unsafe {
         let no_loader = std::ptr::null_mut();
         let bytes = class_file.as_ptr().cast();
@@ -85,17 +86,18 @@ pub unsafe fn boot_class(env: *mut JNIEnv, name: &str, class_file: &[u8]) -> Opt
     }
 }
 
-/// Defines the class of a native method of the boot loader's, or finds it, and binds the method: a local reference.
+/// Defines, or finds, the boot loader's class of a native method and binds the method to `function`. Returns
+/// a local reference to the class.
 ///
 /// # Safety
-/// As for [`boot_class`]; `function` must be one for this method, and stay.
+/// As for [`boot_class`]. `function` must have the method's signature and stay mapped.
 pub unsafe fn class_of_native(
     env: *mut JNIEnv,
     method: OwnNativeMethod,
     function: *mut c_void,
 ) -> Result<jclass, BootClassError> {
     let file = method.class_file().map_err(|error| BootClassError::File(method.class, error))?;
-    // SAFETY: by the contract.
+    // SAFETY: `env` is the current thread's, without a pending exception, by this function's contract.
     let class = unsafe { boot_class(env, method.class, &file) }.ok_or(BootClassError::Class(method.class))?;
     let [Ok(name), Ok(descriptor)] = [method.name, method.descriptor].map(CString::new) else {
         return Err(BootClassError::Method(method.class));
@@ -105,13 +107,14 @@ pub unsafe fn class_of_native(
         signature: descriptor.as_ptr().cast_mut(),
         fnPtr: function,
     };
-    // SAFETY: by the contract; the class has a native method of that type, and the texts live for the call.
+    // SAFETY: `env` and `function` are valid by this function's contract. The class has a native method of
+    // that type, and the strings outlive the call.
     let registered = unsafe {
         let registered = ((**env).v1_1.RegisterNatives)(env, class, &raw const native, 1);
         !has_thrown(env) && registered == JNI_OK
     };
     if !registered {
-        // SAFETY: the reference is this function's.
+        // SAFETY: this function owns the reference.
         unsafe { ((**env).v1_2.DeleteLocalRef)(env, class) };
         return Err(BootClassError::Method(method.class));
     }

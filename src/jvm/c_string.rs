@@ -1,9 +1,9 @@
-//! C strings in memory that may not be there.
+//! C strings read from memory that may be unmapped.
 
 use crate::core::memory::Memory;
 
-/// The C string at `address`, of at most `max_len` bytes; `None` if it does not end before, or cannot be read.
-/// Bytes that are no UTF-8 become U+FFFD.
+/// The C string at `address`, of at most `max_len` bytes; `None` if it is longer or cannot be read. Bytes
+/// that are not UTF-8 become U+FFFD.
 pub(super) fn read(memory: &dyn Memory, address: u64, max_len: usize) -> Option<String> {
     let mut bytes = Vec::new();
     for offset in 0..=max_len as u64 {

@@ -1,6 +1,8 @@
-//! HotSpot's events beyond the specification (src/hotspot/share/prims/jvmtiExtensions.cpp, JDK 21 and 25).
+//! HotSpot's JVMTI events beyond the specification (src/hotspot/share/prims/jvmtiExtensions.cpp, JDK 21 and
+//! 25).
 //!
-//! An event is sent once it has both a callback and been enabled by its index, as others are.
+//! As for other events, the VM sends an extension event once a callback is set and the event is enabled by
+//! its index.
 
 use std::ffi::{CStr, c_char, c_uint};
 use std::ptr::null_mut;
@@ -11,15 +13,17 @@ use super::jvmti::{Jvmti, check};
 use super::jvmti_error::{JvmtiError, NOT_AVAILABLE};
 use super::jvmti_table::RawEnv;
 
-/// Sent on the carrier when a virtual thread is the current thread again, and the transition is over.
+/// Sent on the carrier after a mount, when the virtual thread is the current thread and the transition has
+/// ended.
 pub const VIRTUAL_THREAD_MOUNT: &CStr = c"com.sun.hotspot.events.VirtualThreadMount";
 
-/// Sent on the carrier while the virtual thread is still the current thread, before the transition begins; also before a
-/// virtual thread ends.
+/// Sent on the carrier before the transition of an unmount begins, while the virtual thread is still the
+/// current thread. Also sent before a virtual thread ends.
 pub const VIRTUAL_THREAD_UNMOUNT: &CStr = c"com.sun.hotspot.events.VirtualThreadUnmount";
 
-/// The callback of the two events: `jvmtiExtensionEvent`, called with the environment, the JNI environment and a thread.
-/// It is declared with variable arguments, which both ABIs pass as they do others.
+/// The callback of the two events: `jvmtiExtensionEvent`, called with the JVMTI environment, the JNI
+/// environment and a thread. HotSpot declares it with variable arguments, which both ABIs pass like fixed
+/// ones.
 pub type ExtensionCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
 
 /// `jvmtiExtensionEventInfo`.
@@ -44,7 +48,7 @@ pub struct RawParameter {
 }
 
 impl Jvmti {
-    /// The index of an extension event; an error if this VM has none of that name.
+    /// The index of an extension event; an error if this VM has no event of that name.
     fn extension_event(self, id: &CStr) -> Result<jint, JvmtiError> {
         let (mut count, mut events) = (0, null_mut::<RawExtensionEvent>());
         // SAFETY: the out parameters are valid.
@@ -52,7 +56,8 @@ impl Jvmti {
         check("GetExtensionEvents", code)?;
         let mut index = None;
         for number in 0..usize::try_from(count).unwrap_or(0) {
-            // SAFETY: JVMTI allocated the array, of that many events, and all that they lead to, for this caller.
+            // SAFETY: JVMTI allocated the array of `count` events, and everything its pointers refer to, for
+            // this caller.
             unsafe {
                 let event = &*events.add(number);
                 if CStr::from_ptr(event.id) == id {
@@ -66,16 +71,17 @@ impl Jvmti {
                 self.deallocate(event.short_description.cast());
             }
         }
-        // SAFETY: as above.
+        // SAFETY: JVMTI allocated the array for this caller, which no longer uses it.
         unsafe { self.deallocate(events.cast()) };
         index.ok_or(JvmtiError { function: "GetExtensionEvents", code: NOT_AVAILABLE })
     }
 
-    /// Has the VM send an extension event to a callback.
+    /// Makes the VM send an extension event to a callback.
     ///
     /// # Safety
     ///
-    /// The callback is called for the rest of the process's life, with what this event passes, and must not unwind.
+    /// The VM may call `callback` for the rest of the process's life, with this event's arguments. It must
+    /// not unwind.
     pub unsafe fn enable_extension_event(
         self,
         id: &CStr,
@@ -92,7 +98,7 @@ impl Jvmti {
         }
     }
 
-    /// Undoes [`Jvmti::enable_extension_event`].
+    /// Disables an event that [`Jvmti::enable_extension_event`] enabled.
     pub fn disable_extension_event(self, id: &CStr) -> Result<(), JvmtiError> {
         let index = self.extension_event(id)?;
         let table = self.live_table("SetEventNotificationMode")?;

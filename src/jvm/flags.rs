@@ -4,19 +4,19 @@ use super::c_string;
 use super::vm_structs::VmStructs;
 use crate::core::memory::Memory;
 
-/// The longest flag name read.
+/// The longest flag name to read, in bytes.
 const MAX_NAME: usize = 128;
-/// More flags than any VM has.
+/// An upper bound of the number of flags.
 const MAX_FLAGS: u64 = 10_000;
 
-/// Where the value of the flag `name` is in memory; `None` if there is no such flag or VMStructs does not lead to
-/// it. A boolean flag is one byte.
+/// The address of the value of flag `name`; `None` if the flag does not exist or VMStructs lacks a needed
+/// field. The value of a boolean flag is one byte.
 pub fn address_of(structs: &VmStructs, memory: &dyn Memory, name: &str) -> Option<u64> {
     let [address] = addresses_of(structs, memory, [name]);
     address
 }
 
-/// The values of boolean flags; `None` for one that there is not.
+/// The values of boolean flags; `None` for a flag that does not exist.
 pub fn are_set<const N: usize>(
     structs: &VmStructs,
     memory: &dyn Memory,

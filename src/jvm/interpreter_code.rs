@@ -1,12 +1,13 @@
-//! Learns the stages of the interpreter's entries and exits from its instructions, which the architecture's folder knows.
+//! Learns the stages of the interpreter's entries and exits from its instructions. The architecture's folder
+//! decodes the instructions.
 
 use super::arch::interpreter_code as arch;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{Codelet, CodeletKind};
 
-/// The stages of all `codelets`. What an entry does not show in its instructions is left out, and its frames
-/// then count as complete: the walk's own checks decide.
+/// The stages of all `codelets`. An entry whose instructions are not recognised is left out. Its frames then
+/// count as complete, and the walker's own checks decide.
 pub fn learn(memory: &(impl Memory + ?Sized), codelets: &[Codelet]) -> InterpreterCode {
     let mut entries = Vec::new();
     let mut exits = Vec::new();

@@ -1,30 +1,31 @@
-//! What slots of its frames the interpreter's own code uses, and the call stub's of its own. The architecture's folder
-//! knows the instructions.
+//! The frame slots that the interpreter's code and the call stub use. The architecture's folder decodes the
+//! instructions.
 
 use super::arch::interpreter_slots as arch;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{CodeRange, Codelet};
 
-/// No call stub is longer (HotSpot 11-25: less than 800 bytes).
+/// An upper bound of the call stub's length (HotSpot 11-25: less than 800 bytes).
 const MAX_CALL_STUB_BYTES: u64 = 4096;
 
-/// Slots in words from the frame pointer, as often as instructions were found that use them.
+/// Slots in words from the frame pointer, one element for each instruction that uses the slot.
 #[derive(Debug, Default)]
 pub(in crate::jvm) struct UsedSlots {
-    /// Where the stack pointer comes from that an exit goes back to.
+    /// The slot from which an exit loads the sender's stack pointer.
     pub(in crate::jvm) sender_sp: Vec<i64>,
-    /// What is cleared where a call has returned.
+    /// The slot that is cleared where a call returns.
     pub(in crate::jvm) last_sp: Vec<i64>,
-    /// What leads to a ConstMethod and on to its constant pool.
+    /// The slot whose pointer leads to a ConstMethod and on to that one's constant pool: the Method.
     pub(in crate::jvm) method: Vec<i64>,
-    /// Where the register of the locals is restored from where a call has returned.
+    /// The slot from which the locals register is restored where a call returns.
     pub(in crate::jvm) locals: Vec<i64>,
-    /// The same of the bytecode pointer.
+    /// The slot from which the bytecode pointer's register is restored where a call returns.
     pub(in crate::jvm) bcp: Vec<i64>,
 }
 
-/// The slots that the instructions of all `codelets` use. A method is known by what is loaded behind it: at the first of
-/// these offsets a ConstMethod, and at the second of that its constant pool.
+/// The slots that the instructions of all `codelets` use. A Method is recognised by the loads that follow:
+/// `to_constant_pool` has the offset of the ConstMethod in a Method, then of the constant pool in a
+/// ConstMethod.
 pub(in crate::jvm) fn of_interpreter(
     memory: &dyn Memory,
     codelets: &[Codelet],
@@ -41,7 +42,8 @@ pub(in crate::jvm) fn of_interpreter(
     used
 }
 
-/// The slots of an entry frame in which the call stub at `code` saves its first argument, the JavaCallWrapper.
+/// The slots of an entry frame in which the call stub at `code` saves its first argument, the
+/// JavaCallWrapper.
 pub(in crate::jvm) fn of_call_wrapper(memory: &dyn Memory, code: CodeRange) -> Vec<i64> {
     let mut bytes = vec![0; code.end.saturating_sub(code.start).min(MAX_CALL_STUB_BYTES) as usize];
     match memory.read_bytes(code.start, &mut bytes) {

@@ -1,7 +1,8 @@
-//! Calls of Java's methods, by name: for what has no other way into the VM.
+//! Calls Java methods by name, for everything that neither JNI nor JVMTI offers a function for.
 //!
-//! JNI asks for no access: what a module does not export can be called as well (JNI specification, "Accessing Fields and
-//! Methods"). References are local ones of the frame that [`in_frame`] makes.
+//! JNI checks no access: members of packages that a module does not export can be called too (JNI
+//! specification, "Accessing Fields and Methods"). References are local references of the frame that
+//! [`in_frame`] pushes.
 
 use std::ffi::CStr;
 use std::ptr;
@@ -11,7 +12,7 @@ use thiserror::Error;
 
 use super::modified_utf8;
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
     /// The VM has no such class.
@@ -20,23 +21,24 @@ pub enum CallError {
     /// The class has no such method.
     #[error("there is no method {0}")]
     NoMethod(String),
-    /// The method has thrown this.
+    /// The method threw; the exception's text.
     #[error("{0}")]
     Thrown(String),
 }
 
-/// The environment of the current thread, and calls of methods in it. No exception is pending before or after a call.
+/// The current thread's JNI environment, with functions that call methods. No exception is pending before or
+/// after a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Java(*mut JNIEnv);
 
-/// Runs `body` in a frame of its own, with whose end all local references end.
+/// Runs `body` in a local reference frame of its own. All local references end with the frame.
 ///
 /// # Safety
 ///
-/// `env` must be the current thread's JNIEnv, without a pending exception, in the VM's live phase. `body` must use each
-/// reference as what it is, and give none out.
+/// `env` must be the current thread's JNIEnv, without a pending exception, in the VM's live phase. `body`
+/// must use each reference according to its type, and let none escape.
 pub unsafe fn in_frame<T>(env: *mut JNIEnv, body: impl FnOnce(Java) -> T) -> T {
-    // SAFETY: the caller answers for `env`. A frame that cannot be made is one that need not be taken back.
+    // SAFETY: the caller answers for `env`. The frame is popped only if it was pushed.
     unsafe {
         let is_made = ((**env).v1_2.PushLocalFrame)(env, 16) == 0;
         let result = body(Java(env));
@@ -48,17 +50,17 @@ pub unsafe fn in_frame<T>(env: *mut JNIEnv, body: impl FnOnce(Java) -> T) -> T {
     }
 }
 
-/// Ends a reference that [`Java::keep`] gave.
+/// Deletes a global reference that [`Java::keep`] returned.
 ///
 /// # Safety
 ///
-/// As for [`in_frame`]; nobody uses the reference any longer.
+/// As for [`in_frame`]. The reference must not be used afterwards.
 pub unsafe fn let_go(env: *mut JNIEnv, kept: jobject) {
-    // SAFETY: the caller answers for both.
+    // SAFETY: the caller answers for `env` and for `kept`.
     unsafe { ((**env).v1_2.DeleteGlobalRef)(env, kept) };
 }
 
-/// A static method that gives a `long`.
+/// A static method that returns a `long`.
 #[derive(Clone, Copy, Debug)]
 pub struct LongMethod {
     class: jclass,
@@ -66,16 +68,17 @@ pub struct LongMethod {
 }
 
 impl LongMethod {
-    /// Calls it; 0 if it throws.
+    /// Calls the method; 0 if it throws.
     ///
     /// # Safety
     ///
-    /// As for [`in_frame`]; its class must still be referred to.
+    /// As for [`in_frame`]. The method's class must still be referenced.
     pub unsafe fn call(self, env: *mut JNIEnv) -> jlong {
         // SAFETY: the caller answers for the class; the method is its own and takes nothing.
         unsafe {
             let value = ((**env).v1_2.CallStaticLongMethodA)(env, self.class, self.method, ptr::null());
-            // Also of a method that throws nothing -Xcheck:jni wants it to be looked at before the next call.
+            // -Xcheck:jni requires a check for exceptions before the next call, even after a method that
+            // never throws.
             if Java(env).clear() { 0 } else { value }
         }
     }
@@ -95,16 +98,16 @@ impl Java {
     pub fn string(self, text: &str) -> Result<jobject, CallError> {
         let units: Vec<u16> = text.encode_utf16().collect();
         let length = jni::sys::jint::try_from(units.len()).unwrap_or(jni::sys::jint::MAX);
-        // SAFETY: as above; the text is that long.
+        // SAFETY: `in_frame`'s caller answers for the environment; `units` has `length` elements.
         let string = unsafe { ((**self.0).v1_2.NewString)(self.0, units.as_ptr(), length) };
         self.checked(string)
     }
 
-    /// Calls a static method that gives an object.
+    /// Calls a static method that returns an object.
     ///
     /// # Safety
     ///
-    /// The arguments must be of the signature's types, as for all that follow; references live.
+    /// The arguments must be of the signature's types, and all references live.
     pub unsafe fn call_static(
         self,
         class: jclass,
@@ -120,7 +123,8 @@ impl Java {
         }
     }
 
-    /// A static method that takes nothing and gives a `long`, to be called at once. Its class must be kept.
+    /// Looks up a static method that takes nothing and returns a `long`, to be called later. Its class must
+    /// stay referenced.
     ///
     /// # Safety
     ///
@@ -144,7 +148,7 @@ impl Java {
         signature: &CStr,
         arguments: &[jvalue],
     ) -> Result<jobject, CallError> {
-        // SAFETY: as above.
+        // SAFETY: the caller answers for class and arguments; the constructor is of this class and signature.
         unsafe {
             let functions = &(**self.0).v1_2;
             let method = (functions.GetMethodID)(self.0, class, c"<init>".as_ptr(), signature.as_ptr());
@@ -153,7 +157,7 @@ impl Java {
         }
     }
 
-    /// Calls a method that gives an object, which may be null.
+    /// Calls a method that returns an object, which may be null.
     ///
     /// # Safety
     ///
@@ -164,7 +168,8 @@ impl Java {
         (name, signature): (&CStr, &CStr),
         arguments: &[jvalue],
     ) -> Result<jobject, CallError> {
-        // SAFETY: as above.
+        // SAFETY: the caller answers for object and arguments; the method is of the object's class and this
+        // signature.
         unsafe {
             let method = self.method_of(object, name, signature)?;
             let call = (**self.0).v1_2.CallObjectMethodA;
@@ -172,13 +177,13 @@ impl Java {
         }
     }
 
-    /// Calls a method that gives a `boolean` and takes nothing.
+    /// Calls a method that takes nothing and returns a `boolean`.
     ///
     /// # Safety
     ///
     /// As for [`Java::call`].
     pub unsafe fn ask(self, object: jobject, name: &CStr) -> Result<bool, CallError> {
-        // SAFETY: as above.
+        // SAFETY: the caller answers for the object; the method is of the object's class and takes nothing.
         unsafe {
             let method = self.method_of(object, name, c"()Z")?;
             let call = (**self.0).v1_2.CallBooleanMethodA;
@@ -187,7 +192,7 @@ impl Java {
         }
     }
 
-    /// Calls a method that gives nothing.
+    /// Calls a method that returns nothing.
     ///
     /// # Safety
     ///
@@ -198,7 +203,8 @@ impl Java {
         (name, signature): (&CStr, &CStr),
         arguments: &[jvalue],
     ) -> Result<(), CallError> {
-        // SAFETY: as above.
+        // SAFETY: the caller answers for object and arguments; the method is of the object's class and this
+        // signature.
         unsafe {
             let method = self.method_of(object, name, signature)?;
             ((**self.0).v1_2.CallVoidMethodA)(self.0, object, method, arguments.as_ptr());
@@ -215,7 +221,7 @@ impl Java {
         if string.is_null() {
             return None;
         }
-        // SAFETY: the caller answers for the reference; the characters are released once they were copied.
+        // SAFETY: the caller answers for the reference; the characters are copied before they are released.
         unsafe {
             let functions = &(**self.0).v1_2;
             let chars = (functions.GetStringUTFChars)(self.0, string, ptr::null_mut());
@@ -235,16 +241,16 @@ impl Java {
     ///
     /// As for [`Java::call`].
     pub unsafe fn to_text(self, object: jobject) -> Option<String> {
-        // SAFETY: as above.
+        // SAFETY: the caller answers for the object; the method is of the object's class and takes nothing.
         unsafe {
             let method = self.method_of(object, c"toString", c"()Ljava/lang/String;").ok()?;
             let string = ((**self.0).v1_2.CallObjectMethodA)(self.0, object, method, ptr::null());
-            // What throws here has no text, and none is looked for.
+            // If `toString()` throws, the object has no text; the new exception is cleared and not reported.
             if self.clear() { None } else { self.text(string) }
         }
     }
 
-    /// A reference that lasts until [`let_go`].
+    /// Makes a global reference, which lasts until [`let_go`].
     ///
     /// # Safety
     ///
@@ -263,7 +269,8 @@ impl Java {
         name: &CStr,
         signature: &CStr,
     ) -> Result<jni::sys::jmethodID, CallError> {
-        // SAFETY: the caller answers for the reference; the class's is given back, or ends with the frame.
+        // SAFETY: the caller answers for the reference. The class's reference is deleted, or ends with the
+        // frame.
         unsafe {
             let functions = &(**self.0).v1_2;
             let class = (functions.GetObjectClass)(self.0, object);
@@ -279,9 +286,9 @@ impl Java {
         if is_missing { Err(CallError::NoMethod(name.to_string_lossy().into_owned())) } else { Ok(()) }
     }
 
-    /// The value, unless an exception is pending, which then no longer is.
+    /// The value; if an exception is pending, clears it and returns it as an error.
     fn checked<T>(self, value: T) -> Result<T, CallError> {
-        // SAFETY: `in_frame`'s caller answers for the environment; the reference is the VM's own answer.
+        // SAFETY: `in_frame`'s caller answers for the environment; the VM returned the reference `thrown`.
         unsafe {
             let thrown = ((**self.0).v1_2.ExceptionOccurred)(self.0);
             if thrown.is_null() {
@@ -293,7 +300,7 @@ impl Java {
         }
     }
 
-    /// Whether an exception was pending.
+    /// Clears a pending exception. Returns whether there was one.
     fn clear(self) -> bool {
         // SAFETY: `in_frame`'s caller answers for the environment.
         unsafe {

@@ -1,12 +1,14 @@
-//! The VM's own list of its Java threads, read without its help (`runtime/threads.hpp`, `runtime/threadSMR.hpp`).
+//! The VM's list of Java threads, read from memory without calling the VM (`runtime/threads.hpp`,
+//! `runtime/threadSMR.hpp`).
 //!
-//! The list changes while it is read: what comes out is what was there, but for a thread that came or went
-//! meanwhile.
+//! The list may change while it is read. A thread that starts or ends meanwhile may be missing or reported;
+//! all others are reported.
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{ThreadLayout, ThreadList};
 
-/// More threads than a machine has process ids; a longer list is none.
+/// An upper bound of the number of threads, above the number of process ids on any machine. Ends the reading
+/// of a list that is damaged.
 const MAX_THREADS: u32 = 1 << 22;
 
 /// One Java thread.
@@ -31,7 +33,7 @@ pub fn list(memory: &dyn Memory, layout: &ThreadLayout) -> Vec<JavaThread> {
     addresses.into_iter().filter_map(|address| java_thread(memory, layout, address)).collect()
 }
 
-/// The kernel's id of the thread of a `JavaThread*`; `None` if it has none.
+/// The kernel's id of the thread of a `JavaThread*`; `None` if that thread has no kernel thread.
 pub fn os_tid(memory: &dyn Memory, layout: &ThreadLayout, java_thread: u64) -> Option<i32> {
     let os_thread = memory.load_u64(java_thread.checked_add(u64::from(layout.osthread))?)?;
     let tid = memory.load_u32(os_thread.checked_add(u64::from(layout.osthread_thread_id))?)? as i32;

@@ -1,4 +1,5 @@
-//! A JVMTI environment: thin wrappers that turn error codes into [`JvmtiError`] and free what JVMTI allocates.
+//! A JVMTI environment: thin wrappers that convert error codes to [`JvmtiError`] and free memory that JVMTI
+//! allocates.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{NonNull, null_mut};
@@ -11,7 +12,7 @@ use super::jvmti_table::{AgentThreadMain, Capabilities, Interface, LiveInterface
 use super::live_phase;
 use super::modified_utf8;
 
-/// `JVMTI_VERSION_11`, the oldest that is asked for.
+/// `JVMTI_VERSION_11`, the version to request; the oldest that every supported VM provides.
 const JVMTI_VERSION_11: jint = 0x300b_0000;
 
 /// `JVMTI_THREAD_NORM_PRIORITY`.
@@ -32,7 +33,7 @@ pub enum Phase {
     Dead,
 }
 
-/// The capabilities an agent of this project may ask for, by their bit.
+/// The JVMTI capabilities that the agent may request, by bit number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Capability {
@@ -55,13 +56,13 @@ pub enum Capability {
 }
 
 impl Capabilities {
-    /// Whether this one is among them.
+    /// Whether `capability` is contained.
     pub fn has(self, capability: Capability) -> bool {
         let bit = capability as usize;
         self.0[bit / 32] >> (bit % 32) & 1 != 0
     }
 
-    /// These and this one.
+    /// Adds `capability`.
     #[must_use]
     pub fn with(mut self, capability: Capability) -> Self {
         let bit = capability as usize;
@@ -70,7 +71,7 @@ impl Capabilities {
     }
 }
 
-/// What `GetThreadInfo` says of a thread.
+/// A thread's description from `GetThreadInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadInfo {
     /// The thread's name.
@@ -79,11 +80,12 @@ pub struct ThreadInfo {
     pub daemon: bool,
     /// The thread group, a local reference that the caller deletes; null if the thread has ended.
     pub thread_group: jobject,
-    /// The context class loader, the same.
+    /// The context class loader, a local reference that the caller deletes.
     pub context_class_loader: jobject,
 }
 
-/// An environment. It may be used from every thread and phase that the specification allows a function in.
+/// A JVMTI environment. Any thread may use it, in every phase in which the specification allows the called
+/// function.
 #[derive(Clone, Copy, Debug)]
 pub struct Jvmti {
     env: NonNull<RawEnv>,
@@ -91,7 +93,7 @@ pub struct Jvmti {
 
 // SAFETY: JVMTI environments belong to no thread ("Environments" in the specification).
 unsafe impl Send for Jvmti {}
-// SAFETY: as above.
+// SAFETY: JVMTI environments belong to no thread ("Environments" in the specification).
 unsafe impl Sync for Jvmti {}
 
 impl Jvmti {
@@ -115,7 +117,7 @@ impl Jvmti {
         }
     }
 
-    /// The environment that a callback was given.
+    /// Wraps the environment that was passed to a callback.
     ///
     /// # Safety
     ///
@@ -130,11 +132,12 @@ impl Jvmti {
     }
 
     pub(super) fn table(&self) -> &Interface {
-        // SAFETY: the environment is live; its table lives as long.
+        // SAFETY: the environment is live, and its table lives as long as the environment.
         unsafe { &**self.env.as_ptr() }
     }
 
-    /// The functions that may wait for a thread, stop the VM or run Java code: refused once VMDeath has begun.
+    /// The functions that may wait for a thread, stop the VM or run Java code. Refused once VMDeath has
+    /// begun.
     pub(super) fn live_table(&self, function: &'static str) -> Result<LiveInterface<'_>, JvmtiError> {
         live_phase::check(function).map(|()| LiveInterface(self.table()))
     }
@@ -147,7 +150,7 @@ impl Jvmti {
         check("GetVersionNumber", code).map(|()| version)
     }
 
-    /// The VM's phase; it is over for the agent from the beginning of VMDeath on.
+    /// The VM's phase; [`Phase::Dead`] from the beginning of VMDeath on, when [`live_phase`] ends.
     pub fn phase(self) -> Result<Phase, JvmtiError> {
         if live_phase::has_ended() {
             return Ok(Phase::Dead);
@@ -166,7 +169,7 @@ impl Jvmti {
         }
     }
 
-    /// What may be asked for now.
+    /// The capabilities that can be requested now.
     pub fn potential_capabilities(self) -> Result<Capabilities, JvmtiError> {
         let mut capabilities = Capabilities::default();
         // SAFETY: the out parameter is valid.
@@ -174,7 +177,7 @@ impl Jvmti {
         check("GetPotentialCapabilities", code).map(|()| capabilities)
     }
 
-    /// What this environment has.
+    /// The capabilities that this environment possesses.
     pub fn capabilities(self) -> Result<Capabilities, JvmtiError> {
         let mut capabilities = Capabilities::default();
         // SAFETY: the out parameter is valid.
@@ -182,7 +185,7 @@ impl Jvmti {
         check("GetCapabilities", code).map(|()| capabilities)
     }
 
-    /// Asks for all of these; none is added if one is refused.
+    /// Requests all of `capabilities`; adds none if one is refused.
     pub fn add_capabilities(self, capabilities: Capabilities) -> Result<(), JvmtiError> {
         // SAFETY: the parameter is valid for the call.
         let code = unsafe { self.table().add_capabilities()(self.as_raw(), &capabilities) };
@@ -193,7 +196,8 @@ impl Jvmti {
     ///
     /// # Safety
     ///
-    /// They are called from JVMTI until they are replaced or the environment is disposed of, and must not unwind.
+    /// JVMTI calls the callbacks until they are replaced or the environment is disposed of. They must not
+    /// unwind.
     pub unsafe fn set_event_callbacks(self, callbacks: &EventCallbacks) -> Result<(), JvmtiError> {
         let size = size_of::<EventCallbacks>() as jint;
         let table = self.live_table("SetEventCallbacks")?;
@@ -217,7 +221,8 @@ impl Jvmti {
         check("SetEventNotificationMode", code)
     }
 
-    /// Sends an event again for everything that exists; live phase only. The callbacks have run when it returns.
+    /// Sends an event again for everything that exists; live phase only. All callbacks have returned when
+    /// this returns.
     pub fn generate_events(self, event: Event) -> Result<(), JvmtiError> {
         let table = self.live_table("GenerateEvents")?;
         // SAFETY: takes an event number.
@@ -225,7 +230,7 @@ impl Jvmti {
         check("GenerateEvents", code)
     }
 
-    /// A system property, `None` if there is none of that name.
+    /// A system property; `None` if there is no property of that name.
     pub fn system_property(self, name: &CStr) -> Result<Option<String>, JvmtiError> {
         let mut value = null_mut();
         // SAFETY: the parameters are valid for the call.
@@ -258,7 +263,7 @@ impl Jvmti {
         Ok(unsafe { self.take_array(classes, count) })
     }
 
-    /// The methods of a prepared class, whose ids the VM makes if it has none yet.
+    /// The methods of a prepared class. Makes the VM create the jmethodIDs that do not exist yet.
     ///
     /// # Safety
     ///
@@ -277,10 +282,11 @@ impl Jvmti {
     ///
     /// # Safety
     ///
-    /// `method` must be an id that the VM has given, of a class that may be gone.
+    /// The VM must have issued the id `method`. Its class may be unloaded.
     pub unsafe fn method_name(self, method: jmethodID) -> Result<(String, String), JvmtiError> {
         let (mut name, mut descriptor) = (null_mut(), null_mut());
-        // SAFETY: the caller answers for the id; the out parameters are valid, and null where nothing is wanted.
+        // SAFETY: the caller answers for the id. The out parameters are valid, or null where no result is
+        // wanted.
         let code = unsafe {
             self.table().get_method_name()(
                 self.as_raw(),
@@ -315,7 +321,8 @@ impl Jvmti {
     /// `class` must be a live reference to a class.
     pub unsafe fn class_signature(self, class: jobject) -> Result<String, JvmtiError> {
         let mut signature = null_mut();
-        // SAFETY: the caller answers for the reference; nothing generic is wanted.
+        // SAFETY: the caller answers for the reference. The out parameters are valid; null skips the generic
+        // signature.
         let code = unsafe {
             self.table().get_class_signature()(
                 self.as_raw(),
@@ -329,7 +336,7 @@ impl Jvmti {
         Ok(unsafe { self.take_string(signature) }.unwrap_or_default())
     }
 
-    /// The current thread, the virtual one where that is mounted: a local reference.
+    /// The current thread, as a local reference: the virtual thread if one is mounted.
     ///
     /// # Safety
     ///
@@ -341,7 +348,7 @@ impl Jvmti {
         check("GetCurrentThread", code).map(|()| thread)
     }
 
-    /// Name and more of a thread.
+    /// A thread's name and other properties.
     ///
     /// # Safety
     ///
@@ -385,14 +392,14 @@ impl Jvmti {
         check("RunAgentThread", code)
     }
 
-    /// The mean number of bytes between two sampled allocations of a thread; 0: all are.
+    /// Sets the mean number of bytes between two sampled allocations of a thread; 0 samples all allocations.
     pub fn set_heap_sampling_interval(self, bytes: jint) -> Result<(), JvmtiError> {
         // SAFETY: takes a number.
         let code = unsafe { self.table().set_heap_sampling_interval()(self.as_raw(), bytes) };
         check("SetHeapSamplingInterval", code)
     }
 
-    /// Keeps one pointer with the environment.
+    /// Stores one pointer in the environment.
     pub fn set_local_storage(self, data: Option<NonNull<c_void>>) -> Result<(), JvmtiError> {
         let data = data.map_or(null_mut(), NonNull::as_ptr);
         // SAFETY: JVMTI only keeps the pointer.
@@ -400,7 +407,7 @@ impl Jvmti {
         check("SetEnvironmentLocalStorage", code)
     }
 
-    /// The pointer kept with the environment.
+    /// The pointer stored in the environment.
     pub fn local_storage(self) -> Result<Option<NonNull<c_void>>, JvmtiError> {
         let mut data = null_mut();
         // SAFETY: the out parameter is valid.
@@ -408,18 +415,18 @@ impl Jvmti {
         check("GetEnvironmentLocalStorage", code).map(|()| NonNull::new(data))
     }
 
-    /// Ends the environment: its events stop and its capabilities are given back.
+    /// Disposes of the environment: its events stop and its capabilities are relinquished.
     ///
     /// # Safety
     ///
     /// Neither this environment nor a copy of it may be used afterwards.
     pub unsafe fn dispose(self) -> Result<(), JvmtiError> {
-        // SAFETY: the caller answers for the copies.
+        // SAFETY: the caller guarantees that neither this environment nor a copy is used afterwards.
         let code = unsafe { self.table().dispose_environment()(self.as_raw()) };
         check("DisposeEnvironment", code)
     }
 
-    /// Memory that JVMTI frees or hands on.
+    /// Allocates memory that JVMTI frees or passes on.
     pub fn allocate(self, size: usize) -> Result<NonNull<u8>, JvmtiError> {
         let mut memory = null_mut();
         // SAFETY: the out parameter is valid.
@@ -428,13 +435,14 @@ impl Jvmti {
         NonNull::new(memory).ok_or(JvmtiError { function: "Allocate", code: 0 })
     }
 
-    /// Frees what JVMTI allocated.
+    /// Frees memory that JVMTI allocated.
     ///
     /// # Safety
     ///
-    /// `memory` must be null or come from this environment, and is not used afterwards.
+    /// `memory` must be null or come from this environment, and must not be used afterwards.
     pub unsafe fn deallocate(self, memory: *mut u8) {
-        // SAFETY: the caller answers for the memory. Deallocate fails for no valid environment and pointer.
+        // SAFETY: the caller answers for the memory. Deallocate fails only for an invalid environment or a
+        // null out parameter.
         unsafe { self.table().deallocate()(self.as_raw(), memory) };
     }
 
@@ -450,7 +458,7 @@ impl Jvmti {
         let count = usize::try_from(count).unwrap_or(0);
         // SAFETY: the caller answers for the array.
         let copy = unsafe { std::slice::from_raw_parts(array, count) }.to_vec();
-        // SAFETY: the caller gave it away.
+        // SAFETY: the caller passed ownership of the array.
         unsafe { self.deallocate(array.cast()) };
         copy
     }
@@ -464,7 +472,7 @@ impl Jvmti {
         let start = NonNull::new(string)?;
         // SAFETY: the caller answers for the string.
         let copy: CString = unsafe { CStr::from_ptr(start.as_ptr()) }.to_owned();
-        // SAFETY: the caller gave it away.
+        // SAFETY: the caller passed ownership of the string.
         unsafe { self.deallocate(string.cast()) };
         Some(modified_utf8::decode(copy.as_bytes()).into_owned())
     }

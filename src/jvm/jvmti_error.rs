@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// A JVMTI function's refusal.
+/// An error that a JVMTI function returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JvmtiError {
     /// The function.
     pub function: &'static str,
-    /// The `jvmtiError`, or what `GetEnv` returned.
+    /// The `jvmtiError`, or the code that `GetEnv` returned.
     pub code: i32,
 }
 
 impl JvmtiError {
-    /// `JVMTI_ERROR_ABSENT_INFORMATION` and its like, without the prefix.
+    /// The error's name without `JVMTI_ERROR_`, such as `ABSENT_INFORMATION`.
     pub fn name(&self) -> &'static str {
         ERROR_NAMES.iter().find(|(code, _)| *code == self.code).map_or("unknown error", |(_, name)| name)
     }
@@ -30,10 +30,10 @@ impl std::error::Error for JvmtiError {}
 pub const THREAD_NOT_ALIVE: i32 = 15;
 /// The property does not exist.
 pub const NOT_AVAILABLE: i32 = 98;
-/// Not in this phase.
+/// The function cannot be called in this phase.
 pub const WRONG_PHASE: i32 = 112;
 
-/// All errors; the negative ones are `GetEnv`'s (`jni.h`).
+/// The names of all error codes. `GetEnv` returns the negative ones (`jni.h`).
 pub const ERROR_NAMES: &[(i32, &str)] = &[
     (-3, "JNI_EVERSION"),
     (-2, "JNI_EDETACHED"),

@@ -6,7 +6,7 @@ use jni::sys::{JNIEnv, jboolean, jint, jlong, jmethodID, jobject};
 
 use super::jvmti_table::RawEnv;
 
-/// `jvmtiEvent`: the events an agent of this project may enable.
+/// `jvmtiEvent`: the events that the agent may enable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Event {
@@ -18,37 +18,37 @@ pub enum Event {
     ThreadStart = 52,
     /// A Java thread ends; sent on that thread.
     ThreadEnd = 53,
-    /// The bytes of a class are about to be used.
+    /// The VM is about to parse the bytes of a class.
     ClassFileLoadHook = 54,
     /// A class is loaded.
     ClassLoad = 55,
-    /// A class is prepared: its methods are known.
+    /// A class is prepared: its methods can be queried.
     ClassPrepare = 56,
     /// The VM can run JNI calls; the start phase begins.
     VmStart = 57,
     /// An exception is thrown; sent on the thread that throws it.
     Exception = 58,
-    /// A native method is bound to its function; sent on the thread that is about to call it, before it does.
+    /// A native method is bound to its function. Sent on the calling thread, before the first call.
     NativeMethodBind = 67,
-    /// The VM generated code that is no method.
+    /// The VM generated code that is not a method.
     DynamicCodeGenerated = 70,
-    /// SIGQUIT.
+    /// The process received SIGQUIT.
     DataDumpRequest = 71,
-    /// A thread begins to wait for a notification; this and the next three are sent on the thread itself.
+    /// A thread begins to wait in `Object.wait`. Sent on that thread.
     MonitorWait = 73,
-    /// It has waited.
+    /// A thread has finished waiting in `Object.wait`. Sent on that thread.
     MonitorWaited = 74,
-    /// A thread begins to wait for a monitor that another has.
+    /// A thread begins to wait for a monitor that another thread owns. Sent on the waiting thread.
     MonitorContendedEnter = 75,
-    /// It has the monitor.
+    /// A thread has entered the monitor that it waited for. Sent on that thread.
     MonitorContendedEntered = 76,
-    /// A stop-the-world pause of a collector begins; sent at a safepoint.
+    /// A stop-the-world pause of a garbage collection begins. Sent at a safepoint.
     GarbageCollectionStart = 81,
-    /// It ends.
+    /// A stop-the-world pause of a garbage collection ends.
     GarbageCollectionFinish = 82,
-    /// An object that the VM has chosen was allocated; sent on the thread that did it.
+    /// A thread allocated an object that the VM chose as a sample. Sent on that thread.
     SampledObjectAlloc = 86,
-    /// A virtual thread ends; sent on the thread that carries it (21 on).
+    /// A virtual thread ends. Sent on its carrier (21 on).
     VirtualThreadEnd = 88,
 }
 
@@ -64,18 +64,18 @@ pub type VmCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv);
 /// A callback with the environment alone.
 pub type PlainCallback = unsafe extern "system" fn(*mut RawEnv);
 
-/// The callback of [`Event::Exception`]: thread, method, bytecode index, exception, and method and bytecode index that
-/// catch it.
+/// The callback of [`Event::Exception`]: thread, method, bytecode index, exception, catching method and its
+/// bytecode index.
 pub type ExceptionCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, jlong, jobject, jmethodID, jlong);
 
 /// A callback with a thread and an object.
 pub type ObjectCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject);
 
-/// The callback of [`Event::MonitorWait`]: thread, object, the longest it may take in milliseconds.
+/// The callback of [`Event::MonitorWait`]: thread, object, timeout in milliseconds.
 pub type MonitorWaitCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jlong);
 
-/// The callback of [`Event::MonitorWaited`]: thread, object, whether it took the longest.
+/// The callback of [`Event::MonitorWaited`]: thread, object, whether the wait timed out.
 pub type MonitorWaitedCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jboolean);
 
@@ -86,8 +86,9 @@ pub type ObjectAllocCallback =
 /// The callback of [`Event::DynamicCodeGenerated`]: name, address, length.
 pub type DynamicCodeCallback = unsafe extern "system" fn(*mut RawEnv, *const c_char, *const c_void, jint);
 
-/// The callback of [`Event::ClassFileLoadHook`]: the class that is made anew, if any, loader, name, protection domain, the
-/// class's bytes, and where others may be put.
+/// The callback of [`Event::ClassFileLoadHook`]: the class that is redefined or retransformed, or null;
+/// loader, name, protection domain, length and bytes of the class file, and out parameters for length and
+/// bytes of a replacement.
 pub type ClassFileLoadHookCallback = unsafe extern "system" fn(
     *mut RawEnv,
     *mut JNIEnv,
@@ -101,15 +102,16 @@ pub type ClassFileLoadHookCallback = unsafe extern "system" fn(
     *mut *mut c_uchar,
 );
 
-/// The callback of [`Event::NativeMethodBind`]: thread, method, the function, and where another may be put.
+/// The callback of [`Event::NativeMethodBind`]: thread, method, function, and an out parameter for a
+/// replacement.
 pub type NativeMethodBindCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, *mut c_void, *mut *mut c_void);
 
-/// An event that is never enabled.
+/// The callback of an event that the agent never enables.
 pub type Unused = *const c_void;
 
-/// `jvmtiEventCallbacks`: one pointer for each event from 50 to 88. JVMs before 21 know the first 37 and ignore
-/// the rest.
+/// `jvmtiEventCallbacks`: one pointer for each event from 50 to 88. JVMs before 21 know only the first 37 and
+/// ignore the rest.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 #[expect(missing_docs, reason = "each field is the callback of the event of its name")]

@@ -1,6 +1,7 @@
-//! The function table of a JVMTI environment, as the JVM lays it out (JVM Tool Interface 11-25, `jvmti.h`).
+//! The function table of a JVMTI environment, in the JVM's layout (JVM Tool Interface 11-25, `jvmti.h`).
 //!
-//! The table's 156 slots are the interface's ABI and do not change; what is typed here is what the agent calls.
+//! The table's 156 slots are the interface's ABI and never change. Only the functions that the agent calls
+//! have types here.
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
@@ -9,13 +10,13 @@ use jni::sys::{JNIEnv, jboolean, jint, jlong, jmethodID, jobject};
 use super::extension_events::{ExtensionCallback, RawExtensionEvent};
 use super::jvmti_events::EventCallbacks;
 
-/// The number of slots of the table, those before the first function included.
+/// The number of slots of the table, including the reserved first one.
 pub const SLOTS: usize = 156;
 
-/// What a `jvmtiEnv*` points to.
+/// The target of a `jvmtiEnv*`: a pointer to the function table.
 pub type RawEnv = *const Interface;
 
-/// The table.
+/// The function table.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Interface {
@@ -35,7 +36,7 @@ pub struct RawThreadInfo {
     pub name: *mut c_char,
     /// The thread's priority.
     pub priority: jint,
-    /// Whether it is a daemon.
+    /// Whether the thread is a daemon.
     pub is_daemon: jboolean,
     /// A local reference.
     pub thread_group: jobject,
@@ -43,10 +44,11 @@ pub struct RawThreadInfo {
     pub context_class_loader: jobject,
 }
 
-/// `jvmtiStartFunction`: what an agent thread runs.
+/// `jvmtiStartFunction`: the main function of an agent thread.
 pub type AgentThreadMain = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
 
-/// The functions of a table that may wait for a thread, stop the VM or run Java code; see [`Jvmti::live_table`].
+/// The functions of a table that may wait for a thread, stop the VM or run Java code; [`Jvmti::live_table`]
+/// returns it.
 ///
 /// [`Jvmti::live_table`]: super::jvmti::Jvmti
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +69,7 @@ impl LiveInterface<'_> {
 
 macro_rules! functions {
     ($($table:ty { $($slot:literal $name:ident $accessor:ident ($($arg:ty),* $(,)?) $(, $variadic:tt)?;)* })*) => {
-        /// The functions typed here with their slots, numbered from 1 as the specification does.
+        /// Names and slots of the functions typed here. Slots are numbered from 1, as in the specification.
         pub const FUNCTIONS: &[(&str, usize)] = &[$($((stringify!($name), $slot),)*)*];
 
         $(impl $table {
@@ -77,7 +79,7 @@ macro_rules! functions {
                     &self,
                 ) -> unsafe extern "C" fn(*mut RawEnv, $($arg),* $(, $variadic)?) -> c_int {
                     const { assert!($slot >= 1 && $slot <= SLOTS) };
-                    // SAFETY: the specification gives the slot this function with these parameters.
+                    // SAFETY: the specification assigns this function, with these parameters, to the slot.
                     unsafe { std::mem::transmute(self.slot($slot)) }
                 }
             )*

@@ -1,16 +1,19 @@
-//! How compiled methods make their frames (aarch64; cpu/aarch64/macroAssembler_aarch64.cpp `build_frame`, 11-25):
-//! `sub sp, sp, imm`, and in a large frame two registers above it.
+//! The instructions by which compiled methods build their frames (aarch64;
+//! cpu/aarch64/macroAssembler_aarch64.cpp `build_frame`, 11-25): `sub sp, sp, imm`, and in a large frame two
+//! registers pushed before that.
 
-/// `sub sp, sp, #imm12`, without the number and whether it is shifted by 12.
+/// `sub sp, sp, #imm12`, without the immediate and the bit that shifts the immediate by 12.
 const SUB_SP: u32 = 0xd100_03ff;
 const SUB_SP_MASK: u32 = 0xff80_03ff;
 const SHIFTED: u32 = 1 << 22;
-/// `sub sp, sp, x8`, in the form of extended registers, of what `mov x8, imm` has loaded: too large for the other one.
+/// `sub sp, sp, x8` in the extended-register form, for a frame too large for an immediate. `mov x8, imm` has
+/// loaded the size.
 const SUB_SP_X8: u32 = 0xcb28_63ff;
-/// Bytes of a frame that are there before.
+/// Bytes of the frame that may already have been pushed before the subtraction.
 const PUSHED_BYTES: [u64; 2] = [0, 16];
 
-/// Whether instructions that end where a frame is complete have made one of this size.
+/// Whether `code`, the instructions of a method up to the point where its frame is complete, builds a frame
+/// of `frame_bytes`.
 pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
     let instructions = code.as_chunks::<4>().0.iter().map(|&bytes| u32::from_le_bytes(bytes));
     for instruction in instructions {

@@ -1,6 +1,8 @@
-//! Where a thread has its continuation's entry, by the code that goes there (aarch64).
+//! The offset at which a thread keeps its continuation's entry, read from the code that uses the offset
+//! (aarch64).
 
-/// `JavaThread::_cont_entry`'s offset in `ldr x8, [x28, offset]; mov sp, x8`; x28 is the current thread.
+/// The offset of `JavaThread::_cont_entry`, taken from `ldr x8, [x28, offset]; mov sp, x8`. x28 is the
+/// current thread.
 pub(in crate::jvm) fn offset_in(code: [u8; 8]) -> Option<u32> {
     let [a, b, c, d, e, f, g, h] = code;
     let (load, moves) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));

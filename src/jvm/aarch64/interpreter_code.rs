@@ -8,35 +8,38 @@ use crate::core::interpreter_code::Kept::{AboveSp, InRegister};
 use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo};
 use crate::core::vm_layout::CodeRange;
 
-/// `CodeEntryAlignment` where the VM does not tell it (11 and 17; cpu/aarch64/globals_aarch64.hpp).
+/// `CodeEntryAlignment` of a VM that does not export it (11 and 17; cpu/aarch64/globals_aarch64.hpp).
 pub(in crate::jvm) const CODE_ENTRY_ALIGNMENT: u64 = 64;
 
-/// `stp x29, x30, [sp, 80]; add x29, sp, 80`: the fixed frame's record.
+/// `stp x29, x30, [sp, 80]; add x29, sp, 80`: saves the frame record of the fixed frame.
 const FIXED_FRAME: [u32; 2] = [0xa905_7bfd, 0x9101_43fd];
 /// `ldp x29, x30, [sp], 16`
 const POP_RECORD: u32 = 0xa8c1_7bfd;
-/// The sender's stack pointer where the exit is not a return.
+/// The register of the sender's stack pointer at a native method's exit. X9 is the register at every other
+/// exit.
 const X20: u32 = 20;
 const X9: u32 = 9;
 const INSTRUCTION_BYTES: usize = 4;
-/// How far behind its record the fixed frame holds the sender's stack pointer.
+/// The most instructions between saving the frame record and saving the sender's stack pointer, in the fixed
+/// frame.
 pub(super) const FIXED_FRAME_INSTRUCTIONS: usize = 16;
-/// How far before the record is restored the sender's stack pointer is taken out of the frame.
+/// The most instructions between loading the sender's stack pointer and restoring the frame record, at an
+/// exit.
 const BEFORE_EXIT_INSTRUCTIONS: usize = 96;
-/// How far behind the jump may stand.
+/// The most instructions between restoring the frame record and the jump that ends an exit.
 const EXIT_INSTRUCTIONS: usize = 16;
 
 /// `stp x0, x30, [sp, -16]!`: exception and return address.
 const SAVE_EXCEPTION: u32 = 0xa9bf_7be0;
-/// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16`, around a call.
+/// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16`, which save and restore registers around a call.
 const SAVE_FOR_CALL: u32 = 0xa9bf_33e8;
 const RESTORE_AFTER_CALL: u32 = 0xa8c1_33e8;
 /// `ldp x0, x30, [sp], 16`.
 const RESTORE_EXCEPTION: u32 = 0xa8c1_7be0;
-/// `br x1`: to the handler.
+/// `br x1`: jumps to the exception handler.
 const JUMP_TO_HANDLER: u32 = 0xd61f_0020;
 const X30: Kept = InRegister(30);
-/// How far behind the record is restored the jump may stand.
+/// The most instructions between restoring the frame record and the jump to the exception handler.
 const THROW_INSTRUCTIONS: usize = 48;
 
 pub(super) fn instructions(bytes: &[u8]) -> Vec<u32> {
@@ -48,18 +51,18 @@ fn saved_sender_sp(code: u32) -> Option<u8> {
     (code & 0xffff_83ff == 0xa904_03ff).then_some((code >> 10 & 0x1f) as u8)
 }
 
-/// The register in `ldur x, [x29, -8]`, which takes the sender's stack pointer out of the frame.
+/// The register in `ldur x, [x29, -8]`, which loads the sender's stack pointer from the frame.
 fn loaded_sender_sp(code: u32) -> Option<u32> {
     (code & 0xffff_ffe0 == 0xf85f_83a0).then_some(code & 0x1f)
 }
 
-/// Whether it is `ret` or `br`.
+/// Whether `code` is `ret` or `br`.
 fn is_jump(code: u32) -> bool {
     code == 0xd65f_03c0 || code & 0xffff_fc1f == 0xd61f_0000
 }
 
-/// The stages of the method entry with these instructions, and the register of the sender's stack pointer. The method is
-/// saved before the record is.
+/// The stages of the method entry with these instructions, and the register that holds the sender's stack
+/// pointer. `generate_fixed_frame` saves the method before the frame record.
 pub(in crate::jvm) fn entry(code: CodeRange, bytes: &[u8]) -> Option<(InterpreterEntry, u8)> {
     let instructions = instructions(bytes);
     let links = 1 + instructions.windows(2).position(|window| window == FIXED_FRAME)?;
@@ -78,7 +81,7 @@ pub(in crate::jvm) fn entry(code: CodeRange, bytes: &[u8]) -> Option<(Interprete
     Some((entry, register))
 }
 
-/// Adds the exits of the codelet that begins at `start`.
+/// Appends the exits found in the codelet that begins at `start`.
 pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<InterpreterExit>) {
     let instructions = instructions(bytes);
     let at = |index: usize| start + (index * INSTRUCTION_BYTES) as u64;
@@ -100,8 +103,9 @@ pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<Inter
     }
 }
 
-/// Adds what the codelet that begins at `start` does with an exception when the frame is gone: `ldp x29, x30, [sp], 16; …;
-/// stp x0, x30, [sp, -16]!; …; stp x8, x12, [sp, -16]!; …; blr; ldp x8, x12, [sp], 16; …; ldp x0, x30, [sp], 16; …; br x1`.
+/// Appends the stages in which the codelet that begins at `start` throws an exception to the caller, after
+/// its frame has been removed: `ldp x29, x30, [sp], 16; …; stp x0, x30, [sp, -16]!; …; stp x8, x12, [sp,
+/// -16]!; …; blr; ldp x8, x12, [sp], 16; …; ldp x0, x30, [sp], 16; …; br x1`.
 pub(in crate::jvm) fn find_throws(start: u64, bytes: &[u8], throws: &mut Vec<ThrowStage>) {
     let instructions = instructions(bytes);
     for (pop, _) in instructions.iter().enumerate().filter(|&(_, &code)| code == POP_RECORD) {
@@ -147,7 +151,8 @@ mod tests {
 
     #[test]
     fn learns_the_stages_of_each_versions_entry() {
-        // From the save of bcp on. 17: x13 has the sender's stack pointer; 21: x19, and more stands between.
+        // The instructions from saving bcp on. 17 keeps the sender's stack pointer in x13. 21 keeps it in x19
+        // and has more instructions in between.
         let jdk_17 = [0xa9bf_5bf4, 0xa903_3188, 0xa905_7bfd, 0x9101_43fd, 0xa904_37ff, 0xf940_0588];
         let jdk_21 = [
             0xa9ba_5bf4,
@@ -232,7 +237,7 @@ mod tests {
                 stage(14, None),
             ]
         );
-        // A return in between.
+        // A return in between ends the search.
         throws.clear();
         find_throws(0, &bytes(&[&code[..4], &[0xd65f_03c0], &code[4..]].concat()), &mut throws);
         assert!(throws.is_empty());

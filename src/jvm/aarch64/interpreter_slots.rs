@@ -1,21 +1,22 @@
-//! What slots of their frames the interpreter's code and the call stub use (aarch64).
+//! The frame slots that the interpreter's code and the call stub use, found in their instructions (aarch64).
 //!
-//! Sources: cpu/aarch64/templateInterpreterGenerator_aarch64.cpp (`generate_return_entry_for`, `generate_fixed_frame`),
-//! cpu/aarch64/interp_masm_aarch64.hpp (`get_const`), cpu/aarch64/stubGenerator_aarch64.cpp (`generate_call_stub`), JDK
-//! 11-25. The macro assembler makes one instruction of two loads of neighbours.
+//! Sources: cpu/aarch64/templateInterpreterGenerator_aarch64.cpp (`generate_return_entry_for`,
+//! `generate_fixed_frame`), cpu/aarch64/interp_masm_aarch64.hpp (`get_const`),
+//! cpu/aarch64/stubGenerator_aarch64.cpp (`generate_call_stub`), JDK 11-25. The macro assembler merges two
+//! loads from adjacent addresses into one instruction.
 
 use super::interpreter_code::{FIXED_FRAME_INSTRUCTIONS, instructions};
 use crate::jvm::interpreter_slots::UsedSlots;
 
-/// The bytecode pointer, and the locals.
+/// The registers of the bytecode pointer (X22) and of the locals (X24).
 const X22: u32 = 22;
 const X24: u32 = 24;
 const FP: u32 = 29;
-/// The stack pointer as a base, the zero register as what is stored.
+/// Register number 31: the stack pointer when used as a base, the zero register when stored.
 const SP: u32 = 31;
 const ZERO: u32 = 31;
 
-/// An instruction, as far as it is looked at here: registers by number, offsets in bytes.
+/// An instruction, decoded only as far as this module needs: registers by number, offsets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Instruction {
     Load { to: u32, from: u32, offset: i64 },
@@ -58,7 +59,7 @@ fn slot(offset: i64) -> Option<i64> {
     (offset % 8 == 0).then_some(offset / 8)
 }
 
-/// Adds the slots that the codelet with these instructions uses.
+/// Appends the slots that the codelet with these instructions uses.
 pub(in crate::jvm) fn find(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut UsedSlots) {
     let code: Vec<_> = instructions(bytes).into_iter().map(decode).collect();
     for at in 0..code.len() {
@@ -75,7 +76,8 @@ pub(in crate::jvm) fn find(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut 
     }
 }
 
-/// Where a call returns to: `str xzr, [x29, last_sp]`, then x22 and x24 are loaded, by one instruction or two.
+/// The slots `(last_sp, bcp, locals)` used where a call returns to: `str xzr, [x29, last_sp]`, followed by
+/// loads of x22 and x24, in one instruction or two.
 fn returned_to(code: &[Instruction]) -> Option<(i64, i64, i64)> {
     let &[Instruction::Store { what: ZERO, to: FP, offset: last_sp }, ref rest @ ..] = code else {
         return None;
@@ -92,7 +94,8 @@ fn returned_to(code: &[Instruction]) -> Option<(i64, i64, i64)> {
     Some((slot(last_sp)?, slot(bcp)?, slot(locals)?))
 }
 
-/// `stp x29, x30, [sp, n]; add x29, sp, n`, and a little behind `stp xzr, sender, [sp, last_sp]`.
+/// The slots `(last_sp, sender_sp)` used where the fixed frame is built: `stp x29, x30, [sp, n]; add x29, sp,
+/// n`, and a few instructions later `stp xzr, sender, [sp, last_sp]`.
 fn fixed_frame(code: &[Instruction]) -> Option<(i64, i64)> {
     let &[
         Instruction::StorePair { what: [FP, 30], to: SP, offset },
@@ -110,7 +113,7 @@ fn fixed_frame(code: &[Instruction]) -> Option<(i64, i64)> {
     Some((slot(saved - above_sp)?, slot(saved + 8 - above_sp)?))
 }
 
-/// `ldr x, [x29, d]; ldr x, [x, _constMethod]; ldr x, [x, _constants]`: the slot.
+/// The slot `d` of the method in `ldr x, [x29, d]; ldr x, [x, _constMethod]; ldr x, [x, _constants]`.
 fn constant_pool(code: &[Instruction], to_constant_pool: [u32; 2]) -> Option<i64> {
     let &[
         Instruction::Load { to: one, from: FP, offset },
@@ -126,7 +129,7 @@ fn constant_pool(code: &[Instruction], to_constant_pool: [u32; 2]) -> Option<i64
     slot(offset).filter(|_| leads)
 }
 
-/// The slots in which a stub with these instructions saves its first argument.
+/// The slots in which a stub with these instructions saves its first argument, x0.
 pub(in crate::jvm) fn first_argument(bytes: &[u8]) -> Vec<i64> {
     let saved = |code| match decode(code) {
         Instruction::Store { what: 0, to: FP, offset }
@@ -172,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_fixed_frame_shows_the_stack_pointers() {
-        // `stp x29, x30, [sp, 80]; add x29, sp, 80; stp xzr, x13, [sp, 64]`, and with x19.
+        // `stp x29, x30, [sp, 80]; add x29, sp, 80; stp xzr, x13, [sp, 64]`, and the variant with x19.
         for saved in [0xa904_37ff, 0xa904_4fff] {
             let used = slots_of(&[0xa905_7bfd, 0x9101_43fd, 0xf940_0588, saved]);
             assert_eq!((used.last_sp, used.sender_sp), (vec![-2], vec![-1]));

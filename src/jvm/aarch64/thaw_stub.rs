@@ -1,9 +1,10 @@
-//! Learns the stages of the stubs that thaw frozen frames from their instructions (aarch64).
+//! Learns the stages of the stubs that thaw frozen frames, from the stubs' instructions (aarch64).
 //!
-//! Source: cpu/aarch64/stubGenerator_aarch64.cpp (`generate_cont_thaw`), macroAssembler_aarch64.cpp (`call_VM_leaf_base`), 21
-//! and 25: `prepare_thaw` is called, `sub x8, sp, x9; and x8, x8, -16; mov sp, x8` makes room, `thaw` is called and gives
-//! the stack pointer of the youngest thawed frame, `mov x9, x0` keeps it, `sub sp, x9, 16` goes there. A call pushes a
-//! pair before and pops it behind.
+//! Source: cpu/aarch64/stubGenerator_aarch64.cpp (`generate_cont_thaw`), macroAssembler_aarch64.cpp
+//! (`call_VM_leaf_base`), 21 and 25. The stub calls `prepare_thaw`, makes room by `sub x8, sp, x9; and x8,
+//! x8, -16; mov sp, x8`, and calls `thaw`, which returns the stack pointer of the youngest thawed frame. `mov
+//! x9, x0` keeps that stack pointer, and `sub sp, x9, 16` switches to it. Each call pushes a pair of
+//! registers before and pops the pair afterwards.
 
 use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;
@@ -15,14 +16,14 @@ const MAKE_ROOM: [u32; 2] = [0x927c_ed08, 0x9100_011f];
 const KEEP: [u32; 3] = [0xd63f_0100, 0xa8c1_33e8, 0xaa00_03e9];
 /// `sub sp, x9, 16`.
 const TAKE_STACK: [u32; 1] = [0xd100_413f];
-/// `stp x8, x0, [sp, -16]!`, which keeps a value that is being returned, behind `fmov x8, d0`.
+/// `stp x8, x0, [sp, -16]!`, which saves the value that the method is returning, after `fmov x8, d0`.
 const PUSH_RETURN_VALUES: u32 = 0xa9bf_03e8;
 const PAIR_BYTES: u64 = 16;
 const INSTRUCTION_BYTES: usize = 4;
-/// No such stub is longer.
+/// An upper bound of the length of such a stub.
 const MAX_STUB_BYTES: u64 = 4096;
 
-/// The stages of the stub at `code`; `None` if it is not as described above.
+/// The stages of the stub at `code`; `None` if the instructions differ from the module's description.
 pub(in crate::jvm) fn learn(memory: &dyn Memory, code: CodeRange) -> Option<ThawStub> {
     let length = code.end.checked_sub(code.start).filter(|length| (1..MAX_STUB_BYTES).contains(length))?;
     let mut bytes = vec![0; length as usize];
@@ -33,7 +34,7 @@ pub(in crate::jvm) fn learn(memory: &dyn Memory, code: CodeRange) -> Option<Thaw
             instructions.get(from..)?.windows(pattern.len()).position(|window| window == pattern)?;
         Some(from + position)
     };
-    // SP changes with the second instruction.
+    // The second instruction of the pattern changes SP.
     let makes_room = find(0, &MAKE_ROOM)? + 1;
     let keeps = find(makes_room, &KEEP)? + KEEP.len() - 1;
     let takes_stack = find(keeps, &TAKE_STACK)?;
@@ -43,7 +44,7 @@ pub(in crate::jvm) fn learn(memory: &dyn Memory, code: CodeRange) -> Option<Thaw
         code,
         makes_room: at(makes_room),
         pushed_bytes: if pushes { 2 * PAIR_BYTES } else { PAIR_BYTES },
-        // The call is written once.
+        // The stub contains the call only once, so no early return exists.
         returned_early: CodeRange::default(),
         returned: at(keeps),
         takes_stack: at(takes_stack),
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
     use crate::core::memory::RecordedMemory;
 
-    /// cont_thaw of JDK 21 from where it makes room, shortened before the call.
+    /// cont_thaw of JDK 21 from `MAKE_ROOM` on, with the instructions before the call shortened.
     const FROM_ROOM: [u32; 14] = [
         0xcb29_63e8,
         0x927c_ed08,

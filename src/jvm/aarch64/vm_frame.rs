@@ -1,10 +1,11 @@
-//! The class `frame` (`runtime/frame.hpp`, `cpu/aarch64/frame_aarch64.hpp`, 11-25), of which libjvm tells the size alone.
+//! The class `frame` (`runtime/frame.hpp`, `cpu/aarch64/frame_aarch64.hpp`, 11-25). libjvm exports only its
+//! size.
 
-/// The slot of an entry frame's JavaCallWrapper, in words from its frame pointer: libjvm does not describe it
-/// (`entry_frame_call_wrapper_offset`, 11-25).
+/// The slot of an entry frame's JavaCallWrapper, in words from the frame pointer. libjvm does not export the
+/// slot (`entry_frame_call_wrapper_offset`, 11-25).
 pub(in crate::jvm) const ENTRY_CALL_WRAPPER: Option<i64> = Some(-8);
 
-/// Offsets in bytes.
+/// The offsets of the fields, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::jvm) struct VmFrame {
     pub(in crate::jvm) pc: u32,
@@ -12,8 +13,9 @@ pub(in crate::jvm) struct VmFrame {
     pub(in crate::jvm) unextended_sp: u32,
 }
 
-/// It begins with `_sp` and `_pc`, and ends with `_fp` and `_unextended_sp`: 48 bytes in 11 and 17. In 21 and 25, where an
-/// oop map comes in between, `_sp_is_trusted` follows.
+/// The offsets in a `frame` of `size` bytes; `None` for an unknown size. The class begins with `_sp` and
+/// `_pc`. It ends with `_fp` and `_unextended_sp` in 11 and 17, where it has 48 bytes. In 21 and 25 an oop
+/// map stands in between and `_sp_is_trusted` comes last: 64 bytes.
 pub(in crate::jvm) fn offsets(size: u32) -> Option<VmFrame> {
     let behind = match size {
         48 => 0,

@@ -1,4 +1,4 @@
-//! A class some of whose methods have other code; all else is copied.
+//! Replaces the code of some methods of a class and copies everything else.
 
 use super::ClassFileError;
 use super::moved_code::Method;
@@ -10,11 +10,12 @@ const ACC_STATIC: u16 = 0x0008;
 /// The first version whose classes the VM verifies by StackMapTables (JVM specification, 4.10).
 const FIRST_WITH_FRAMES: u16 = 50;
 
-/// The class with what `change` makes of its methods; `None` if it leaves them all. `change` is given each method with the
-/// content of its Code attribute, if it has one, and returns what is to be in its place, if anything.
+/// The class with the code that `change` returns for its methods; `None` if `change` replaces no method.
+/// `change` is passed each method and the content of its Code attribute, if it has one. It returns the new
+/// content, or `None` to keep the method.
 ///
 /// # Errors
-/// If the class cannot be read or added to, and what `change` fails with.
+/// If the class cannot be parsed or extended, or if `change` fails.
 pub(super) fn changed_class(
     class_file: &[u8],
     mut change: impl FnMut(

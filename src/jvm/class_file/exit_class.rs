@@ -19,8 +19,9 @@
 //! }
 //! ```
 //!
-//! The first is in `java.lang`, whose classes every class loader finds and every module reads. The native method is not: the
-//! VM warns the user of natives that others register in the JDK's modules (prims/jni.cpp, RegisterNatives, 17-25).
+//! `OtlpprofTrace` is in `java.lang`, whose classes every class loader finds and every module reads. The
+//! native method is in another package, because the VM warns the user when natives are registered in the
+//! JDK's modules (prims/jni.cpp, RegisterNatives, 17-25).
 
 use super::ClassFileError;
 use super::own_class::{OwnNativeMethod, class_of_one_method};
@@ -31,7 +32,7 @@ use super::reader::write_attribute;
 pub const EXIT_CLASS: &str = "java/lang/OtlpprofTrace";
 pub(super) const EXITED: &str = "exited";
 pub(super) const EXITED_DESCRIPTOR: &str = "(JJ)V";
-/// The native method that it calls, which is given the nanoseconds that a call took.
+/// The native method that [`EXIT_CLASS`] calls. Its argument is the duration of a call, in nanoseconds.
 pub const RECORD: OwnNativeMethod =
     OwnNativeMethod { class: "io/otlpprof/agent/LongCall", name: "record", descriptor: "(J)V" };
 
@@ -57,10 +58,10 @@ pub fn exit_class() -> Result<Vec<u8>, ClassFileError> {
     ];
     let return_at = code.len() as u8 - 1;
     let mut code_attribute = Vec::new();
-    // The most on the stack, local variables, the code's length.
+    // max_stack, max_locals and code_length.
     code_attribute.extend([0, 4, 0, 4, 0, 0, 0, code.len() as u8]);
     code_attribute.extend(code);
-    // No exception handler, one attribute: at the return, all is as at the beginning.
+    // No exception handlers, one attribute. At the return, the frame is the one of the method's beginning.
     code_attribute.extend([0, 0, 0, 1]);
     write_attribute(&mut code_attribute, pool.add_text(b"StackMapTable")?, &[0, 1, return_at])?;
     class_of_one_method(pool, EXIT_CLASS, (EXITED, EXITED_DESCRIPTOR), Some(&code_attribute))

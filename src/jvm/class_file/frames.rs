@@ -1,6 +1,7 @@
-//! The types that a method's StackMapTable says its variables have (JVM specification, 4.7.4).
+//! The types of variables that a method's StackMapTable declares (JVM specification, 4.7.4).
 //!
-//! Entries are relative to the one before. Where a variable is added behind all others each has to be told in full.
+//! Each entry is relative to the entry before. Adding a variable after all others requires each entry in
+//! full.
 
 use super::ClassFileError;
 use super::ClassFileError::{Malformed, TooLarge};
@@ -10,11 +11,11 @@ use super::reader::{Reader, count};
 /// `verification_type_info`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VerificationType {
-    /// Top, Integer, Float, Double, Long, Null and UninitializedThis, by their tags.
+    /// Top, Integer, Float, Double, Long, Null or UninitializedThis, by its tag.
     Plain(u8),
-    /// An object of the class with this index.
+    /// An object of the class at this index of the constant pool.
     Object(u16),
-    /// An object that the `new` at this place has made.
+    /// An object made by the `new` at this bytecode index, whose constructor has not run yet.
     Uninitialized(u16),
 }
 
@@ -28,7 +29,7 @@ pub(super) const LONG: VerificationType = Plain(4);
 const UNINITIALIZED_THIS: VerificationType = Plain(6);
 
 impl VerificationType {
-    /// How many local variables it takes.
+    /// The number of local variable slots that a value of this type takes.
     fn slots(self) -> usize {
         if [DOUBLE, LONG].contains(&self) { 2 } else { 1 }
     }
@@ -53,16 +54,16 @@ impl VerificationType {
     }
 }
 
-/// What is known at one place of the code.
+/// The types that the verifier knows at one place of the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// The place.
+    /// The bytecode index.
     pub(super) at: usize,
     pub(super) locals: Vec<VerificationType>,
     pub(super) stack: Vec<VerificationType>,
 }
 
-/// The types of a method's parameters when it is entered; `this` is that of an instance method.
+/// The types of a method's parameters on entry. `this` is the type of an instance method's receiver.
 pub(super) fn parameters(
     pool: &mut ConstantPool,
     descriptor: &[u8],
@@ -84,7 +85,7 @@ pub(super) fn parameters(
             [b'F'] => FLOAT,
             [b'D'] => DOUBLE,
             [b'J'] => LONG,
-            // An array's class is named by its descriptor.
+            // An array class is named by its descriptor.
             [b'[', ..] => Object(pool.add_class(parameter)?),
             [b'L', name @ .., b';'] => Object(pool.add_class(name)?),
             _ => return Err(Malformed),
@@ -92,12 +93,12 @@ pub(super) fn parameters(
     }
 }
 
-/// The type of `this` where a method of this name is entered.
+/// The type of `this` on entry to a method named `name`.
 pub(super) fn this_type(name: &[u8], class: u16) -> VerificationType {
     if name == b"<init>" { UNINITIALIZED_THIS } else { Object(class) }
 }
 
-/// Reads a StackMapTable, each frame in full; `locals` are those at the method's beginning.
+/// Parses a StackMapTable into full frames. `locals` are the types at the method's beginning.
 pub(super) fn read_frames(
     table: &[u8],
     mut locals: Vec<VerificationType>,
@@ -143,7 +144,7 @@ pub(super) fn read_frames(
     Ok(frames)
 }
 
-/// Puts a variable of type `added` at slot `slot`, behind all others.
+/// Adds a variable of type `added` at slot `slot`, after all others. Unused slots before it become Top.
 pub(super) fn add_local(
     locals: &mut Vec<VerificationType>,
     slot: usize,
@@ -156,7 +157,7 @@ pub(super) fn add_local(
     Ok(())
 }
 
-/// Writes frames that are in order, each in full. `place` tells where what was at a `new`'s place is now.
+/// Writes frames, sorted by place, each in full. `place` maps the old place of a `new` to its new place.
 pub(super) fn write_frames(
     frames: &[Frame],
     place: impl Fn(usize) -> Result<usize, ClassFileError>,
@@ -193,11 +194,11 @@ mod tests {
         let table = [
             &[0, 7][..],
             &[5],                                  // same
-            &[64 + 2, 1],                          // one on the stack
-            &[247, 1, 0, 7, 0, 9],                 // the same, farther
-            &[253, 0, 3, 4, 2],                    // a long and a float more
-            &[250, 0, 0],                          // one less
-            &[251, 0, 1],                          // same, farther
+            &[64 + 2, 1],                          // one value on the stack
+            &[247, 1, 0, 7, 0, 9],                 // one value on the stack, with a larger offset
+            &[253, 0, 3, 4, 2],                    // appends a long and a float
+            &[250, 0, 0],                          // one variable fewer
+            &[251, 0, 1],                          // same, with a larger offset
             &[255, 0, 2, 0, 1, 6, 0, 1, 8, 0, 20], // in full
         ]
         .concat();

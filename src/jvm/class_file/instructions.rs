@@ -1,4 +1,4 @@
-//! Instructions of the JVM (JVM specification, 6.5): how long they are, and where they lead.
+//! Instructions of the JVM (JVM specification, 6.5): their lengths and their jump targets.
 
 use super::ClassFileError;
 use super::ClassFileError::{Malformed, TooLarge, Truncated};
@@ -20,20 +20,20 @@ const IINC: u8 = 0x84;
 /// An instruction of a method.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instruction<'a> {
-    /// Where it begins in the method's code.
+    /// The instruction's place in the method's code.
     pub(super) at: usize,
     pub(super) opcode: u8,
-    /// All of it, the opcode included.
+    /// The instruction's bytes, including the opcode.
     pub(super) bytes: &'a [u8],
 }
 
-/// An instruction with a constant.
+/// An instruction with a two-byte index of a constant.
 pub(super) fn with_constant(opcode: u8, constant: u16) -> [u8; 3] {
     let [high, low] = constant.to_be_bytes();
     [opcode, high, low]
 }
 
-/// A method's instructions, in order.
+/// Splits a method's code into its instructions, in order.
 pub(super) fn instructions(code: &[u8]) -> Result<Vec<Instruction<'_>>, ClassFileError> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -71,7 +71,7 @@ fn length(code: &[u8], at: usize) -> Result<usize, ClassFileError> {
     })
 }
 
-/// The bytes behind the opcode of a switch at this place: its numbers begin at a multiple of 4.
+/// The number of padding bytes behind the opcode of a switch at `at`: the operands begin at a multiple of 4.
 fn padding(at: usize) -> usize {
     3 - at % 4
 }
@@ -85,17 +85,18 @@ impl Instruction<'_> {
         [TABLESWITCH, LOOKUPSWITCH].contains(&self.opcode)
     }
 
-    /// How long it is when it begins at `at`.
+    /// The length of this instruction when it is placed at `at`.
     pub(super) fn length_at(self, at: usize) -> usize {
         if self.is_switch() { self.bytes.len() - padding(self.at) + padding(at) } else { self.bytes.len() }
     }
 
-    /// The constant that it names by two bytes.
+    /// The constant that this instruction refers to by a two-byte index.
     pub(super) fn constant(self) -> Option<u16> {
         Reader(self.bytes.get(1..)?).u16().ok()
     }
 
-    /// Writes it for the place `at`, where `place` tells what is now at an instruction's old place.
+    /// Appends this instruction to `out` for the place `at`. `place` maps the old place of an instruction to
+    /// its new place.
     pub(super) fn write_at(
         self,
         at: usize,
@@ -107,11 +108,11 @@ impl Instruction<'_> {
             Ok::<_, ClassFileError>(place(old)? as i64 - at as i64)
         };
         let near = |offset: i64| i16::try_from(offset).map_err(|_| TooLarge);
-        // A method has no more than 64 KiB.
+        // Never fails: a method has at most 64 KiB of code.
         let far = |offset: i64| i32::try_from(offset).map_err(|_| TooLarge);
         let mut reader = Reader(self.bytes.get(1..).ok_or(Truncated)?);
         match self.opcode {
-            // Conditions, goto, jsr; ifnull and ifnonnull.
+            // Conditional jumps, goto, jsr, ifnull and ifnonnull.
             0x99..=0xa8 | 0xc6 | 0xc7 => {
                 let offset = near(moved(i64::from(reader.u16()?.cast_signed()))?)?;
                 out.push(self.opcode);
@@ -133,7 +134,7 @@ impl Instruction<'_> {
                     Ok::<_, ClassFileError>(())
                 };
                 offset(&mut reader, out)?;
-                // The lowest and the highest, or the number of pairs.
+                // A tableswitch has its lowest and highest key here, a lookupswitch its number of pairs.
                 let has_keys = self.opcode == LOOKUPSWITCH;
                 out.extend(reader.take(if has_keys { 4 } else { 8 })?);
                 while !reader.0.is_empty() {
@@ -153,7 +154,7 @@ impl Instruction<'_> {
 mod tests {
     use super::*;
 
-    /// A tableswitch at 1, whose default is 32, and 0 and 1 lead to 28 and 0.
+    /// A tableswitch at 1 with default 32. Keys 0 and 1 lead to 28 and 0.
     fn switching() -> Vec<u8> {
         let mut code = vec![0x1a, TABLESWITCH, 0, 0];
         for number in [31, 0, 1, 27, -1] {
@@ -184,7 +185,7 @@ mod tests {
     fn switches_and_jumps_follow_what_they_lead_to() {
         let code = switching();
         let found = instructions(&code).unwrap();
-        // Six bytes more before everything: the switch has another padding.
+        // Six more bytes before all instructions change the switch's padding.
         let (place, new_switch_at) = (|old: usize| Ok(if old < 24 { old + 6 } else { old + 4 }), 7);
         let mut out = Vec::new();
         found[1].write_at(new_switch_at, &mut out, place).unwrap();
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(numbers, [32 + 4 - 7, 0, 1, 28 + 4 - 7, 6 - 7]);
         let mut out = Vec::new();
         found[2].write_at(28, &mut out, place).unwrap();
-        // From 24 to 1, which is at 7 now.
+        // The jump from 24, now 28, to 1, now 7.
         assert_eq!(out, [0xa7, 0xff, (7 - 28_i8) as u8]);
         let far = |_| Ok(40_000);
         assert_eq!(found[2].write_at(28, &mut Vec::new(), far), Err(TooLarge));

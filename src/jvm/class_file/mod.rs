@@ -1,22 +1,22 @@
-//! Class files (JVM specification, chapter 4): has chosen methods tell how long each of their calls took, and constructors
-//! what they make.
+//! Instruments class files (JVM specification, chapter 4): chosen methods report the duration of their calls,
+//! and constructors report the objects that they initialise.
 //!
-//! In: the bytes of a class file, which may be anyone's. Out: those of one whose methods call a class of ours; everything
-//! else is copied. No class is checked here: that is for the VM.
+//! In: the bytes of a class file, which may come from anyone. Out: a class file whose methods call a class of
+//! the agent; everything else is copied. This module does not verify classes; the VM does.
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | `reader` | bounds-checked reads |
-//! | `pool` | the constant pool, read and added to |
-//! | `instructions` | instructions: how long they are, where they lead |
-//! | `frames` | the types that a verifier is told of |
-//! | `moved_code` | code to which something is added |
-//! | `changed_class` | a class some of whose methods have other code |
-//! | `own_class` | classes of ours that have one method |
-//! | `timed_code` | the code of a method that reads the clock |
+//!  `reader` | bounds-checked reads |
+//!  `pool` | the constant pool, read and extended |
+//!  `instructions` | lengths and jump targets of instructions |
+//!  `frames` | the types that StackMapTables declare for the verifier |
+//!  `moved_code` | code with insertions |
+//!  `changed_class` | replaces the code of some methods of a class |
+//!  `own_class` | classes of the agent that have one method |
+//!  `timed_code` | the code of a method that reads the clock |
 //! | [`timed_class`] | a class with timed methods |
-//! | [`exit_class`] | the classes that they call |
-//! | [`telling_class`] | a class whose constructors tell of each object |
+//!  [`exit_class`] | the classes that timed methods call |
+//!  [`telling_class`] | a class whose constructors report each object |
 
 mod changed_class;
 pub mod exit_class;
@@ -34,19 +34,19 @@ use thiserror::Error;
 
 pub use own_class::OwnNativeMethod;
 
-/// Why a class file, or one of its methods, is left as it is.
+/// The reason why a class file, or one of its methods, is left unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ClassFileError {
-    /// It ends too early.
+    /// The class file ends too early.
     #[error("its class file ends inside of something")]
     Truncated,
-    /// It is not what the specification says.
+    /// The class file violates the specification.
     #[error("its class file is malformed")]
     Malformed,
-    /// It would be larger than a class file may be.
+    /// The result would exceed a limit of the class file format.
     #[error("it is too large to be added to")]
     TooLarge,
-    /// What the VM compiles would become something that it only interprets.
+    /// The VM compiles the method as it is, and would only interpret the larger one.
     #[error("with what is added its code is larger than what the VM compiles")]
     TooLargeToCompile,
 }

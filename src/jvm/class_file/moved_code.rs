@@ -1,5 +1,6 @@
-//! Code to which something is added: what was there stays, at other places. Jumps, switches, exception handlers, lines,
-//! variables and the verifier's types are led there.
+//! Inserts code into a method. The existing instructions stay and move to other places. Jumps, switches,
+//! exception handlers, line numbers, local variables and StackMapTable entries are adjusted to the new
+//! places.
 
 use super::ClassFileError;
 use super::ClassFileError::{Malformed, TooLarge, TooLargeToCompile};
@@ -8,15 +9,15 @@ use super::instructions::{INVOKESPECIAL, Instruction, NEW, instructions};
 use super::pool::ConstantPool;
 use super::reader::{Reader, count, write_attribute};
 
-/// The method that code is of.
+/// The method that owns the code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Method<'a> {
     pub(super) name: &'a [u8],
     pub(super) descriptor: &'a [u8],
     pub(super) is_static: bool,
-    /// Its class, by the index in the constant pool.
+    /// Its class, by index in the constant pool.
     pub(super) class: u16,
-    /// Whether the class file's version knows StackMapTables.
+    /// Whether the class file's version has StackMapTables.
     pub(super) has_frames: bool,
 }
 
@@ -29,11 +30,11 @@ impl Method<'_> {
 /// The most bytes of a method's code (JVM specification, 4.7.3).
 const MOST_CODE: usize = 65_535;
 
-/// The most bytes of code that the VM compiles, unless it is told otherwise (`HugeMethodLimit` in runtime/globals.hpp,
-/// `can_be_compiled` in compiler/compilationPolicy.cpp, 11-25).
+/// The most bytes of a method's code that the VM compiles by default (`HugeMethodLimit` in
+/// runtime/globals.hpp, `can_be_compiled` in compiler/compilationPolicy.cpp, 11-25).
 const MOST_COMPILED_CODE: usize = 8_000;
 
-/// An exception handler as a class file has it: from where, to where, where it is, what it catches.
+/// An exception handler in the class file's format: start_pc, end_pc, handler_pc, catch_type.
 pub(super) type Handler = [[u8; 2]; 4];
 
 /// The content of a Code attribute.
@@ -42,7 +43,7 @@ pub(super) struct Code<'a> {
     pub(super) max_locals: u16,
     pub(super) bytes: usize,
     pub(super) instructions: Vec<Instruction<'a>>,
-    /// The exception handlers and the attributes.
+    /// The unparsed rest: exception handlers and attributes.
     tables: Reader<'a>,
 }
 
@@ -58,7 +59,8 @@ impl<'a> Code<'a> {
         Ok(Self { max_stack, max_locals, bytes, instructions: instructions(code)?, tables: reader })
     }
 
-    /// A constructor's call of another: the first for which no object has just been made.
+    /// The constructor call by which a constructor initialises `this`: the first call of an `<init>` that no
+    /// preceding `new` accounts for.
     pub(super) fn call_of_other_constructor(&self, pool: &ConstantPool) -> Option<Instruction<'a>> {
         let mut made = 0_usize;
         for instruction in &self.instructions {
@@ -76,7 +78,7 @@ impl<'a> Code<'a> {
         None
     }
 
-    /// Puts `entry` at the beginning, and `added` before some of the instructions.
+    /// Inserts `entry` at the beginning, and `added` before each instruction for which `is_before` holds.
     pub(super) fn with_added(
         &self,
         entry: &[u8],
@@ -107,7 +109,8 @@ impl<'a> Code<'a> {
         Ok(moved)
     }
 
-    /// That the VM takes so many bytes of code for this one, and compiles them if it compiles this one.
+    /// Checks that `bytes` is a legal length of code, and that the VM compiles code of that length if it
+    /// compiles this code.
     pub(super) fn may_become(&self, bytes: usize) -> Result<(), ClassFileError> {
         if bytes > MOST_CODE {
             return Err(TooLarge);
@@ -119,21 +122,21 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Code with additions.
+/// Code with insertions.
 pub(super) struct MovedCode<'a> {
-    /// Where instructions are now, by their old places; the end of the old code is one too.
+    /// The new place of each instruction, by its old place. The end of the old code counts as a place.
     places: Vec<Option<usize>>,
-    /// Where each addition is now.
+    /// The new place of each insertion.
     pub(super) additions: Vec<usize>,
-    /// The end of what was there before.
+    /// The end of the moved old code.
     pub(super) end: usize,
-    /// All of it.
+    /// The whole code, including all insertions.
     pub(super) code: Vec<u8>,
     tables: Reader<'a>,
 }
 
 impl MovedCode<'_> {
-    /// Where the instruction is now that was at `old`, or what was added before it.
+    /// The new place of the instruction that was at `old`, or of the insertion before it.
     pub(super) fn place(&self, old: usize) -> Result<usize, ClassFileError> {
         self.places.get(old).copied().flatten().ok_or(Malformed)
     }

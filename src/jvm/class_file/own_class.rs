@@ -1,10 +1,10 @@
-//! Classes of ours, that changed ones call: with one static method each.
+//! Builds the agent's own classes, which instrumented classes call. Each has one static method.
 
 use super::ClassFileError;
 use super::pool::ConstantPool;
 use super::reader::{count, write_attribute};
 
-/// Java 8's, which the oldest VM that is supported knows.
+/// The version of Java 8, which the oldest supported VM accepts.
 const VERSION: u16 = 52;
 /// ACC_PUBLIC, ACC_FINAL, ACC_SUPER, ACC_SYNTHETIC.
 const CLASS_ACCESS: u16 = 0x1031;
@@ -12,7 +12,7 @@ const CLASS_ACCESS: u16 = 0x1031;
 const PUBLIC_STATIC: u16 = 0x0009;
 const ACC_NATIVE: u16 = 0x0100;
 
-/// A static method without code.
+/// A static native method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnNativeMethod {
     /// Its class, with slashes.
@@ -24,16 +24,17 @@ pub struct OwnNativeMethod {
 }
 
 impl OwnNativeMethod {
-    /// The file of a class that has this method, and nothing else.
+    /// The file of a class that has only this method.
     ///
     /// # Errors
-    /// None: the class is a small one.
+    /// Never in practice: the class is small.
     pub fn class_file(self) -> Result<Vec<u8>, ClassFileError> {
         class_of_one_method(ConstantPool::new(), self.class, (self.name, self.descriptor), None)
     }
 }
 
-/// The file of a class with a public static method, which is native without the content of a Code attribute.
+/// The file of a class with one public static method. The method is native if `code`, the content of a Code
+/// attribute, is `None`.
 pub(super) fn class_of_one_method(
     mut pool: ConstantPool,
     class: &str,

@@ -1,4 +1,4 @@
-//! The constant pool (JVM specification, 4.4): constants by their indices, and new ones behind them.
+//! The constant pool (JVM specification, 4.4): reads constants by index and appends new ones.
 
 use std::collections::HashMap;
 
@@ -16,9 +16,10 @@ const NAME_AND_TYPE: u8 = 12;
 #[derive(Debug, Default)]
 pub(super) struct ConstantPool {
     bytes: Vec<u8>,
-    /// Where each constant begins; 0 and the second places of long and double constants have none.
+    /// The place of each constant in `bytes`. Index 0 and the second indices of long and double constants
+    /// have none.
     places: Vec<Option<u32>>,
-    /// What has been added, by its bytes.
+    /// The indices of appended constants, by their bytes.
     added: HashMap<Vec<u8>, u16>,
 }
 
@@ -48,7 +49,7 @@ impl ConstantPool {
             };
             reader.take(length)?;
             if tag == LONG || tag == 6 {
-                // Its second place is not to be used (4.4.5).
+                // A long or double takes two indices, of which the second is unusable (4.4.5).
                 places.push(None);
             }
         }
@@ -63,7 +64,7 @@ impl ConstantPool {
         Ok(())
     }
 
-    /// The constant's tag, and what follows it.
+    /// The constant's tag, and a reader of the bytes after the tag.
     fn constant(&self, index: u16) -> Option<(u8, Reader<'_>)> {
         let at = self.places.get(usize::from(index)).copied().flatten()?;
         let (tag, rest) = self.bytes.get(at as usize..)?.split_first()?;
@@ -77,19 +78,19 @@ impl ConstantPool {
         (tag == UTF8).then(|| reader.take(length).ok())?
     }
 
-    /// The name of a method that is referred to.
+    /// The name of the method that the constant at `index` refers to.
     pub(super) fn method_name(&self, index: u16) -> Option<&[u8]> {
         let [_, name_and_type] = self.method(index)?;
         let (tag, mut reader) = self.constant(name_and_type)?;
         (tag == NAME_AND_TYPE).then(|| self.text(reader.u16().ok()?))?
     }
 
-    /// The index of the class of a method that is referred to.
+    /// The index of the class of the method that the constant at `index` refers to.
     pub(super) fn class_of_method(&self, index: u16) -> Option<u16> {
         self.method(index).map(|[class, _]| class)
     }
 
-    /// The indices of a method's class, and of its name and type.
+    /// The indices of a method reference's class and of its NameAndType.
     fn method(&self, index: u16) -> Option<[u16; 2]> {
         let (tag, mut reader) = self.constant(index)?;
         let is_method = [METHODREF, INTERFACE_METHODREF].contains(&tag);
@@ -101,7 +102,7 @@ impl ConstantPool {
         if let Some(&index) = self.added.get(&bytes) {
             return Ok(index);
         }
-        // The count, which is one more than the last index, must fit too.
+        // The pool's count is one more than the last index, and must fit into 16 bits too.
         let index = u16::try_from(self.places.len()).map_err(|_| ClassFileError::TooLarge)?;
         let places = if tag == LONG { 2 } else { 1 };
         if self.places.len() + places > usize::from(u16::MAX) {
@@ -115,24 +116,24 @@ impl ConstantPool {
         Ok(index)
     }
 
-    /// A Utf8 constant; `text` is in modified UTF-8.
+    /// Adds a Utf8 constant; `text` is in modified UTF-8.
     pub(super) fn add_text(&mut self, text: &[u8]) -> Result<u16, ClassFileError> {
         let length = super::reader::count(text.len())?;
         self.add(UTF8, &[&length, text].concat())
     }
 
-    /// A class.
+    /// Adds a class.
     pub(super) fn add_class(&mut self, name: &[u8]) -> Result<u16, ClassFileError> {
         let name = self.add_text(name)?;
         self.add(CLASS, &name.to_be_bytes())
     }
 
-    /// A number of 64 bits.
+    /// Adds a 64-bit integer.
     pub(super) fn add_long(&mut self, value: i64) -> Result<u16, ClassFileError> {
         self.add(LONG, &value.to_be_bytes())
     }
 
-    /// A method of a class.
+    /// Adds a reference to a method of a class.
     pub(super) fn add_method(
         &mut self,
         class: &str,

@@ -2,7 +2,7 @@
 
 use super::ClassFileError;
 
-/// What has not been read yet.
+/// The bytes that have not been read yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// An attribute: the index of its name, and its content.
+    /// Reads an attribute: the index of its name, and its content.
     pub(super) fn attribute(&mut self) -> Result<(u16, &'a [u8]), ClassFileError> {
         let name = self.u16()?;
         let length = self.u32()?;
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Adds an attribute.
+/// Appends an attribute.
 pub(super) fn write_attribute(out: &mut Vec<u8>, name: u16, content: &[u8]) -> Result<(), ClassFileError> {
     let length = u32::try_from(content.len()).map_err(|_| ClassFileError::TooLarge)?;
     out.extend(name.to_be_bytes());
@@ -48,7 +48,7 @@ pub(super) fn write_attribute(out: &mut Vec<u8>, name: u16, content: &[u8]) -> R
     Ok(())
 }
 
-/// A number of things, as a class file counts them.
+/// A count in the class file's format: 16 bits, big-endian.
 pub(super) fn count(things: usize) -> Result<[u8; 2], ClassFileError> {
     u16::try_from(things).map(u16::to_be_bytes).map_err(|_| ClassFileError::TooLarge)
 }

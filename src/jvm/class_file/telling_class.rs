@@ -1,6 +1,7 @@
-//! A class whose constructors tell of each object that they make, as soon as there is one: behind their call of the
-//! superclass's constructor, `created(this)` is called. That is `java.lang.Throwable`, so that all exceptions are told of;
-//! one that calls another constructor of its own class tells nothing, the other does.
+//! Instruments the constructors of a class to report each object as soon as it is initialised:
+//! `created(this)` is called right after the call of the superclass's constructor. The class is
+//! `java.lang.Throwable`, so that all exceptions are reported. A constructor that calls another constructor
+//! of its own class reports nothing, because the other constructor does.
 //!
 //! ```java
 //! package io.otlpprof.agent;
@@ -17,17 +18,17 @@ use super::moved_code::{Code, Method};
 use super::own_class::OwnNativeMethod;
 use super::pool::ConstantPool;
 
-/// The native method that is called with each object.
+/// The native method that receives each object.
 pub const CREATED: OwnNativeMethod = OwnNativeMethod {
     class: "io/otlpprof/agent/NewThrowable",
     name: "created",
     descriptor: "(Ljava/lang/Object;)V",
 };
 
-/// The class with constructors that tell.
+/// The class with instrumented constructors.
 ///
 /// # Errors
-/// If the class cannot be read or added to, or has no constructor that can tell.
+/// If the class cannot be parsed or extended, or has no constructor to instrument.
 pub fn telling_class(class_file: &[u8]) -> Result<Vec<u8>, ClassFileError> {
     let class = changed_class(class_file, |pool, method, code| match code {
         Some(code) if method.is_constructor() => telling_code(pool, method, code),
@@ -60,7 +61,7 @@ fn telling_code(
 mod tests {
     use super::*;
 
-    /// What each constructor calls, by the name and the class's index.
+    /// The methods that each constructor calls, by name and index of the class.
     fn calls(class_file: &[u8]) -> Vec<Vec<(String, u16)>> {
         let mut found = Vec::new();
         changed_class(class_file, |pool, method, code| {
@@ -87,7 +88,7 @@ mod tests {
         let (before, after) = (calls(&bytes), calls(&telling));
         let told = |(name, _): &(String, u16)| name == CREATED.name;
         let places: Vec<_> = after.iter().map(|called| called.iter().position(told)).collect();
-        // The first calls its superclass's, and tells behind that; the others call the first.
+        // The first constructor calls its superclass's and reports after that. The others call the first.
         assert_eq!(places[1..], [None, None]);
         let place = places[0].unwrap();
         assert_eq!(after[0][place - 1].0, "<init>");
@@ -96,7 +97,7 @@ mod tests {
             new.retain(|call| !told(call));
             assert_eq!(new, old);
         }
-        // Once more: whoever else changes the class does it behind this.
+        // Instrumenting again works: other agents may already have changed the class.
         assert!(telling_class(&telling).is_ok());
     }
 

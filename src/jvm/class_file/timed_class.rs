@@ -1,4 +1,4 @@
-//! A class of which chosen methods tell how long their calls took.
+//! Instruments chosen methods of a class to report the duration of their calls.
 
 use super::ClassFileError;
 use super::changed_class::changed_class;
@@ -6,29 +6,30 @@ use super::exit_class::{EXIT_CLASS, EXITED, EXITED_DESCRIPTOR};
 use super::pool::ConstantPool;
 use super::timed_code::{Calls, timed_code};
 
-/// What has become of a chosen method.
+/// The result for one chosen method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// Its name.
     pub name: String,
-    /// Why it is not timed, if it is not.
+    /// The reason why the method is not timed, if it is not.
     pub left: Option<Left>,
 }
 
-/// Why a method is left as it is.
+/// The reason why a method is left unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It is native or abstract.
+    /// The method is native or abstract.
     NoCode,
-    /// Its code cannot be added to.
+    /// The method's code cannot be extended.
     Code(ClassFileError),
 }
 
-/// The class with timed methods, if any of the chosen ones can be timed, and what has become of each of them. `choose` is
-/// asked of each method, by its name, for the shortest duration of a call that counts, in nanoseconds.
+/// The class with timed methods, `None` if no chosen method can be timed, and the result for each chosen
+/// method. `choose` is passed the name of each method and returns, for a method to be timed, the shortest
+/// call to report, in nanoseconds.
 ///
 /// # Errors
-/// If the class as a whole cannot be read or added to.
+/// If the class as a whole cannot be parsed or extended.
 pub fn timed_class(
     class_file: &[u8],
     mut choose: impl FnMut(&str) -> Option<i64>,
@@ -82,7 +83,7 @@ mod tests {
                 }
             }
             assert_eq!(class.is_some(), chosen.iter().any(|method| method.left.is_none()), "{path}");
-            // The result is a class file, too.
+            // The result is again a class file.
             if let Some(class) = class {
                 assert!(class.len() > bytes.len());
                 let (twice, again) = timed_class(&class, |_| Some(1)).unwrap();
@@ -104,7 +105,7 @@ mod tests {
     fn what_is_cut_short_or_damaged_is_refused_or_read_to_its_end() {
         let (_, bytes) = every_class().swap_remove(0);
         for end in 0..bytes.len() {
-            // The class's own attributes are not looked into.
+            // The class's own attributes are not parsed.
             let _ = timed_class(&bytes[..end], |_| Some(1));
         }
         assert_eq!(timed_class(&bytes[..100], |_| Some(1)), Err(ClassFileError::Truncated));

@@ -1,13 +1,14 @@
-//! The code of a method that tells how long its calls took.
+//! The code of a method that reports the duration of its calls.
 //!
-//! What is added, where `start` is a variable behind all others:
+//! The inserted code, where `start` is a new variable after all others:
 //!
 //! - at the beginning, `start = System.nanoTime()`;
 //! - before each return, `exited(start, shortest)`;
-//! - around all of that, where an exception leaves the method, the same before it is thrown on.
+//! - around all of the code, an exception handler that calls `exited(start, shortest)` and rethrows the
+//! exception.
 //!
-//! In a constructor exceptions count from the call of the other constructor on: before it, there is no `this` that a
-//! handler could have (JVM specification, 4.10.1.4).
+//! In a constructor, the handler covers only the code after the call of the other constructor. Before that
+//! call, `this` is uninitialised, and no handler may have such a `this` (JVM specification, 4.10.1.4).
 
 use super::ClassFileError;
 use super::ClassFileError::TooLarge;
@@ -17,20 +18,20 @@ use super::moved_code::{Code, Handler, Method, MovedCode};
 use super::pool::ConstantPool;
 use super::reader::count;
 
-/// What is called, and with what: indices of the constant pool.
+/// The called methods and their arguments, as indices of the constant pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calls {
     /// `System.nanoTime`.
     pub(super) clock: u16,
     /// `exited`.
     pub(super) exited: u16,
-    /// The shortest duration that counts.
+    /// The shortest duration to report, in nanoseconds.
     pub(super) shortest: u16,
     /// `java.lang.Throwable`.
     pub(super) throwable: u16,
 }
 
-/// The content of the Code attribute of a method that calls `calls`, made of that of one that does not.
+/// The content of the Code attribute of a timed method, made from the content of the untimed method's.
 pub(super) fn timed_code(
     pool: &mut ConstantPool,
     method: Method<'_>,
@@ -49,14 +50,14 @@ pub(super) fn timed_code(
     let mut timed = code.with_added(&entry, &exit, |instruction| instruction.is_return())?;
     let mut guarded_from = entry.len();
     if method.is_constructor() {
-        // One that never calls another, as that of Object, has none of its exceptions counted.
+        // No exception is caught in a constructor that calls no other constructor, such as Object's.
         let call = code.call_of_other_constructor(pool);
         guarded_from = timed.place(call.map_or(code.bytes, |call| call.at + call.bytes.len()))?;
     }
     timed.code.extend(&exit);
     timed.code.push(ATHROW);
     code.may_become(timed.code.len())?;
-    // What is added takes two longs, above a value that is returned, or an exception.
+    // The inserted code pushes two longs (4 slots), on top of a returned value or an exception.
     let max_stack = code.max_stack.max(1).checked_add(4).ok_or(TooLarge)?;
     let max_locals = start.checked_add(2).ok_or(TooLarge)?;
     let handlers = handlers(&timed, guarded_from, exit.len(), calls)?;
@@ -65,7 +66,7 @@ pub(super) fn timed_code(
         for frame in &mut *frames {
             add_local(&mut frame.locals, usize::from(start), LONG)?;
         }
-        // A variable may be of any type where an exception comes from.
+        // An exception may come from anywhere, so the handler assumes no type of any variable but `start`.
         let mut locals = vec![TOP; usize::from(start)];
         locals.push(LONG);
         let thrown = VerificationType::Object(calls.throwable);
@@ -74,7 +75,7 @@ pub(super) fn timed_code(
     })
 }
 
-/// An instruction with a local variable.
+/// An instruction with the index of a local variable.
 fn with_local(opcode: u8, local: u16) -> Vec<u8> {
     match (u8::try_from(local), local.to_be_bytes()) {
         (Ok(local), _) => vec![opcode, local],
@@ -82,7 +83,7 @@ fn with_local(opcode: u8, local: u16) -> Vec<u8> {
     }
 }
 
-/// For all but what is called at a return, and the return.
+/// Exception handlers for all code except the inserted calls of `exited` and the returns after them.
 fn handlers(
     timed: &MovedCode<'_>,
     guarded_from: usize,
@@ -106,7 +107,7 @@ mod tests {
     use crate::jvm::class_file::ClassFileError::TooLargeToCompile;
     use crate::jvm::class_file::reader::Reader;
 
-    /// Code of so many bytes that does nothing and returns.
+    /// Times a method of `code_bytes` bytes that does nothing and returns; the length of the new code.
     fn time(code_bytes: usize) -> Result<usize, ClassFileError> {
         const NOP: u8 = 0;
         const RETURN: u8 = 177;
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(time(8_000 - added), Ok(8_000));
         assert_eq!(time(8_000 - added + 1), Err(TooLargeToCompile));
         assert_eq!(time(8_000), Err(TooLargeToCompile));
-        // The VM only interprets it, whatever is added.
+        // The VM only interprets so large a method anyway.
         assert_eq!(time(8_001), Ok(8_001 + added));
         assert_eq!(time(65_535 - added), Ok(65_535));
         assert_eq!(time(65_535 - added + 1), Err(TooLarge));

@@ -24,7 +24,7 @@ pub(super) fn code_cache(structs: &VmStructs, memory: &dyn Memory) -> Result<Cod
     })
 }
 
-/// `CodeCache::_heaps` is a `GrowableArray<CodeHeap*>*`, filled when the VM starts and never again.
+/// `CodeCache::_heaps` is a `GrowableArray<CodeHeap*>*`, filled only when the VM starts.
 fn heaps(structs: &VmStructs, memory: &dyn Memory) -> Result<[u64; MAX_CODE_HEAPS], LayoutError> {
     let refuse = |reason: String| LayoutError::implausible("CodeCache", "_heaps", reason);
     let array = static_pointer(structs, memory, "CodeCache", "_heaps")?;
@@ -48,7 +48,7 @@ fn heaps(structs: &VmStructs, memory: &dyn Memory) -> Result<[u64; MAX_CODE_HEAP
     Ok(heaps)
 }
 
-/// Code blobs. Since 23 code is found by distances from the blob, before by pointers.
+/// Code blobs. Since 23 a blob locates its code by offsets from the blob, before 23 by pointers.
 pub(super) fn code_blob(structs: &VmStructs, version: u32) -> Result<CodeBlobLayout, LayoutError> {
     let field = |name| structs.offset("CodeBlob", name);
     let relative = version >= 23;

@@ -1,12 +1,13 @@
 //! The frozen frames of virtual threads (`runtime/continuation*.hpp`, `oops/stackChunkOop.hpp`), 21 and 25.
 //!
-//! libjvm exports next to nothing of them. JNI gives the offsets of the fields that Java declares (a jfieldID is an
-//! offset, `runtime/jfieldIDWorkaround.hpp`), the classes lead to instance sizes and class words, and the stubs'
-//! names to their code.
+//! libjvm exports almost nothing about them. JNI provides the offsets of the fields that Java declares (a
+//! jfieldID encodes an offset, `runtime/jfieldIDWorkaround.hpp`). The classes provide instance sizes and
+//! class words, and the stub table provides the stubs' code ranges.
 //!
-//! There need be no chunk at start to be looked at: where the VM has put the fields that it adds is worked out, and no two
-//! fields may overlap. A wrong one shows in a chunk's bounds, in its frames, or in that the oldest is not
-//! `Continuation.enter`, and gives a `[frozen: reason]` mark.
+//! A chunk may not exist yet at start-up. The places of the fields that the VM injects are therefore
+//! calculated, and checked not to overlap with other fields. A wrong place shows later, in a chunk's bounds,
+//! in its frames, or in an oldest frame that is not `Continuation.enter`, and gives a `[frozen: reason]`
+//! mark.
 
 use std::ffi::CStr;
 
@@ -22,20 +23,20 @@ use crate::jvm::flags;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::vm_structs::VmStructs;
 
-/// A jfieldID of an instance field is its offset, shifted by two tag bits.
+/// The shift of the offset in the jfieldID of an instance field: two tag bits stand below.
 const FIELD_ID_SHIFT: u32 = 2;
-/// Objects are smaller: neither class has many fields.
+/// An upper bound of the size of an instance, in bytes; none of the classes has many fields.
 const MAX_INSTANCE: u64 = 512;
 const CONTINUATION: &CStr = c"jdk/internal/vm/Continuation";
 const VIRTUAL_THREAD_CONTINUATION: &CStr = c"java/lang/VirtualThread$VThreadContinuation";
 const STACK_CHUNK: &CStr = c"jdk/internal/vm/StackChunk";
 
-/// Learns how frozen frames are read. `None` where there are no continuations.
+/// Learns how to read frozen frames. `None` if the VM has no continuations.
 ///
 /// # Safety
 ///
-/// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26 (there a jmethodID
-/// points to the `Method*`).
+/// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26, where a
+/// jmethodID points to the `Method*`.
 pub unsafe fn frozen_frames(
     env: *mut JNIEnv,
     structs: &VmStructs,
@@ -63,7 +64,7 @@ const fn reference_bytes(references: References) -> u32 {
     if matches!(references, References::Narrow { .. }) { 4 } else { 8 }
 }
 
-/// What is learnt by JNI.
+/// The sources to learn from, including JNI.
 pub(super) struct Learner<'a> {
     pub(super) env: *mut JNIEnv,
     pub(super) structs: &'a VmStructs,
@@ -98,7 +99,7 @@ impl Learner<'_> {
             _ => KlassWord::Wide,
         };
         let references = match (zgc, generational, oops) {
-            // There is one kind of ZGC alone from 24 on, and no flag for it.
+            // From 24 on ZGC has only the generational mode, and no flag `ZGenerational`.
             (Some(true), Some(false), _) => {
                 References::Mapped { bad_mask: self.zgc_mask("XGlobalsForVMStructs", "_XAddressBadMask")? }
             }
@@ -115,7 +116,8 @@ impl Learner<'_> {
             }
             _ => References::Plain,
         };
-        // SAFETY: by the contract; the references are this frame's own.
+        // SAFETY: `env` is the current thread's by this function's contract. The references belong to
+        // `frozen_frames`' local frame.
         unsafe {
             let continuation = self.class(CONTINUATION)?;
             let chunk = self.class(STACK_CHUNK)?;
@@ -150,7 +152,7 @@ impl Learner<'_> {
                 size,
                 sp,
                 bottom,
-                // Fields that the VM adds come last among those of their size, and longs before ints
+                // Injected fields come last among the fields of their size, and longs before ints
                 // (classfile/fieldLayoutBuilder.cpp).
                 max_thawing_size: bottom + 4,
                 pc: u32::next_multiple_of(header, 8),
@@ -162,7 +164,7 @@ impl Learner<'_> {
                 ],
                 chunk_klass: self.class_word(klass_word, chunk_klass)?,
                 references,
-                // Without it, what is not up to date is marked.
+                // Without the forwarding tables, a frozen frame behind a stale reference gets a mark.
                 forwarding: match references {
                     References::Mapped { .. } => forwarding::mapped(self.structs, self.memory).ok(),
                     References::Coloured { .. } => forwarding::coloured(self.structs, self.memory).ok(),
@@ -181,7 +183,7 @@ impl Learner<'_> {
         }
     }
 
-    /// No two fields of a chunk may overlap, and all lie between header and stack.
+    /// Checks that no two fields of a chunk overlap, and that all lie between header and stack.
     fn check_fields(&self, frozen: &FrozenLayout, header: u32) -> Result<(), LayoutError> {
         let reference = reference_bytes(frozen.references);
         let mut fields = [
@@ -202,21 +204,22 @@ impl Learner<'_> {
         Ok(())
     }
 
-    /// An object whose class is known by other means must have the class word that was worked out for it: the mirror
-    /// of a class, which is a `java.lang.Class`.
+    /// Checks the calculated class words with an object of a known class: the mirror of a class, whose class
+    /// is `java.lang.Class`.
     ///
     /// # Safety
     ///
     /// As for [`Learner::learn`].
     unsafe fn check_class_word(&self, frozen: &FrozenLayout) -> Result<(), LayoutError> {
         const CLASS: &CStr = c"java/lang/Class";
-        // SAFETY: by the contract.
+        // SAFETY: `env` is the current thread's by this function's contract; `class` is a live reference.
         let (class, method) = unsafe {
             let class = self.class(CLASS)?;
             (class, self.method(class, c"isInterface", c"()Z")?)
         };
         let expected = self.class_word(frozen.klass_word, self.klass_of(method, CLASS)?)?;
-        // A local reference points to the object's plain address. A collector may move it meanwhile.
+        // A local reference points to the object's plain address. A collector may move the object meanwhile,
+        // so read again.
         let found = (0..4).map(|_| {
             let object = self.memory.load_u64(class as u64)?;
             self.read_class_word(frozen.klass_word, object)
@@ -229,8 +232,9 @@ impl Learner<'_> {
         Ok(())
     }
 
-    /// A reference whose object is known by other means must be read as its address: from a class to its module. ZGC's
-    /// carry what they mean in themselves, and while it moves objects need not be up to date: those are left to the walker.
+    /// Checks that a field's reference decodes to the address of a known object: from a class to its module.
+    /// ZGC's references are not checked here: they describe themselves, and may be stale while ZGC moves
+    /// objects. The walker handles them.
     ///
     /// # Safety
     ///
@@ -240,7 +244,8 @@ impl Learner<'_> {
             return Ok(());
         }
         const CLASS: &CStr = c"java/lang/Class";
-        // SAFETY: by the contract; the references are this frame's own, and the field is an object's of that class.
+        // SAFETY: `env` is the current thread's by this function's contract. The references belong to
+        // `frozen_frames`' local frame, and the field belongs to the class of the object.
         let (class, module, offset) = unsafe {
             let class = self.class(CLASS)?;
             let id = ((**self.env).v1_2.GetFieldID)(
@@ -255,7 +260,7 @@ impl Learner<'_> {
             let module = ((**self.env).v1_2.GetObjectField)(self.env, class, id);
             (class, module, self.field(class, c"module", c"Ljava/lang/Module;")?)
         };
-        // A collector may move either meanwhile.
+        // A collector may move either object meanwhile, so read again.
         let read = || {
             let field = self.memory.load_u64(class as u64)?.checked_add(u64::from(offset))?;
             let found = match references {
@@ -282,7 +287,7 @@ impl Learner<'_> {
         }
     }
 
-    /// How a header names a class.
+    /// The encoding of the class `klass` in an object's header.
     pub(super) fn class_word(&self, klass_word: KlassWord, klass: u64) -> Result<u64, LayoutError> {
         if klass_word == KlassWord::Wide {
             return Ok(klass);
@@ -321,7 +326,7 @@ impl Learner<'_> {
         }
     }
 
-    /// Where one of ZGC's masks is (`gc/z/vmStructs_z.hpp`, `gc/x/vmStructs_x.hpp`).
+    /// The value of one of ZGC's masks (`gc/z/vmStructs_z.hpp`, `gc/x/vmStructs_x.hpp`).
     fn zgc_mask(&self, structure: &'static str, field: &'static str) -> Result<u64, LayoutError> {
         let instance = super::static_pointer(self.structs, self.memory, structure, "_instance_p")?;
         let offset = self.structs.offset(structure, field)?;
@@ -343,7 +348,7 @@ impl Learner<'_> {
         ])
     }
 
-    /// A chunk's instance size (`Klass::_layout_helper`, whose low bits are flags).
+    /// The instance size of a class (`Klass::_layout_helper`, whose low bits are flags).
     fn instance_size(&self, klass: u64) -> Result<u32, LayoutError> {
         let offset = self.structs.offset("Klass", "_layout_helper")?;
         let helper = self.memory.load_u32(klass.wrapping_add(u64::from(offset))).unwrap_or(0);
@@ -353,7 +358,7 @@ impl Learner<'_> {
         Ok(helper & !7)
     }
 
-    /// The class that a method is of, which must have this name.
+    /// The class of a method, which must have the name `name`.
     pub(super) fn klass_of(&self, method: u64, name: &'static CStr) -> Result<u64, LayoutError> {
         let layout = &self.layout.method;
         let word = |base: u64, offset: u32| self.memory.load_u64(base.wrapping_add(u64::from(offset)));
@@ -382,21 +387,21 @@ impl Learner<'_> {
     ///
     /// As for [`Learner::learn`].
     pub(super) unsafe fn class(&self, name: &CStr) -> Result<jclass, LayoutError> {
-        // SAFETY: by the contract.
+        // SAFETY: `env` is the current thread's by this function's contract.
         let class = unsafe { ((**self.env).v1_2.FindClass)(self.env, name.as_ptr()) };
         if class.is_null() { Err(LayoutError::Jni { call: "FindClass" }) } else { Ok(class) }
     }
 
     /// # Safety
     ///
-    /// As for [`Learner::learn`]; `class` is a live reference.
+    /// As for [`Learner::learn`]; `class` must be a live reference.
     pub(super) unsafe fn field(
         &self,
         class: jclass,
         name: &CStr,
         signature: &CStr,
     ) -> Result<u32, LayoutError> {
-        // SAFETY: by the contract.
+        // SAFETY: `env` and `class` are valid by this function's contract.
         let id = unsafe { ((**self.env).v1_2.GetFieldID)(self.env, class, name.as_ptr(), signature.as_ptr()) }
             as u64;
         if id == 0 {
@@ -413,7 +418,7 @@ impl Learner<'_> {
     ///
     /// As for [`Learner::field`].
     unsafe fn static_method(&self, class: jclass, name: &CStr, signature: &CStr) -> Result<u64, LayoutError> {
-        // SAFETY: by the contract.
+        // SAFETY: `env` and `class` are valid by this function's contract.
         let id = unsafe {
             ((**self.env).v1_2.GetStaticMethodID)(self.env, class, name.as_ptr(), signature.as_ptr())
         };
@@ -429,7 +434,7 @@ impl Learner<'_> {
         name: &CStr,
         signature: &CStr,
     ) -> Result<u64, LayoutError> {
-        // SAFETY: by the contract.
+        // SAFETY: `env` and `class` are valid by this function's contract.
         let id =
             unsafe { ((**self.env).v1_2.GetMethodID)(self.env, class, name.as_ptr(), signature.as_ptr()) };
         self.behind(id as u64)
@@ -439,11 +444,11 @@ impl Learner<'_> {
     ///
     /// As for [`Learner::field`].
     unsafe fn constructor(&self, class: jclass, signature: &CStr) -> Result<u64, LayoutError> {
-        // SAFETY: by the contract.
+        // SAFETY: `env` and `class` are valid by this function's contract.
         unsafe { self.method(class, c"<init>", signature) }
     }
 
-    /// The `Method*` behind a jmethodID.
+    /// The `Method*` that a jmethodID points to.
     fn behind(&self, id: u64) -> Result<u64, LayoutError> {
         let method = if id == 0 { None } else { self.memory.load_u64(id) };
         method.filter(|&method| method != 0).ok_or(LayoutError::Jni { call: "GetMethodID" })

@@ -1,8 +1,9 @@
-//! What can be wrong with a JVM's layout.
+//! The errors of learning and checking a JVM's layout.
 
 use thiserror::Error;
 
-/// Why this JVM's stacks cannot be walked through its structures. The text is one line for the user.
+/// The reason why this JVM's stacks cannot be walked through its structures. The text is one line for the
+/// user.
 #[derive(Debug, Error)]
 pub enum LayoutError {
     /// A variable that every HotSpot exports is missing.
@@ -31,26 +32,26 @@ pub enum LayoutError {
         /// The constant.
         name: &'static str,
     },
-    /// A version whose layout nobody has checked.
+    /// No one has checked the layout of this version.
     #[error("the layout of HotSpot {version} is not known (known: 11, 17, 21, 25)")]
     UnknownVersion {
         /// The VM's major version.
         version: u32,
     },
-    /// A field is described, but what is found there cannot be right.
+    /// A field is described, but the value at its place cannot be right.
     #[error("{structure}::{field} is implausible: {reason}")]
     Implausible {
         /// The structure.
         structure: &'static str,
         /// The field.
         field: &'static str,
-        /// What was found.
+        /// The value that was found.
         reason: String,
     },
-    /// Memory that must be readable is not.
+    /// Required memory cannot be read.
     #[error("cannot read {what}")]
     Unreadable {
-        /// What was to be read.
+        /// The contents of the memory.
         what: &'static str,
     },
     /// A JNI call of the start-up checks failed.

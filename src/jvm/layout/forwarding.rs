@@ -1,26 +1,27 @@
 //! ZGC's forwarding tables (`gc/z/zForwarding*.hpp`, `gc/z/zGeneration.hpp`, 21 and 25; `gc/x`, 21).
 //!
-//! The serviceability agent's tables describe them, but for where the two generations of a ZHeap are.
+//! The serviceability agent's tables describe all of it except the places of the two generations in a ZHeap.
 
 use super::LayoutError;
 use crate::core::continuation::ForwardingLayout;
 use crate::core::memory::Memory;
 use crate::jvm::vm_structs::VmStructs;
 
-/// A ZHeap is smaller.
+/// An upper bound of the size of a ZHeap.
 const MAX_HEAP_BYTES: u64 = 1 << 20;
-/// In a ZGeneration, from `_page_allocator` to `_forwarding_table`; `_page_table` is between.
+/// The distance from `_page_allocator` to `_forwarding_table` in a ZGeneration, in bytes; `_page_table` is in
+/// between.
 const PAGE_ALLOCATOR_TO_FORWARDING_TABLE: u64 = 16;
-/// From `_id`, a byte, to `_page_allocator`.
+/// The distance from `_id`, a byte, to `_page_allocator` in a ZGeneration, in bytes.
 const ID_TO_PAGE_ALLOCATOR: u64 = 8;
 
-/// Generational ZGC's.
+/// The layout of generational ZGC's forwarding tables.
 pub(super) fn coloured(structs: &VmStructs, memory: &dyn Memory) -> Result<ForwardingLayout, LayoutError> {
     let heap = collected_heap(structs, memory)? + u64::from(structs.offset("ZCollectedHeap", "_heap")?);
     let allocator = heap + u64::from(structs.offset("ZHeap", "_page_allocator")?);
     let pages = heap + u64::from(structs.offset("ZHeap", "_page_table")?);
     let size = u64::from(structs.size_of("ZHeap")?).min(MAX_HEAP_BYTES);
-    // Where a generation has these two addresses.
+    // The addresses of the generations' `_page_allocator` fields, by the generations' ids.
     let mut generations = [None; 2];
     for at in (heap..heap + size).step_by(8) {
         let id = memory.load_u8(at.wrapping_sub(ID_TO_PAGE_ALLOCATOR));
@@ -53,7 +54,7 @@ pub(super) fn coloured(structs: &VmStructs, memory: &dyn Memory) -> Result<Forwa
     })
 }
 
-/// Single-generation ZGC's, which is called X in 21.
+/// The layout of single-generation ZGC's forwarding tables. 21 calls that collector X.
 pub(super) fn mapped(structs: &VmStructs, memory: &dyn Memory) -> Result<ForwardingLayout, LayoutError> {
     let heap = collected_heap(structs, memory)? + u64::from(structs.offset("XCollectedHeap", "_heap")?);
     let map = structs.offset("XHeap", "_forwarding_table")?
@@ -65,7 +66,7 @@ pub(super) fn mapped(structs: &VmStructs, memory: &dyn Memory) -> Result<Forward
         tables: [table; 2],
         granule_shift: granule_shift(structs, "XGranuleSizeShift")?,
         offset_mask: global(structs, memory, "XGlobalsForVMStructs", "_XAddressOffsetMask")?,
-        // The bits are Marked0, Marked1, Remapped, Finalizable (gc/x/xGlobals.hpp).
+        // The bits, ascending, are Marked0, Marked1, Remapped, Finalizable (gc/x/xGlobals.hpp).
         remapped_bit: global(structs, memory, "XGlobalsForVMStructs", "_XAddressMetadataFinalizable")? >> 1,
         start: structs.offset("XForwarding", "_virtual")? + structs.offset("XVirtualMemory", "_start")?,
         alignment_shift: structs.offset("XForwarding", "_object_alignment_shift")?,
@@ -87,7 +88,7 @@ fn granule_shift(structs: &VmStructs, name: &'static str) -> Result<u32, LayoutE
         .ok_or_else(|| LayoutError::implausible("ZGlobals", name, format!("it is {shift}")))
 }
 
-/// The value of one of ZGC's globals, which these structures point to.
+/// The value of one of ZGC's globals. `structure` has a pointer to the global in `field`.
 fn global(
     structs: &VmStructs,
     memory: &dyn Memory,

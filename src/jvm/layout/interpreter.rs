@@ -7,7 +7,7 @@ use crate::jvm::arch::interpreter_code::CODE_ENTRY_ALIGNMENT;
 use crate::jvm::vm_structs::VmStructs;
 use crate::jvm::{c_string, flags};
 
-/// HotSpot 11-25 make 270 to 290 codelets.
+/// An upper bound of the number of codelets; HotSpot 11-25 have 270 to 290.
 const MAX_CODELETS: usize = 4096;
 
 const MAX_DESCRIPTION: usize = 200;
@@ -19,7 +19,7 @@ pub(super) struct NamedCodelet {
     pub(super) code: CodeRange,
 }
 
-/// All codelets, ascending, and the range that holds them.
+/// All codelets, ascending, and the range that contains them.
 pub(super) fn codelets(
     structs: &VmStructs,
     memory: &dyn Memory,
@@ -45,7 +45,7 @@ pub(super) fn codelets(
     Ok((range, codelets))
 }
 
-/// Codelets lie one behind the other; `number` of them must end exactly at the range's end.
+/// Walks the contiguous codelets; `number` of them must end exactly at the range's end.
 fn walk(
     structs: &VmStructs,
     memory: &dyn Memory,
@@ -56,7 +56,7 @@ fn walk(
     let description_offset = u64::from(structs.offset("InterpreterCodelet", "_description")?);
     let header = u64::from(structs.size_of("InterpreterCodelet")?);
     let refuse = |field, reason: String| LayoutError::implausible("InterpreterCodelet", field, reason);
-    // Instructions begin at the next multiple of it behind a codelet's header.
+    // A codelet's instructions begin at the next multiple of `alignment` after its header.
     let alignment = flags::address_of(structs, memory, "CodeEntryAlignment")
         .and_then(|address| memory.load_u64(address))
         .filter(|alignment| alignment.is_power_of_two())
@@ -83,8 +83,8 @@ fn walk(
     Ok(codelets)
 }
 
-/// Sorts the codelets by what a walker must know of them. The names are those that
-/// `templateInterpreterGenerator.cpp` and `bytecodes.cpp` give (11-25).
+/// Classifies the codelets for the walker, by the names that `templateInterpreterGenerator.cpp` and
+/// `bytecodes.cpp` assign (11-25).
 pub(super) fn classify(named: &[NamedCodelet]) -> Result<Vec<Codelet>, LayoutError> {
     let codelets: Vec<_> =
         named.iter().map(|codelet| Codelet { code: codelet.code, kind: kind_of(&codelet.name) }).collect();
@@ -107,7 +107,7 @@ pub(super) fn classify(named: &[NamedCodelet]) -> Result<Vec<Codelet>, LayoutErr
 fn kind_of(name: &str) -> CodeletKind {
     const RETURNS: [&str; 7] =
         ["ireturn", "lreturn", "freturn", "dreturn", "areturn", "return", "return_register_finalizer"];
-    // Since 21 native methods, intrinsic ones included, have a prefix of their own.
+    // Since 21 the entries of native methods, intrinsic ones included, have the prefix "native ".
     let entry = name.strip_prefix("native ").unwrap_or(name).strip_prefix("method entry point (kind = ");
     let Some(entry) = entry else {
         let bytecode = name.trim_start_matches('_');

@@ -1,5 +1,5 @@
-//! Methods and what leads to their names (`oops/method.hpp`, `oops/constMethod.hpp`, `oops/constantPool.hpp`,
-//! `oops/klass.hpp`, `oops/symbol.hpp`).
+//! Methods and the structures that lead to their names (`oops/method.hpp`, `oops/constMethod.hpp`,
+//! `oops/constantPool.hpp`, `oops/klass.hpp`, `oops/symbol.hpp`).
 
 use super::LayoutError;
 use crate::core::vm_layout::{MethodLayout, SourceFileIndex};

@@ -1,7 +1,7 @@
-//! Builds [`VmLayout`] for the JVM of this process, once it is initialised, and checks it.
+//! Builds [`VmLayout`] for the JVM of this process, after the JVM's initialisation, and checks the layout.
 //!
-//! Input: libjvm's own tables ([`VmStructs`]) and the names of the stubs ([`StubTable`]). Everything that is
-//! missing or implausible is a [`LayoutError`] that names it; the walker then stays off. The facts behind each
+//! Input: libjvm's own tables ([`VmStructs`]) and the names of the stubs ([`StubTable`]). Everything missing
+//! or implausible is a [`LayoutError`] that names the field; the walker then stays off. The facts behind each
 //! part were checked on Temurin 11.0.13, 17.0.9, 21.0.8, 25.0.2 and 25.0.3 and on Debian's 17.
 
 mod check;
@@ -29,12 +29,13 @@ use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{InterpreterFrameLayout, VmLayout};
 
-/// The major versions whose layouts were checked.
+/// The major versions whose layouts have been checked.
 const KNOWN_VERSIONS: [u32; 4] = [11, 17, 21, 25];
 
-/// The layout of this process's JVM. It must be initialised (JVMTI's live phase), and `stubs` must hold what
-/// [`StubTable::replay`] collects. [`check`] it before it is used. How frozen frames are read, and which
-/// virtual thread is mounted, takes JNI too: [`frozen_frames`], [`mounted_thread`].
+/// The layout of this process's JVM. The JVM must be initialised (JVMTI's live phase), and `stubs` must
+/// contain the stubs that [`StubTable::replay`] collects. Callers [`check`] the layout before use. Reading
+/// frozen frames and finding the mounted virtual thread also needs JNI: [`frozen_frames`],
+/// [`mounted_thread`].
 pub fn build(
     structs: &VmStructs,
     memory: &dyn Memory,
@@ -44,7 +45,7 @@ pub fn build(
     if !KNOWN_VERSIONS.contains(&java_version) {
         return Err(LayoutError::UnknownVersion { version: java_version });
     }
-    // utilities/unsigned5.hpp excludes the byte 0 since 20.
+    // utilities/unsigned5.hpp excludes the byte 0 from 20 on.
     let unsigned5_excluded = u8::from(java_version >= 20);
     Ok(VmLayout {
         java_version,
@@ -68,7 +69,7 @@ fn version(structs: &VmStructs, memory: &dyn Memory) -> Result<u32, LayoutError>
     memory.load_u32(address).ok_or(LayoutError::Unreadable { what: "Abstract_VM_Version::_vm_major_version" })
 }
 
-/// The pointer in a static variable; 0 is refused.
+/// The pointer in a static variable; an error if the pointer is null.
 fn static_pointer(
     structs: &VmStructs,
     memory: &dyn Memory,

@@ -1,12 +1,12 @@
-//! Monitors and who waits for them (`runtime/objectMonitor.hpp`, `runtime/vmStructs.cpp`, 11-25).
+//! Monitors and the threads that wait for them (`runtime/objectMonitor.hpp`, `runtime/vmStructs.cpp`, 11-25).
 
 use super::LayoutError;
 use crate::core::vm_layout::{MonitorLayout, MonitorOwnerWord};
 use crate::jvm::vm_structs::VmStructs;
 
-/// Monitors, as libjvm describes them.
+/// The layout of monitors, from libjvm's tables.
 pub(super) fn monitor(structs: &VmStructs) -> Result<MonitorLayout, LayoutError> {
-    // The id that a thread puts into the monitors that it enters came with them (24).
+    // From 24 on monitors store the owner's thread id; `_monitor_owner_id` was added in that version.
     let owner_is = match structs.offset("JavaThread", "_monitor_owner_id") {
         Ok(_) => MonitorOwnerWord::ThreadId,
         Err(_) => MonitorOwnerWord::ThreadOrStack,

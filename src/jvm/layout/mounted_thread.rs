@@ -1,7 +1,8 @@
-//! Which virtual thread is mounted (`runtime/javaThread.hpp`, `classfile/javaClasses.hpp`), 21 and 25.
+//! The layout through which a mounted virtual thread is recognised (`runtime/javaThread.hpp`,
+//! `classfile/javaClasses.hpp`), 21 and 25.
 //!
-//! From 24 on libjvm exports a field that has the current thread's id. Before, it exports the handle that leads to the
-//! current thread's object, and JNI tells where that has its id.
+//! From 24 on libjvm exports a field with the current thread's id. Before 24, libjvm exports the handle of
+//! the current thread's object, and JNI provides the offset of the id in that object.
 
 use std::ffi::CStr;
 
@@ -19,11 +20,12 @@ const VIRTUAL_THREAD: &CStr = c"java/lang/VirtualThread";
 const CONTINUATION: &CStr = c"jdk/internal/vm/Continuation";
 const TARGET: &CStr = c"java/lang/VirtualThread$VThreadContinuation$1";
 
-/// `Thread.setCurrentThread` stores the id in the JavaThread.
+/// The first version in which `Thread.setCurrentThread` stores the thread's id in the JavaThread.
 const FIRST_WITH_ID: u32 = 24;
 
-/// Learns how the mounted virtual thread is told, and checks it by the current thread, virtual or not. `None` where there are
-/// no continuations. `layout` has what [`frozen_frames`](super::frozen_frames) learnt.
+/// Learns how to recognise the mounted virtual thread, and checks the result on the current thread, virtual
+/// or not. `None` if the VM has no continuations. `layout` must contain the result of
+/// [`frozen_frames`](super::frozen_frames).
 ///
 /// # Safety
 ///
@@ -57,7 +59,8 @@ impl Learner<'_> {
     ///
     /// As for [`mounted_thread`]; may leave an exception pending.
     unsafe fn learn_mounted_thread(&self) -> Result<MountedThreadLayout, LayoutError> {
-        // SAFETY: by the contract; the references are this frame's own.
+        // SAFETY: `env` is the current thread's by this function's contract. The references belong to
+        // `mounted_thread`'s local frame.
         unsafe {
             let thread = self.class(THREAD)?;
             let (id, tid) = (self.current_thread_id(thread)?, self.field(thread, c"tid", c"J")?);
@@ -87,16 +90,18 @@ impl Learner<'_> {
         tid: u32,
     ) -> Result<MountedThreadLayout, LayoutError> {
         let handle = self.structs.offset("JavaThread", "_vthread")?;
-        // Between the carrier's handle and one for JVMTI, which may lead to the same object (runtime/javaThread.hpp, 21).
+        // `_vthread` stands between the carrier's handle and a handle for JVMTI that may refer to the same
+        // object (runtime/javaThread.hpp, 21).
         let carrier = self.structs.offset("JavaThread", "_threadObj")?;
         if handle != carrier + 8 {
             let reason = format!("it is at {handle}, and _threadObj at {carrier}");
             return Err(LayoutError::implausible("JavaThread", "_vthread", reason));
         }
         let frozen = self.layout.continuation.and_then(|continuation| continuation.frozen);
-        // How objects are read has been learnt with the frames.
+        // `frozen_frames` has learnt how to read objects.
         let frozen = frozen.ok_or(LayoutError::Unreadable { what: "an object's header" })?;
-        // SAFETY: by the contract; the reference is this frame's own.
+        // SAFETY: `env` is the current thread's by this function's contract. The references belong to
+        // `mounted_thread`'s local frame.
         let (klass, target, target_thread, target_klass) = unsafe {
             let class = self.class(VIRTUAL_THREAD)?;
             let klass = self.klass_of(self.method(class, c"mount", c"()V")?, VIRTUAL_THREAD)?;
@@ -115,9 +120,9 @@ impl Learner<'_> {
             target_klass: self.class_word(frozen.klass_word, target_klass)?,
             continuation_klass: frozen.continuation_klasses[1],
         };
-        // ZGC's references are read in handlers alone, where they need not be up to date.
+        // ZGC's references may be stale, and only the handlers' reader follows stale ones.
         if matches!(frozen.references, References::Plain | References::Narrow { .. }) {
-            // A collector may move the object meanwhile.
+            // A collector may move the object meanwhile, so read again.
             let found: Vec<_> = (0..4).map(|_| self.id_behind(java_thread, handle, tid)).collect();
             if !found.contains(&Some(id)) {
                 let reason = format!("thread {id} reads as {found:?}");
@@ -133,14 +138,15 @@ impl Learner<'_> {
         self.memory.load_u64(object.checked_add(u64::from(tid))?)
     }
 
-    /// `Thread.currentThread()`'s id, as its field has it.
+    /// The id of `Thread.currentThread()`, read from its field.
     ///
     /// # Safety
     ///
     /// As for [`mounted_thread`]; may leave an exception pending.
     unsafe fn current_thread_id(&self, class: jclass) -> Result<u64, LayoutError> {
         let env = self.env;
-        // SAFETY: by the contract; the method and the field are of that class.
+        // SAFETY: `env` is the current thread's by this function's contract. The method and the field belong
+        // to `class`.
         unsafe {
             let (name, signature) = (c"currentThread", c"()Ljava/lang/Thread;");
             let method = ((**env).v1_2.GetStaticMethodID)(env, class, name.as_ptr(), signature.as_ptr());

@@ -5,7 +5,7 @@ use crate::core::vm_layout::{BlobPart, NmethodLayout};
 use crate::jvm::vm_structs::VmStructs;
 
 /// Compiled methods. In 25 the scopes are in `_immutable_data` and the metadata in `_mutable_data`, outside
-/// the code cache; until 21 all of it follows the code.
+/// the code cache. Until 21 both follow the code.
 pub(super) fn nmethod(
     structs: &VmStructs,
     version: u32,

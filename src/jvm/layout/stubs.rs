@@ -8,8 +8,8 @@ use crate::jvm::interpreter_code;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::vm_structs::VmStructs;
 
-/// Stubs have one name until 22 and another since (`stubRoutines*.cpp`, `stubDeclarations.hpp`), until then one of each
-/// architecture (`cpu/*/stubGenerator_*.cpp`).
+/// Names of stubs, newer names included. The names changed in 23 (`stubRoutines*.cpp`,
+/// `stubDeclarations.hpp`); until then they differed between architectures (`cpu/*/stubGenerator_*.cpp`).
 const METHOD_ENTRY_BARRIER: [&str; 2] = ["method_entry_barrier", "nmethod_entry_barrier"];
 const CALL_STUB: [&str; 1] = ["call_stub"];
 const CATCH_EXCEPTION: [&str; 1] = ["catch_exception"];
@@ -19,10 +19,11 @@ const CONT_RETURN_BARRIER: [&str; 3] =
     ["cont_returnBarrier", "Cont thaw return barrier", "cont return barrier"];
 const CONT_RETURN_BARRIER_EXCEPTION: [&str; 3] =
     ["cont_returnBarrierExc", "Cont thaw return barrier exception", "cont return barrier exception handler"];
-/// Since 24.
+/// The stub exists from 24 on.
 pub(super) const CONT_PREEMPT: [&str; 2] = ["cont_preempt", "Continuation preempt stub"];
 
-/// The VM's generated code. The codelets' list is leaked: handlers read it for as long as the process lives.
+/// The layout of the VM's generated code. The list of codelets is leaked: handlers read it for the rest of
+/// the process's life.
 pub(super) fn stubs(
     structs: &VmStructs,
     memory: &dyn Memory,
@@ -47,13 +48,13 @@ pub(super) fn stubs(
     })
 }
 
-/// Where the first stub of these names is; 0..0 if there is none.
+/// The range of the first stub with one of these names; 0..0 if there is none.
 pub(super) fn range_of<const N: usize>(table: &StubTable, names: [&str; N]) -> CodeRange {
     names.iter().find_map(|name| table.range_of(name)).unwrap_or_default()
 }
 
-/// `JavaThread::_cont_entry`'s offset, out of the first instructions of cont_returnBarrier: they make the entry frame the
-/// current one (`generate_cont_thaw` in `cpu/*/stubGenerator_*.cpp`, 21 and 25).
+/// The offset of `JavaThread::_cont_entry`, from the first instructions of cont_returnBarrier, which make the
+/// entry frame the current one (`generate_cont_thaw` in `cpu/*/stubGenerator_*.cpp`, 21 and 25).
 pub(super) fn cont_entry_offset(table: &StubTable, memory: &dyn Memory) -> Option<u32> {
     let barrier = range_of(table, CONT_RETURN_BARRIER);
     let mut code = [0; 8];

@@ -1,4 +1,5 @@
-//! Threads and their anchors (`runtime/javaThread.hpp`, `runtime/javaFrameAnchor.hpp`, `runtime/javaCalls.hpp`).
+//! Threads and their frame anchors (`runtime/javaThread.hpp`, `runtime/javaFrameAnchor.hpp`,
+//! `runtime/javaCalls.hpp`).
 
 use super::{LayoutError, stubs};
 use crate::core::memory::Memory;
@@ -7,19 +8,22 @@ use crate::jvm::arch::vm_frame;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::vm_structs::VmStructs;
 
-/// From `JavaThread::_anchor` to `_jni_environment`: the anchor's three words and `_entry_point` (11-25).
+/// The distance from `JavaThread::_anchor` to `_jni_environment`, in bytes: the anchor's three words and
+/// `_entry_point` (11-25).
 const ANCHOR_TO_JNI_ENVIRONMENT: u32 = 32;
 
-/// `_last_Java_sp`, `_last_Java_pc` and, behind what all architectures have, `_last_Java_fp` (11-25).
+/// The offsets in an anchor, in bytes: `_last_Java_sp`, `_last_Java_pc` and, after the fields that all
+/// architectures have, `_last_Java_fp` (11-25).
 const ANCHOR: [u32; 3] = [0, 8, 16];
 
-/// Threads and their anchors.
+/// The layout of threads and their anchors.
 pub(super) fn thread(structs: &VmStructs) -> Result<ThreadLayout, LayoutError> {
     let field = |name| structs.offset("JavaThread", name);
     let anchor_field = |name| structs.offset("JavaFrameAnchor", name);
     let (sp, pc, fp) =
         (anchor_field("_last_Java_sp")?, anchor_field("_last_Java_pc")?, anchor_field("_last_Java_fp")?);
-    // While the layout is checked the thread has called no Java, and its anchor is empty.
+    // The anchor of the checking thread is empty, because the thread has called no Java; so check the offsets
+    // themselves.
     if [sp, pc, fp] != ANCHOR {
         let reason = format!("sp, pc and fp at {sp}, {pc} and {fp}");
         return Err(LayoutError::implausible("JavaFrameAnchor", "_last_Java_sp", reason));
@@ -54,12 +58,13 @@ pub(super) fn thread(structs: &VmStructs) -> Result<ThreadLayout, LayoutError> {
     })
 }
 
-/// `JavaCallWrapper::_anchor`. No wrapper with an anchor in use need exist when the layout is checked, so what libjvm tells
-/// must fit together, and the walker checks where each leads: into the code cache, and to an older frame of the same stack.
+/// The offset of `JavaCallWrapper::_anchor`. A wrapper with an anchor in use may not exist when the layout is
+/// checked. The sizes and offsets from libjvm must therefore fit together, and the walker checks that each
+/// anchor leads into the code cache and to an older frame of the same stack.
 fn call_wrapper_anchor(structs: &VmStructs) -> Result<u32, LayoutError> {
     let anchor = structs.offset("JavaCallWrapper", "_anchor")?;
     let (size, anchor_size) = (structs.size_of("JavaCallWrapper")?, structs.size_of("JavaFrameAnchor")?);
-    // Four pointers before it, one behind it.
+    // Four pointers come before the anchor, one after it.
     if anchor != 4 * 8 || size != anchor + anchor_size + 8 {
         let reason = format!("an anchor of {anchor_size} bytes at {anchor} of {size}");
         return Err(LayoutError::implausible("JavaCallWrapper", "_anchor", reason));
@@ -81,7 +86,8 @@ fn list(structs: &VmStructs) -> Result<ThreadList, LayoutError> {
     })
 }
 
-/// `JavaThread::_cont_entry`: exported by few builds, and to be seen in the code of all that have continuations.
+/// The offset of `JavaThread::_cont_entry`. Few builds export the offset; the code of all builds with
+/// continuations contains it. `None` before 21.
 pub(super) fn cont_entry(
     structs: &VmStructs,
     version: u32,

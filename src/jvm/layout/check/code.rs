@@ -1,6 +1,7 @@
-//! All code blobs that exist by now, found through the layout.
+//! Checks all code blobs that exist now, found through the layout.
 //!
-//! Compilers work meanwhile, so a single blob may be half made. The layout is wrong if most are implausible.
+//! Compilers run meanwhile, so a single blob may be half initialised. The layout is wrong if most blobs are
+//! implausible.
 
 use super::super::LayoutError;
 use super::nmethod;
@@ -8,15 +9,16 @@ use crate::core::memory::Memory;
 use crate::core::vm_layout::{BlobPart, CodeCacheLayout, CodeRange, VmLayout};
 use crate::jvm::c_string;
 
-/// Enough segments of a heap to meet every kind of blob.
+/// The most segments to scan in each heap; enough to contain every kind of blob.
 const MAX_SEGMENTS: u64 = 1 << 18;
-/// Enough compiled methods to judge by.
+/// The most compiled methods to check; enough to judge the layout.
 const MAX_NMETHODS: usize = 256;
-/// Among so many, some call others.
+/// From this number of compiled methods on, at least one must have a scope: some of them call other methods.
 const TELLING_NMETHODS: usize = 16;
-/// The name of every compiled method; a native method's wrapper is a "native nmethod" (`code/nmethod.cpp`).
+/// The blob name of every compiled method. A native method's wrapper is a "native nmethod"
+/// (`code/nmethod.cpp`).
 const NMETHOD: &str = "nmethod";
-/// Structure, field, reason.
+/// A failed check: structure, field, reason.
 pub(super) type Refusal = (&'static str, &'static str, String);
 
 pub(super) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), LayoutError> {
@@ -44,7 +46,7 @@ pub(super) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), Layout
     Ok(())
 }
 
-/// The plausible ones, unless most are not.
+/// The plausible results; an error if most results are refusals.
 fn judge<T>(results: impl Iterator<Item = Result<T, Refusal>>) -> Result<Vec<T>, LayoutError> {
     let mut plausible = Vec::new();
     let mut refusals = Vec::new();
@@ -61,7 +63,7 @@ fn judge<T>(results: impl Iterator<Item = Result<T, Refusal>>) -> Result<Vec<T>,
     Ok(plausible)
 }
 
-/// The used blocks of a heap: a 0 in its segment map begins one (`memory/heap.cpp`).
+/// The used blocks of a heap. A 0 in the heap's segment map begins a block (`memory/heap.cpp`).
 fn blobs_of(layout: &CodeCacheLayout, memory: &dyn Memory, heap: u64) -> Result<Vec<u64>, LayoutError> {
     let refuse = |field, reason: String| LayoutError::implausible("CodeHeap", field, reason);
     let word = |offset: u32| memory.load_u64(heap.wrapping_add(u64::from(offset)));
@@ -87,7 +89,7 @@ fn blobs_of(layout: &CodeCacheLayout, memory: &dyn Memory, heap: u64) -> Result<
     Ok(used.map(|block| block + u64::from(layout.block_size)).collect())
 }
 
-/// Reads the parts of code blobs.
+/// Reads the fields and parts of code blobs.
 #[derive(Clone, Copy)]
 pub(super) struct BlobReader<'a> {
     pub(super) layout: &'a VmLayout,
@@ -113,7 +115,7 @@ impl BlobReader<'_> {
         }
     }
 
-    /// A blob's name and the addresses it takes up, if its header makes sense.
+    /// A blob with its name and its address range, if its header is plausible.
     fn name_and_range(&self, blob: u64) -> Result<(u64, String, CodeRange), Refusal> {
         let layout = &self.layout.code_blob;
         let refuse = |field, reason: String| Err(("CodeBlob", field, format!("{reason} at {blob:#x}")));

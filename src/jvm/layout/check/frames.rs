@@ -1,5 +1,6 @@
-//! The frames that the VM's generated code makes: an interpreter frame's slots, and the entry frame's. No interpreted
-//! frame need exist when the layout is checked, but the code that uses the slots always does.
+//! Checks the frames that the VM's generated code builds: the slots of interpreter frames and of entry
+//! frames. There may be no interpreted frame when the layout is checked, but the code that uses the slots
+//! always exists.
 
 use super::super::LayoutError;
 use crate::core::memory::Memory;
@@ -19,7 +20,7 @@ pub(super) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), Layout
     agrees("entry_frame_call_wrapper_offset", i64::from(layout.thread.entry_frame_call_wrapper), &wrapper)
 }
 
-/// Refuses a slot that no code uses, or that some code has elsewhere.
+/// Refuses `slot` if no code uses it, or if some code uses another slot for the same purpose.
 fn agrees(field: &'static str, slot: i64, used: &[i64]) -> Result<(), LayoutError> {
     let reason = match used.iter().find(|&&other| other != slot) {
         Some(other) => format!("taken for {slot}, while the VM's code uses {other}"),

@@ -1,4 +1,4 @@
-//! Start-up checks: the layout is right if what is known by other means is found through it.
+//! Start-up checks: through the layout, facts must be found that are also known from other sources.
 
 mod code;
 mod frames;
@@ -13,8 +13,8 @@ use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::jvm::methods::{MethodTable, MethodTableLimits};
 
-/// Checks a layout against what `probe` knows of the current thread and of one method, and against all code that
-/// exists by now.
+/// Checks a layout against the facts in `probe` about the current thread and one method, and against all code
+/// that exists now.
 pub fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Result<(), LayoutError> {
     thread::check(layout, memory, probe)?;
     check_method(layout, memory, probe)?;
@@ -22,7 +22,8 @@ pub fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Result<()
     code::check(layout, memory)
 }
 
-/// The probe's method is `java.lang.Thread.run()`: an ordinary one, with bytecodes and an interpreter entry.
+/// Checks the probe's method, `java.lang.Thread.run()`: an ordinary method, with bytecodes and an interpreter
+/// entry.
 fn check_method(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Result<(), LayoutError> {
     let mut methods = MethodTable::new(layout.method, MethodTableLimits::default());
     let found = methods.resolve(memory, probe.method).ok().and_then(|id| methods.get(id));

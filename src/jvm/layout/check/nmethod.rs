@@ -1,4 +1,4 @@
-//! One compiled method, read through the layout down to the methods of its scopes.
+//! Checks one compiled method, read through the layout down to the methods of its scopes.
 
 use super::code::{BlobReader, Refusal};
 use crate::core::unsigned5;
@@ -6,17 +6,19 @@ use crate::core::vm_layout::CodeRange;
 use crate::jvm::arch::compiled_prologue;
 use crate::jvm::method_reader::MethodReader;
 
-/// `PcDesc::lower_offset_limit` (`code/pcDesc.hpp`), in front of the first. The one behind the last is set to the
-/// code's size (`nmethod::copy_scopes_pcs`, `code/nmethod.cpp`).
+/// The offset of the sentinel before the first PcDesc (`PcDesc::lower_offset_limit`, `code/pcDesc.hpp`). The
+/// sentinel after the last has the code's size as its offset (`nmethod::copy_scopes_pcs`,
+/// `code/nmethod.cpp`).
 const FIRST_PC_OFFSET: i32 = -1;
 
-/// No method takes more to make its frame.
+/// An upper bound of the length of the code that builds a method's frame.
 const MAX_PROLOGUE_BYTES: u64 = 1024;
 
-/// Inlining goes no deeper (`MaxInlineLevel` and `MaxRecursiveInlineLevel` are far below).
+/// An upper bound of the inlining depth (`MaxInlineLevel` and `MaxRecursiveInlineLevel` are far below).
 const MAX_SCOPES: usize = 256;
 
-/// Whether the parts of the compiled method at `blob`, which takes up `range`, make sense; the number of its scopes.
+/// Checks the parts of the compiled method at `blob`, which occupies `range`. Returns the number of its
+/// scopes.
 pub(super) fn check(reader: BlobReader<'_>, blob: u64, range: CodeRange) -> Result<usize, Refusal> {
     let layout = &reader.layout.nmethod;
     let refuse = |field, reason: String| Err(("nmethod", field, format!("{reason} at {blob:#x}")));
@@ -40,7 +42,8 @@ pub(super) fn check(reader: BlobReader<'_>, blob: u64, range: CodeRange) -> Resu
         return refuse("_state", format!("it is {state:?}"));
     }
     check_frame(reader, blob)?;
-    // The handlers are the last stubs of the method's own code (`nmethod::nmethod`, `code/nmethod.cpp`).
+    // The deoptimisation handlers are the last stubs of the method's own code (`nmethod::nmethod`,
+    // `code/nmethod.cpp`).
     let code_end = reader.part(blob, reader.layout.code_blob.code_end).unwrap_or(0);
     let stubs = match reader.part(blob, layout.stub_begin) {
         Some(start) if range.contains(start) => CodeRange { start, end: code_end },
@@ -53,7 +56,7 @@ pub(super) fn check(reader: BlobReader<'_>, blob: u64, range: CodeRange) -> Resu
     check_pc_descs(reader, blob, method)
 }
 
-/// What is said of the frame is what the code does.
+/// Checks that the frame's described size is the size that the code builds.
 fn check_frame(reader: BlobReader<'_>, blob: u64) -> Result<(), Refusal> {
     let layout = &reader.layout.code_blob;
     let refuse = |structure, field, reason: String| Err((structure, field, format!("{reason} at {blob:#x}")));
@@ -81,7 +84,8 @@ fn check_frame(reader: BlobReader<'_>, blob: u64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// PcDescs ascend from a sentinel on, and the outermost scope of each is the compiled method itself.
+/// Checks that PcDescs ascend from a sentinel on, and that the outermost scope of each is the compiled method
+/// itself. Returns the number of scopes.
 fn check_pc_descs(reader: BlobReader<'_>, blob: u64, method: u64) -> Result<usize, Refusal> {
     let layout = &reader.layout.nmethod;
     let refuse = |field, reason: String| Err(("nmethod", field, format!("{reason} at {blob:#x}")));
@@ -101,7 +105,7 @@ fn check_pc_descs(reader: BlobReader<'_>, blob: u64, method: u64) -> Result<usiz
         return refuse("_scopes_pcs_offset", format!("PcDescs at the offsets {offsets:x?}"));
     }
     let scope = |pc_desc| reader.int(pc_desc, layout.pc_desc_scope_decode_offset).map(|scope| scope as u32);
-    // 0 stands for no scope; a small method that calls nothing may have none at all.
+    // 0 stands for no scope. A small method that calls nothing may have no scope at all.
     let scopes: Vec<_> = pc_descs().filter_map(scope).filter(|&scope| scope != 0).collect();
     if !scopes.iter().all(|&scope| outermost_method(reader, blob, scope) == Some(method)) {
         return refuse(
@@ -112,8 +116,8 @@ fn check_pc_descs(reader: BlobReader<'_>, blob: u64, method: u64) -> Result<usiz
     Ok(scopes.len())
 }
 
-/// The method of the outermost scope around the one at `scope` (`code/scopeDesc.cpp`: offset of the sender's scope,
-/// index of the method among the metadata, counted from 1).
+/// The method of the outermost scope around the scope at `scope`. A scope begins with the offset of the
+/// sender's scope and the method's index in the metadata, counted from 1 (`code/scopeDesc.cpp`).
 fn outermost_method(reader: BlobReader<'_>, blob: u64, mut scope: u32) -> Option<u64> {
     let layout = &reader.layout.nmethod;
     let scopes = reader.part(blob, layout.scopes_data_begin)?;

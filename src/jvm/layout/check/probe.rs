@@ -1,11 +1,12 @@
-//! Facts about this process that the layout must agree with, learnt from JNI and the kernel.
+//! Facts about this process that the layout must agree with, learnt from JNI and the kernel instead of the
+//! layout.
 
 use jni::sys::JNIEnv;
 
 use super::super::LayoutError;
 use crate::core::thread::current_os_tid;
 
-/// What is known of the current thread and of one method without the layout.
+/// Facts about the current thread and one method.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     /// The thread's `JNIEnv*`.
@@ -16,17 +17,18 @@ pub struct Probe {
     pub stack_address: u64,
     /// The `Method*` of [`Probe::method_name`].
     pub method: u64,
-    /// Class, name and descriptor.
+    /// Class, name and descriptor of the method.
     pub method_name: &'static str,
 }
 
 impl Probe {
-    /// What is known of the current thread, which must not run Java code while its result is used.
+    /// Gathers the facts about the current thread. The thread must not run Java code while the result is
+    /// used.
     ///
     /// # Safety
     ///
-    /// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26: there a
-    /// jmethodID points to the `Method*`.
+    /// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26, where
+    /// a jmethodID points to the `Method*`.
     pub unsafe fn of_current_thread(env: *mut JNIEnv) -> Result<Self, LayoutError> {
         let local = 0u8;
         // SAFETY: the caller answers for `env`. java.lang.Thread never unloads, so neither does its method.

@@ -1,4 +1,4 @@
-//! The current thread, found through the layout.
+//! Checks the current thread, found through the layout.
 
 use super::super::LayoutError;
 use super::Probe;
@@ -6,10 +6,10 @@ use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::jvm::java_threads;
 
-/// `_thread_in_native` (`utilities/globalDefinitions.hpp`): what a thread is in whenever an agent's code runs.
+/// `_thread_in_native` (`utilities/globalDefinitions.hpp`): the state of a thread that runs an agent's code.
 const IN_NATIVE: u32 = 4;
 
-/// More than any thread is given; addresses are larger.
+/// An upper bound of the size of a thread's stack, in bytes. Addresses are larger.
 const MAX_STACK: u64 = 1 << 36;
 
 pub(super) fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Result<(), LayoutError> {
@@ -36,7 +36,7 @@ pub(super) fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Re
     if state != Some(IN_NATIVE) {
         return refuse("_thread_state", format!("a thread in native code reads as {state:?}"));
     }
-    // 0 if no Java frame is below.
+    // The word is 0 if the stack has no Java frame below.
     let last_java_sp = word(thread_layout.last_java_sp);
     if last_java_sp != 0 && !(probe.stack_address < last_java_sp && last_java_sp < base) {
         return refuse("_anchor", format!("the last Java frame reads as {last_java_sp:#x}"));
