@@ -52,8 +52,8 @@ impl Current {
             let os_tid = current_os_tid();
             if entry_of(os_tid).is_none() {
                 let chunk: BlockEntryChunk = [const { BlockEntry::new() }; THREADS_PER_CHUNK];
-                // Another thread may have published its chunk first. This chunk is then leaked, which can
-                // happen once for each chunk.
+                // Another thread may have published its chunk first. This chunk is then leaked, which
+                // can happen only where threads race for the same range of ids.
                 publish_chunk(os_tid, Box::leak(Box::new(chunk)));
             }
             self.entry.set(entry_of(os_tid));

@@ -11,7 +11,7 @@
 //! | lambda | `N$$Lambda$1/0x…` | `N$$Lambda$1/0x…` | `N$$Lambda/0x…` | `N$$Lambda` |
 //! | hidden class | `N$T/0x…` | `N$T/0x…` | `N$T/0x…` | `N$T` |
 //! | method handle | `java.lang.invoke.LambdaForm$MH/0x…` | same | same | `….LambdaForm$MH` |
-//! | reflection | `jdk.internal.reflect.GeneratedMethodAccessor1` | same | none | `….GeneratedMethodAccessor` |
+//! | accessor | `jdk.internal.reflect.GeneratedMethodAccessor1` | same | none | `….GeneratedMethodAccessor` |
 //! | proxy | `com.sun.proxy.$Proxy0` | `jdk.proxy1.$Proxy0` | `jdk.proxy1.$Proxy0` | `jdk.proxy.$Proxy` |
 //! | proxy of a non-public interface | `$Proxy1` | `$Proxy1` | `$Proxy1` | `$Proxy` |
 //!
