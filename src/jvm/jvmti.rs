@@ -441,8 +441,7 @@ impl Jvmti {
     ///
     /// `memory` must be null or come from this environment, and must not be used afterwards.
     pub unsafe fn deallocate(self, memory: *mut u8) {
-        // SAFETY: the caller answers for the memory. Deallocate fails only for an invalid environment or a
-        // null out parameter.
+        // SAFETY: the caller answers for the memory. With a valid environment and pointer, Deallocate cannot fail.
         unsafe { self.table().deallocate()(self.as_raw(), memory) };
     }
 

@@ -5,18 +5,18 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use jni::sys;
 use thiserror::Error;
 
-/// Why libjvm could not be found.
+/// The reason why libjvm could not be opened.
 #[derive(Debug, Error)]
 pub enum LibjvmError {
-    /// The dynamic linker knows no object at the JavaVM's functions.
+    /// The dynamic linker knows no object at the address of the JavaVM's functions.
     #[error("no loaded library holds the JavaVM's functions")]
     NotLoaded,
-    /// The dynamic linker refuses a handle.
+    /// The dynamic linker refuses to open a handle.
     #[error("cannot open {path}: {reason}")]
     NotOpened {
-        /// The library's path, as the dynamic linker has it.
+        /// The library's path, as the dynamic linker reports it.
         path: String,
-        /// What the dynamic linker says.
+        /// The dynamic linker's message.
         reason: String,
     },
 }
@@ -30,11 +30,11 @@ pub struct Libjvm {
 
 // SAFETY: a handle of dlopen may be used and closed from any thread.
 unsafe impl Send for Libjvm {}
-// SAFETY: as above; dlsym is thread-safe (POSIX).
+// SAFETY: dlsym is thread-safe (POSIX).
 unsafe impl Sync for Libjvm {}
 
 impl Libjvm {
-    /// The library that `vm`'s functions are in.
+    /// The library that contains `vm`'s functions.
     ///
     /// # Safety
     ///
@@ -56,7 +56,7 @@ impl Libjvm {
         }
         // SAFETY: dladdr's name is a C string that lives as long as the object.
         let path = unsafe { CStr::from_ptr(info.dli_fname) }.to_owned();
-        // SAFETY: RTLD_NOLOAD runs no initialiser; it only finds what is loaded.
+        // SAFETY: with RTLD_NOLOAD dlopen runs no initialiser; it only finds a loaded object.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
         if handle.is_null() {
             let reason = dl_error();
@@ -73,7 +73,7 @@ impl Libjvm {
         (!address.is_null()).then_some(address as u64)
     }
 
-    /// The library's path, as the dynamic linker has it.
+    /// The library's path, as the dynamic linker reports it.
     pub fn path(&self) -> &CStr {
         &self.path
     }
@@ -81,17 +81,17 @@ impl Libjvm {
 
 impl Drop for Libjvm {
     fn drop(&mut self) {
-        // SAFETY: the handle is open, and each was counted by dlopen. libjvm itself stays loaded.
+        // SAFETY: the handle is open, and dlopen counted each. libjvm itself stays loaded.
         let _: c_int = unsafe { libc::dlclose(self.handle) };
     }
 }
 
 fn dl_error() -> String {
-    // SAFETY: dlerror gives a C string or null, valid until this thread's next call.
+    // SAFETY: dlerror returns a C string or null, valid until this thread's next call.
     let message: *const c_char = unsafe { libc::dlerror() };
     if message.is_null() {
         return "it is not loaded under that name".to_owned();
     }
-    // SAFETY: as above.
+    // SAFETY: the string is not null, and this thread has not called dlerror again.
     unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
 }

@@ -1,12 +1,13 @@
-//! A method's line table, kept as HotSpot compresses it (`code/compressedStream.hpp`, `oops/method.cpp`,
-//! CompressedLineNumberReadStream): a byte 0 ends it, 0xFF begins two signed integers, and any other byte is
-//! five bits of bytecode index and three of line number; each a difference to the pair before.
+//! A method's line table, kept in HotSpot's compressed form (`code/compressedStream.hpp`, `oops/method.cpp`,
+//! CompressedLineNumberReadStream). Each entry holds the differences of bytecode index and line number to the
+//! entry before. A byte 0 ends the table, 0xFF begins two signed integers, and any other byte has five bits
+//! of bytecode index and three of line number.
 
 use crate::core::memory::Memory;
 use crate::core::unsigned5;
 
-/// A method has at most 65,535 bytecodes, each with its own entry of at most eleven bytes; real tables have some
-/// dozen bytes.
+/// The most bytes of a table. A method has at most 65,535 bytecodes, each with its own entry of at most
+/// eleven bytes, but real tables have some dozen bytes.
 const MAX_LEN: usize = 64 << 10;
 
 const CHUNK: usize = 64;
@@ -19,7 +20,7 @@ pub struct LineTable {
 }
 
 impl LineTable {
-    /// The table that begins at `address`; `None` if it cannot be read to its end.
+    /// Reads the table that begins at `address`; `None` if it cannot be read to its end.
     pub(super) fn read(memory: &dyn Memory, address: u64, unsigned5_excluded: u8) -> Option<Self> {
         let mut bytes = Vec::new();
         loop {
@@ -35,19 +36,20 @@ impl LineTable {
             if memory.read_bytes(start, &mut chunk) {
                 bytes.extend_from_slice(&chunk);
             } else {
-                // The table may end shortly before memory does.
+                // The table may end shortly before the mapped memory does.
                 bytes.push(memory.load_u8(start)?);
             }
         }
     }
 
-    /// The line of the bytecode at `bci`: that of the last entry at or before it. `None` if there is none.
+    /// The line of the bytecode at `bci`: the line of the entry with the largest index up to `bci`. `None` if
+    /// there is none.
     pub fn line_of(&self, bci: u32) -> Option<u32> {
         let mut best = None;
         let mut best_bci = 0;
         let mut entries = Entries::new(&self.compressed, self.unsigned5_excluded);
         while let Some(Some((entry_bci, line))) = entries.next() {
-            // Entries need not ascend: javac writes a loop's condition behind its body.
+            // Entries need not ascend: javac places a loop's condition after the loop's body.
             if entry_bci <= bci && entry_bci >= best_bci {
                 (best, best_bci) = (Some(line), entry_bci);
             }
@@ -55,13 +57,14 @@ impl LineTable {
         best
     }
 
-    /// Heap bytes held.
+    /// The size of the table on the heap, in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.compressed.len()
     }
 }
 
-/// The length of the table that `bytes` begin with, its end mark included; `None` if they do not hold its end.
+/// The length of the table at the beginning of `bytes`, including its end mark; `None` if the end mark is
+/// missing.
 fn complete_len(bytes: &[u8], unsigned5_excluded: u8) -> Option<usize> {
     let mut entries = Entries::new(bytes, unsigned5_excluded);
     while entries.next()?.is_some() {}
@@ -91,7 +94,8 @@ impl<'a> Entries<'a> {
         unsigned5::read(|| self.byte(), excluded).map(|value| unsigned5::to_signed(value) as u32)
     }
 
-    /// The next entry, `Some(None)` at the table's end; `None` if the bytes end first.
+    /// The next entry as bytecode index and line; `Some(None)` at the end mark; `None` if the bytes end
+    /// before it.
     fn next(&mut self) -> Option<Option<(u32, u32)>> {
         let (bci, line) = match self.byte()? {
             0 => return Some(None),
@@ -109,7 +113,8 @@ mod tests {
     use super::*;
     use crate::core::memory::RecordedMemory;
 
-    /// bci 0 line 40 (escaped: 0 and 40 as zigzag), bci 5 line 42, bci 9 line 41 (escaped: +4, -1), end.
+    /// bci 0 line 40 (escaped: 0 and 40 in zigzag encoding), bci 5 line 42, bci 9 line 41 (escaped: +4, -1),
+    /// end.
     fn example(excluded: u8) -> Vec<u8> {
         vec![0xff, excluded, 80 + excluded, 5 << 3 | 2, 0xff, 8 + excluded, 1 + excluded, 0]
     }

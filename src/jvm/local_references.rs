@@ -1,18 +1,18 @@
-//! Local references that JVMTI makes many of at once.
+//! Capacity for the many local references that JVMTI creates at once.
 
 use jni::sys::{JNIEnv, jint};
 
-/// More are refused (`MaxJNILocalCapacity` in runtime/globals.hpp, 11-25).
+/// The VM refuses a larger capacity (`MaxJNILocalCapacity` in runtime/globals.hpp, 11-25).
 const MOST: usize = 65_536;
 
-/// Says that the current thread has so many references more. The VM makes them all the same: -Xcheck:jni
-/// wants to know.
+/// Announces `count` more local references of the current thread. The VM would create them without the
+/// announcement too, but -Xcheck:jni would warn.
 ///
 /// # Safety
 ///
 /// `env` must be the current thread's JNIEnv, without a pending exception.
 pub unsafe fn expect(env: *mut JNIEnv, count: usize) {
-    // SAFETY: the caller answers for `env`. Where the VM refuses nothing is lost but a warning of its own.
+    // SAFETY: the caller answers for `env`. If the VM refuses, the only effect is a warning of -Xcheck:jni.
     unsafe {
         if ((**env).v1_2.EnsureLocalCapacity)(env, count.min(MOST) as jint) != 0 {
             ((**env).v1_2.ExceptionClear)(env);

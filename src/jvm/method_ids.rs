@@ -1,5 +1,5 @@
-//! Has the VM make the ids of all methods, which it hands out in AsyncGetCallTrace if they exist. It keeps them for
-//! as long as it runs.
+//! Makes the VM create the jmethodIDs of all methods, because AsyncGetCallTrace returns only existing ones.
+//! The VM keeps them until it ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,30 +10,30 @@ use super::jvmti_error::JvmtiError;
 use super::jvmti_events::Event;
 use super::local_references;
 
-/// The events in which ids are made of what is loaded from now on. AsyncGetCallTrace refuses to work unless ClassLoad
-/// is enabled (prims/forte.cpp, JvmtiExport::should_post_class_load).
+/// The events on which ids are created for newly loaded classes. AsyncGetCallTrace refuses to work unless
+/// ClassLoad is enabled (prims/forte.cpp, JvmtiExport::should_post_class_load).
 const EVENTS: [Event; 2] = [Event::ClassLoad, Event::ClassPrepare];
 
-/// Others have the VM tell of prepared classes too.
+/// Needed because ClassPrepare is also enabled for other purposes.
 static ARE_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether ids are to be made of what is loaded.
+/// Whether ids are to be created for newly loaded classes.
 pub fn are_wanted() -> bool {
     ARE_WANTED.load(Ordering::Acquire)
 }
 
-/// Makes ids of the methods of all classes that are there, and has [`make_ids_of`] called for those that come.
-/// Live phase only.
+/// Creates ids for the methods of all loaded classes, and enables the events whose callback calls
+/// [`make_ids_of`] for new classes. Live phase only.
 ///
 /// # Safety
-/// `env` is the current thread's.
+/// `env` must be the current thread's.
 pub unsafe fn make_all_ids(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), JvmtiError> {
     ARE_WANTED.store(true, Ordering::Release);
     for event in EVENTS {
         jvmti.set_event_enabled(event, true)?;
     }
     let classes = jvmti.loaded_classes()?;
-    // SAFETY: by the contract.
+    // SAFETY: `env` is the current thread's by this function's contract.
     unsafe { local_references::expect(env, classes.len()) };
     for class in classes {
         // SAFETY: the reference is this thread's own, and not used after its deletion.
@@ -45,16 +45,17 @@ pub unsafe fn make_all_ids(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), JvmtiEr
     Ok(())
 }
 
-/// Makes the ids of a class's methods. A class that is not prepared yet gets them when it is.
+/// Creates the ids of a class's methods. A class that is not prepared yet gets its ids when it is prepared.
 ///
 /// # Safety
-/// `class` is a live reference to a class.
+/// `class` must be a live reference to a class.
 pub unsafe fn make_ids_of(jvmti: Jvmti, class: jobject) {
-    // SAFETY: by the contract. What the class cannot give now is not missed: frames without ids are walked otherwise.
+    // SAFETY: `class` is live by this function's contract. Errors are harmless: frames without ids are walked
+    // by other means.
     let _ = unsafe { jvmti.class_methods(class) };
 }
 
-/// Makes no more ids.
+/// Stops creating ids.
 pub fn make_no_more_ids(jvmti: Jvmti) -> Result<(), JvmtiError> {
     ARE_WANTED.store(false, Ordering::Release);
     EVENTS.into_iter().try_for_each(|event| jvmti.set_event_enabled(event, false))

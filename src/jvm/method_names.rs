@@ -1,4 +1,4 @@
-//! Names of methods by their jmethodIDs, from JVMTI: for a JVM whose structures are not known. No lines.
+//! Names of methods by jmethodID, from JVMTI, for a JVM of unknown layout. Provides no line numbers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use jni::sys::{JNIEnv, JavaVM, jint, jmethodID};
 use super::jvmti::Jvmti;
 use super::jvmti_error::JvmtiError;
 
-/// What JVMTI says of a method.
+/// The names of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodName {
     /// The class's name with slashes.
     pub class: String,
     /// The method's name.
     pub method: String,
-    /// Its descriptor.
+    /// The method's descriptor.
     pub descriptor: String,
 }
 
-/// The names asked for so far. An id means one method for as long as the VM runs.
+/// A cache of the queried names. An id refers to the same method for as long as the VM runs.
 pub struct MethodNames {
     jvmti: Jvmti,
     java_vm: *mut JavaVM,
@@ -31,13 +31,13 @@ unsafe impl Send for MethodNames {}
 
 impl MethodNames {
     /// # Safety
-    /// `java_vm` is the JavaVM of this process.
+    /// `java_vm` must be the JavaVM of this process.
     pub unsafe fn new(jvmti: Jvmti, java_vm: *mut JavaVM) -> Self {
         Self { jvmti, java_vm, names: HashMap::new() }
     }
 
-    /// The method of this id; `None` if its class is gone, or the current thread is not attached to the VM. Asks
-    /// the VM, which may wait for a safepoint.
+    /// The method with this id; `None` if its class is unloaded, or the current thread is not attached to the
+    /// VM. Queries the VM, which may wait for a safepoint.
     pub fn get(&mut self, id: u64) -> Option<Arc<MethodName>> {
         if let Some(known) = self.names.get(&id) {
             return known.clone();
@@ -49,8 +49,8 @@ impl MethodNames {
 
     fn ask(&self, id: jmethodID) -> Result<Option<MethodName>, JvmtiError> {
         let Some(env) = self.current_env() else { return Ok(None) };
-        // SAFETY: the VM checks an id before it uses it (Method::checked_resolve_jmethod_id). The reference to the
-        // class is this thread's own, and not used after its deletion.
+        // SAFETY: the VM checks an id before using it (Method::checked_resolve_jmethod_id). This thread owns
+        // the reference to the class, and does not use it after its deletion.
         unsafe {
             let (method, descriptor) = self.jvmti.method_name(id)?;
             let class = self.jvmti.method_class(id)?;
@@ -64,7 +64,7 @@ impl MethodNames {
 
     fn current_env(&self) -> Option<*mut JNIEnv> {
         let mut env = std::ptr::null_mut();
-        // SAFETY: the VM lives as long as this; the out parameter is valid.
+        // SAFETY: the VM outlives `self`; the out parameter is valid.
         let code: jint =
             unsafe { ((**self.java_vm).v1_2.GetEnv)(self.java_vm, &raw mut env, jni::sys::JNI_VERSION_1_8) };
         (code == jni::sys::JNI_OK).then_some(env.cast())

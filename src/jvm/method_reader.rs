@@ -1,13 +1,14 @@
-//! Reads what HotSpot's structures say of one `Method*` (`oops/method.hpp`, `oops/constMethod.hpp`,
-//! `oops/constantPool.hpp`, `oops/symbol.hpp`). Only loads, no call into the VM: it may run at a safepoint.
+//! Reads HotSpot's description of one `Method*` (`oops/method.hpp`, `oops/constMethod.hpp`,
+//! `oops/constantPool.hpp`, `oops/symbol.hpp`). Only loads from memory and never calls the VM, so it may run
+//! at a safepoint.
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{MethodLayout, SourceFileIndex};
 
 use super::line_table::LineTable;
 
-/// The addresses a method is made of. Two readings of one `Method*` that give the same ones and the same names
-/// mean the same method.
+/// The addresses of a method's parts. Two readings of one `Method*` with equal addresses and equal names mean
+/// the same method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MethodParts {
     const_method: u64,
@@ -16,11 +17,11 @@ pub(super) struct MethodParts {
     pub(super) name: u64,
     pub(super) signature: u64,
     code_size: u16,
-    /// In the constant pool; 0 if there is none.
+    /// The symbol in the constant pool; 0 if there is none.
     source_file: u64,
 }
 
-/// Reads methods in one JVM's layout.
+/// Reads methods in the layout of one JVM.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MethodReader {
     layout: MethodLayout,
@@ -31,7 +32,7 @@ impl MethodReader {
         Self { layout }
     }
 
-    /// The addresses behind `method`; `None` if it does not lead to names.
+    /// The addresses of the parts of `method`; `None` if `method` does not lead to names.
     pub(super) fn parts(&self, memory: &dyn Memory, method: u64) -> Option<MethodParts> {
         let layout = &self.layout;
         let pointer = |base: u64, offset: u32| {
@@ -56,8 +57,8 @@ impl MethodReader {
         } else if has(constants, source_file_index)? {
             entry(constants, source_file_index)?
         } else {
-            // A method handle's intrinsic: its pool has a name and a signature alone, and the index is that of its
-            // class's pool (oops/method.cpp make_method_handle_intrinsic, 11-25).
+            // A method handle intrinsic: its own pool has only a name and a signature, and the index refers
+            // to its class's pool (oops/method.cpp make_method_handle_intrinsic, 11-25).
             let class_pool = pointer(holder, layout.klass_constants)?;
             if has(class_pool, source_file_index)? { entry(class_pool, source_file_index)? } else { 0 }
         };
@@ -72,12 +73,12 @@ impl MethodReader {
         })
     }
 
-    /// The source file's symbol, if the class names one.
+    /// The symbol of the source file's name, if the class has one.
     pub(super) fn source_file(parts: &MethodParts) -> Option<u64> {
         (parts.source_file != 0).then_some(parts.source_file)
     }
 
-    /// Reads a symbol's bytes into `into`, whose content it replaces.
+    /// Reads a symbol's bytes into `into`, replacing its content.
     pub(super) fn symbol(&self, memory: &dyn Memory, symbol: u64, into: &mut Vec<u8>) -> Option<()> {
         let length = memory.load_u16(symbol.checked_add(u64::from(self.layout.symbol_length))?)?;
         into.clear();
@@ -86,7 +87,7 @@ impl MethodReader {
         memory.read_bytes(body, into).then_some(())
     }
 
-    /// The method's line table; empty if its class has none or it is native.
+    /// The method's line table; empty for a native method or a class without line tables.
     pub(super) fn line_table(&self, memory: &dyn Memory, parts: &MethodParts) -> LineTable {
         let layout = &self.layout;
         let flags = memory.load_u16(parts.const_method + u64::from(layout.const_method_flags)).unwrap_or(0);

@@ -1,14 +1,14 @@
-//! Which method a `Method*` on a stack is.
+//! Resolves a `Method*` from a stack to the method that it refers to.
 //!
-//! HotSpot frees a method when its class unloads, and reuses the memory. Between the starts of two collections
-//! a `Method*` seen on a stack stays what it is; what is seen must therefore be resolved before the next one,
-//! and JVMTI's GarbageCollectionStart is early enough for what is still unresolved then. An epoch is the time
-//! between two such starts. An entry of an older epoch is compared with what is in memory before it is trusted.
+//! HotSpot frees a method when its class unloads, and reuses the memory. Between the starts of two garbage
+//! collections, a `Method*` from a stack keeps its meaning. It must therefore be resolved before the next
+//! collection. JVMTI's GarbageCollectionStart is early enough to resolve the rest. An epoch is the time
+//! between two such starts. An entry of an older epoch is compared with memory before it is used.
 //!
-//! A class that is redefined frees its old methods at a safepoint of its own, which no event announces: an old
-//! version that is sampled, and whose memory is used again before the next collection, may get a wrong name.
+//! Redefining a class frees its old methods at a safepoint of its own, which no event announces. If an old
+//! method is sampled and its memory reused before the next collection, the sample may get a wrong name.
 //!
-//! No jmethodID is made: they are never freed, and neither is what the VM keeps for them.
+//! This module creates no jmethodIDs, because the VM never frees them or the memory that it keeps for them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -22,41 +22,43 @@ use super::modified_utf8;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::MethodLayout;
 
-/// Names one method for the life of the table. Never given out twice.
+/// Identifies one method for the life of the table. Ids are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodId(u32);
 
 /// A class, shared by its methods.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ClassInfo {
-    /// As Java prints it: `com.example.Outer$Inner`, a hidden one's `com.example.Outer$$Lambda/0x…`.
+    /// The name as Java prints it: `com.example.Outer$Inner`; for a hidden class
+    /// `com.example.Outer$$Lambda/0x…`.
     pub name: Box<str>,
-    /// As the VM has it: `com/example/Outer$Inner`, a hidden one's `com/example/Outer$$Lambda+0x…`.
+    /// The name as the VM stores it: `com/example/Outer$Inner`; for a hidden class
+    /// `com/example/Outer$$Lambda+0x…`.
     pub internal_name: Box<str>,
     /// The SourceFile attribute.
     pub source_file: Option<Box<str>>,
 }
 
-/// A method as it was when it was on a stack.
+/// A method at the time when it was on a stack.
 #[derive(Debug)]
 pub struct MethodInfo {
-    /// Its class.
+    /// The method's class.
     pub class: Arc<ClassInfo>,
-    /// Its name.
+    /// The method's name.
     pub name: Box<str>,
-    /// Its descriptor: `(ILjava/lang/String;)V`.
+    /// The method's descriptor: `(ILjava/lang/String;)V`.
     pub signature: Box<str>,
-    /// Its lines.
+    /// The method's line table.
     pub lines: LineTable,
 }
 
-/// Why a `Method*` has no identity.
+/// The reason why a `Method*` cannot be resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ResolveError {
-    /// It does not lead to a method's names: it is none, or was freed.
+    /// The pointer does not lead to a method's names: it never was a `Method*`, or the method was freed.
     #[error("not a method")]
     NotAMethod,
-    /// The table is full with methods of this interval.
+    /// The table is full of methods used in this interval.
     #[error("too many methods in one interval")]
     Full,
 }
@@ -74,24 +76,24 @@ struct Pointed {
     epoch: u64,
 }
 
-/// How much a table keeps.
+/// The limits of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodTableLimits {
-    /// Methods that were on no stack for so many intervals go.
+    /// Methods that were on no stack for more than this number of intervals are evicted.
     pub idle_intervals: u32,
-    /// The most methods kept.
+    /// The most methods to keep.
     pub methods: usize,
 }
 
 impl Default for MethodTableLimits {
-    /// A minute at the default interval, and some 30 MB at the very most.
+    /// One minute at the default interval, and at most about 30 MB.
     fn default() -> Self {
         Self { idle_intervals: 6, methods: 100_000 }
     }
 }
 
-/// The methods that were on stacks lately. It has one owner; a lock around it is taken in GarbageCollectionStart
-/// too, so whoever holds that lock must not call into the VM.
+/// The methods that were on stacks recently. GarbageCollectionStart's callback also takes the lock around the
+/// table, so the holder of that lock must not call into the VM.
 #[derive(Debug)]
 pub struct MethodTable {
     reader: MethodReader,
@@ -107,7 +109,7 @@ pub struct MethodTable {
 }
 
 impl MethodTable {
-    /// An empty table for the JVM of this layout.
+    /// An empty table for a JVM with this layout.
     pub fn new(layout: MethodLayout, limits: MethodTableLimits) -> Self {
         Self {
             reader: MethodReader::new(layout),
@@ -123,8 +125,8 @@ impl MethodTable {
         }
     }
 
-    /// The method at `method`, which was on a stack in this epoch. The same method has the same id until it is
-    /// evicted. Reads memory once per method and epoch.
+    /// The id of the method at `method`, which was on a stack in this epoch. The method keeps its id until it
+    /// is evicted. Reads memory once per method and epoch.
     pub fn resolve(&mut self, memory: &dyn Memory, method: u64) -> Result<MethodId, ResolveError> {
         let known = self.by_pointer.get(&method).copied();
         if let Some(Pointed { id, epoch }) = known
@@ -144,23 +146,25 @@ impl MethodTable {
         Ok(id)
     }
 
-    /// What is known of a method; `None` once it is evicted.
+    /// The method with this id; `None` once it is evicted.
     pub fn get(&self, id: MethodId) -> Option<&MethodInfo> {
         self.entries.get(&id).map(|entry| &entry.info)
     }
 
-    /// The source line of a bytecode; 0 if it is not known, as OTLP says it.
+    /// The source line of a bytecode; 0, OTLP's value for an unknown line, if it is not known.
     pub fn line_of(&self, id: MethodId, bci: i32) -> u32 {
         let bci = u32::try_from(bci).ok();
         bci.and_then(|bci| self.get(id)?.lines.line_of(bci)).unwrap_or(0)
     }
 
-    /// A collection has begun and everything seen before it is resolved: what `Method*` means is open again.
+    /// Begins a new epoch: a collection has begun, and every earlier `Method*` has been resolved. From now on
+    /// a `Method*` may refer to another method.
     pub fn advance_epoch(&mut self) {
         self.epoch += 1;
     }
 
-    /// An interval has ended and its profile is built: forgets what was on no stack for some intervals.
+    /// Ends an interval, after its profile has been built, and evicts methods that were on no stack for some
+    /// intervals.
     pub fn advance_interval(&mut self) {
         self.interval += 1;
         self.evict(self.limits.idle_intervals);
@@ -176,8 +180,8 @@ impl MethodTable {
         self.entries.is_empty()
     }
 
-    /// Where the table is full, forgets what this interval has not seen; once per interval, for it costs a pass
-    /// over all.
+    /// If the table is full, evicts the methods that were not used in this interval. Runs at most once per
+    /// interval, because it visits all entries.
     fn make_room(&mut self) -> Result<(), ResolveError> {
         if self.entries.len() >= self.limits.methods && self.made_room_in != Some(self.interval) {
             self.made_room_in = Some(self.interval);
@@ -193,7 +197,7 @@ impl MethodTable {
         self.classes.retain(|class| Arc::strong_count(class) > 1);
     }
 
-    /// Whether the memory at `method` still says what it did: the same addresses with the same names at them.
+    /// Whether the memory at `method` is unchanged: equal addresses of the parts, with equal names at them.
     fn is_still(&mut self, memory: &dyn Memory, method: u64, id: MethodId) -> bool {
         let Some(entry) = self.entries.get(&id) else { return false };
         if self.reader.parts(memory, method) != Some(entry.parts) {
@@ -224,7 +228,8 @@ impl MethodTable {
             lines: self.reader.line_table(memory, &parts),
             class: self.intern(class),
         };
-        // A class that unloads while it is read leaves a mixture: what was read counts only if it is still there.
+        // A class that unloads during the reading yields a mixture. The result counts only if the parts are
+        // still the same.
         (self.reader.parts(memory, method)? == parts).then_some(Entry {
             info,
             parts,
@@ -247,8 +252,8 @@ impl MethodTable {
     }
 }
 
-/// `com/example/Outer$Inner` as Java prints it. A hidden class's internal name ends in `+0x…`, which becomes
-/// `/0x…` (`Klass::external_name`, `oops/klass.cpp`, 17-25).
+/// Converts `com/example/Outer$Inner` to the form that Java prints. A hidden class's internal name ends in
+/// `+0x…`, which becomes `/0x…` (`Klass::external_name`, `oops/klass.cpp`, 17-25).
 fn external_class_name(internal: &str) -> Box<str> {
     let is_hash = |hash: &str| {
         hash.strip_prefix("0x")
@@ -290,7 +295,7 @@ mod tests {
 
     const METHOD: u64 = 0x10_0000;
 
-    /// Everything a method at `base` is made of, one page further each.
+    /// Writes all parts of a method at `base`, each on a page of its own.
     fn put_method(memory: &mut RecordedMemory, base: u64, class: &str, name: &str) {
         let (const_method, constants, holder) = (base + 0x1000, base + 0x2000, base + 0x3000);
         let symbols = [
@@ -303,7 +308,7 @@ mod tests {
         memory.put(const_method + 28, [1, 0, 0, 0]);
         // Code size 3; name and signature are the pool's entries 1 and 2.
         memory.put(const_method + 32, [3u16, 1, 2].map(u16::to_ne_bytes).concat());
-        // Behind the bytecodes: bci 0 line 7, end.
+        // The line table after the bytecodes: bci 0 line 7, end.
         memory.put(const_method + 56 + 3, [7, 0]);
         memory.put_u64(constants + 24, holder).put(constants + 54, 3u16.to_ne_bytes());
         memory.put(constants + 60, 4u32.to_ne_bytes());
@@ -339,9 +344,10 @@ mod tests {
         assert_eq!(table.line_of(id, -1), 0);
     }
 
-    /// Regression: a method handle's intrinsic has a constant pool of its own for its name and signature, with its
-    /// class's index of the source file, which lies behind that pool's end (oops/method.cpp
-    /// make_method_handle_intrinsic). It came out as unknown_method, or with garbage for a file.
+    /// Regression: a method handle intrinsic has a constant pool of its own for its name and signature, but
+    /// its index of the source file refers to its class's pool and lies beyond the end of the own pool
+    /// (oops/method.cpp make_method_handle_intrinsic). Such methods were reported as unknown_method, or with
+    /// garbage as source file.
     #[test]
     fn a_method_handle_intrinsic_has_its_classs_source_file() {
         const CLASS_POOL: u64 = METHOD + 0x8000;
@@ -382,7 +388,7 @@ mod tests {
             assert_eq!(&*table.get(reused).unwrap().name, name);
             table.advance_interval();
         }
-        // What was seen before has kept its name, for as long as it is kept at all.
+        // Methods seen before keep their names until they are evicted.
         let mut table = self::table();
         let id = table.resolve(&memory_with("p/A", "run"), METHOD).unwrap();
         table.advance_epoch();

@@ -1,8 +1,9 @@
-//! The JVM's side: JVMTI, where HotSpot keeps things, and which method, stub and thread an address means.
+//! Access to the JVM: JVMTI, HotSpot's data layouts, and the method, stub and thread that an address refers
+//! to.
 //!
 //! In: a JavaVM, and a [`Memory`](crate::core::memory::Memory) to read this process through. Out:
-//! [`VmLayout`](crate::core::vm_layout::VmLayout) for the handler's walker, and names for the aggregator. Imports
-//! `core` alone; `agent` and `aggregate` call it, never a signal handler.
+//! [`VmLayout`](crate::core::vm_layout::VmLayout) for the handler's walker, and names for the aggregator.
+//! Imports only `core`. `agent` and `aggregate` may call it, a signal handler never.
 
 pub mod boot_classes;
 pub mod class_file;

@@ -1,9 +1,9 @@
-//! Modified UTF-8, which HotSpot's symbols and JNI's strings are in (JVM specification 4.4.7): U+0000 is two
-//! bytes, and a character beyond U+FFFF is a pair of surrogates of three bytes each.
+//! Modified UTF-8, the encoding of HotSpot's symbols and JNI's strings (JVM specification 4.4.7): U+0000
+//! takes two bytes, and a character beyond U+FFFF is a pair of surrogates of three bytes each.
 
 use std::borrow::Cow;
 
-/// The text of these bytes. What is no character becomes U+FFFD.
+/// Decodes `bytes`. Malformed bytes become U+FFFD.
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);

@@ -1,24 +1,24 @@
-//! Who has the monitor that a thread waits for, read without the VM's help.
+//! The owner of the monitor that a thread waits for, read from memory without calling the VM.
 //!
-//! Before it sends MonitorContendedEnter the VM has put down which monitor the thread waits for, and what it has put down stays
-//! until the thread has it (`ObjectMonitor::enter`, runtime/objectMonitor.cpp, 11-23; `notify_contended_enter`, 24 on); it does
-//! not take a monitor back that a thread waits for. The owner changes at any time: who is named here had the monitor at
-//! the time of the first load and of the last.
+//! Before it sends MonitorContendedEnter, the VM stores the awaited monitor in the waiting thread, and the
+//! value stays until the thread has entered the monitor (`ObjectMonitor::enter`, runtime/objectMonitor.cpp,
+//! 11-23; `notify_contended_enter`, 24 on). The VM does not deflate a monitor that a thread waits for. The
+//! owner may change at any time. The returned owner held the monitor both at the first load and at the last.
 
 use super::java_threads;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{MonitorLayout, MonitorOwnerWord, ThreadLayout};
 
-/// The smallest id of a thread: what is less is a mark, or nobody (`ThreadIdentifier::initial`, runtime/threadIdentifier.cpp,
-/// 25).
+/// The smallest thread id. Smaller values mean no owner or a special state (`ThreadIdentifier::initial`,
+/// runtime/threadIdentifier.cpp, 25).
 const FIRST_THREAD_ID: i64 = 3;
-/// Nothing lies below: what is less is nobody, or a mark.
+/// No object is mapped below this address. Smaller values mean no owner or a special state.
 const LOWEST_ADDRESS: u64 = 4096;
 
-/// Who has a monitor.
+/// The owner of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorOwner {
-    /// The thread, or the carrier of the virtual thread that has it.
+    /// The owning thread, or the carrier of the owning virtual thread.
     Thread {
         /// The `JavaThread*`.
         address: u64,
@@ -29,9 +29,9 @@ pub enum MonitorOwner {
     ThreadId(i64),
 }
 
-/// The owner of the monitor that the thread `waiting`, a `JavaThread*` that has been told that it will wait for one, waits for.
-/// `None` if nobody has it any more, or it does not say who. `is_known` says whether there is a thread with this `JavaThread*`
-/// and this id of the kernel's.
+/// The owner of the monitor that the thread `waiting` waits for. `waiting` is the `JavaThread*` of a thread
+/// in the MonitorContendedEnter callback. `None` if the monitor is free by now, or the owner cannot be
+/// determined. `is_known` says whether a thread with this `JavaThread*` and this kernel thread id exists.
 pub fn of_pending(
     memory: &dyn Memory,
     monitors: &MonitorLayout,
@@ -58,13 +58,14 @@ pub fn of_pending(
                 Some(os_tid) => MonitorOwner::Thread { address: word, os_tid },
                 None => with_stack(memory, threads, word)?,
             };
-            // The thread has had it until now, and so what was read of it was there.
+            // An unchanged owner word means that the thread owned the monitor throughout, so its JavaThread
+            // was valid while it was read.
             (memory.load_u64(place)? == word).then_some(owner)
         }
     }
 }
 
-/// The only thread of the VM's list on whose stack `address` lies.
+/// The one thread of the VM's list whose stack contains `address`; `None` if there are several.
 fn with_stack(memory: &dyn Memory, layout: &ThreadLayout, address: u64) -> Option<MonitorOwner> {
     let is_its_stack = |thread: u64| {
         let base = memory.load_u64(thread.checked_add(u64::from(layout.stack_base))?)?;
@@ -86,11 +87,11 @@ mod tests {
     const WAITING: u64 = 0x10_0000;
     const MONITOR: u64 = 0x20_0000;
     const LIST: u64 = 0x30_0000;
-    /// Two more threads, with stacks that end where they begin.
+    /// Two more threads.
     const OTHERS: [(u64, i32); 2] = [(0x40_0000, 71), (0x50_0000, 72)];
     const STACK: u64 = 0x1_0000;
 
-    /// Little threads: osthread, pending monitor, stack's base and size, state, next.
+    /// Small threads with these words: osthread, pending monitor, stack base, stack size, state, next.
     const THREADS: ThreadLayout = ThreadLayout {
         last_java_sp: 0,
         last_java_pc: 0,
@@ -109,7 +110,7 @@ mod tests {
         entry_frame_call_wrapper: 0,
     };
 
-    /// The owner by this word, with stacks that end where these addresses are.
+    /// The owner that `word` denotes, where the two other threads have these stack bases.
     fn owner(owner_is: MonitorOwnerWord, word: u64, stack_bases: [u64; 2]) -> Option<MonitorOwner> {
         let mut memory = RecordedMemory::default();
         let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn what_may_be_nobody_or_another_is_no_owner() {
         let by = |word| owner(MonitorOwnerWord::ThreadOrStack, word, [0x60_0000, 0x70_0000]);
-        // Free, marked, a thread that nobody knows, and no stack's.
+        // Free, a special state, an unknown thread, and an address on no stack.
         for word in [0, 1, u64::MAX, OTHERS[1].0, 0x60_0000, 0x60_0000 - STACK - 8, 0x80_0000] {
             assert_eq!(by(word), None, "{word:#x}");
         }

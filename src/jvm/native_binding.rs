@@ -1,9 +1,10 @@
-//! Puts another function in the place of a native method's, and back.
+//! Rebinds a native method to another function, and back.
 //!
-//! The VM says nowhere which function a native method is bound to; it is the word behind the `Method`
-//! (`Method::native_function_addr`, oops/method.hpp, 11-25). A new one is bound by JNI's RegisterNatives, so that compiled
-//! wrappers, which have the old one in them, are made anew. From 15 on the VM warns of a platform method that is bound anew
-//! by code of another class loader (`jni_RegisterNatives`, prims/jni.cpp): so a class of ours in the boot loader asks for it.
+//! The VM does not report the function that a native method is bound to. The function's address is the word
+//! after the `Method` (`Method::native_function_addr`, oops/method.hpp, 11-25). JNI's RegisterNatives sets a
+//! new one, so that compiled wrappers, which embed the old address, are regenerated. From 15 on the VM warns
+//! if code of another class loader rebinds a platform method (`jni_RegisterNatives`, prims/jni.cpp). A class
+//! of the agent in the boot loader therefore makes the call.
 
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,61 +19,61 @@ use super::live_phase;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::MethodLayout;
 
-/// Why a native method is not bound to another function.
+/// The reason why a native method was not bound to another function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RebindError {
     /// This VM has no such method, or it is not native.
     #[error("this VM has no such native method")]
     NoSuchMethod,
-    /// What it is bound to is not a function of the VM's.
+    /// The method is bound to a function outside the VM.
     #[error("another agent of this process has replaced it")]
     Replaced,
-    /// Our class in the boot loader cannot be made: there is one of that name.
+    /// The agent's class in the boot loader cannot be defined: a class of that name exists.
     #[error("another copy of this agent is in this process")]
     AnotherCopy,
     /// VMDeath has begun.
     #[error("the VM ends")]
     Ended,
-    /// RegisterNatives has no effect.
+    /// RegisterNatives had no effect.
     #[error("the VM refuses to bind it")]
     Refused,
 }
 
-/// A native method of a class of the boot loader's.
+/// A native instance method of a class in the boot loader.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeMethod {
     /// The class, with slashes.
     pub class: &'static CStr,
-    /// The method's name; it is no static method.
+    /// The method's name; the method is not static.
     pub name: &'static CStr,
-    /// Its descriptor.
+    /// The method's descriptor.
     pub descriptor: &'static CStr,
 }
 
-/// A method and what it is bound to.
+/// A method and the function that the VM bound it to.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
     method: NativeMethod,
-    /// The address of the word behind the `Method`.
+    /// The address of the word after the `Method`.
     word: u64,
-    /// The VM's function.
+    /// The address of the VM's function.
     original: u64,
 }
 
 impl Binding {
-    /// Looks up what the VM has bound the method to.
+    /// Looks up the function that the VM has bound the method to.
     ///
     /// # Safety
     ///
-    /// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26 (a jmethodID points to
-    /// the `Method*`); `layout` that VM's.
+    /// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26, where
+    /// a jmethodID points to the `Method*`. `layout` must be that VM's.
     pub unsafe fn find(
         env: *mut JNIEnv,
         memory: &dyn Memory,
         layout: &MethodLayout,
         method: NativeMethod,
     ) -> Result<Self, RebindError> {
-        // SAFETY: the caller answers for `env`; names are C strings, and what is null is not used.
+        // SAFETY: the caller answers for `env`; names are C strings, and null references are not used.
         let id = unsafe {
             let class = ((**env).v1_2.FindClass)(env, method.class.as_ptr());
             let id = if class.is_null() {
@@ -88,7 +89,7 @@ impl Binding {
             memory.load_u64(id as u64).filter(|_| !id.is_null()).ok_or(RebindError::NoSuchMethod)?;
         let word = address + u64::from(layout.method_size);
         let original = memory.load_u64(word).ok_or(RebindError::NoSuchMethod)?;
-        // SAFETY: by the contract.
+        // SAFETY: `env` is the current thread's by this function's contract.
         let vms = unsafe { (**env).v1_2.GetVersion } as *const c_void;
         if object_base(original as *const c_void) != object_base(vms) {
             return Err(RebindError::Replaced);
@@ -96,7 +97,7 @@ impl Binding {
         Ok(Self { method, word, original })
     }
 
-    /// The VM's function.
+    /// The address of the VM's function.
     pub const fn original(&self) -> u64 {
         self.original
     }
@@ -105,19 +106,19 @@ impl Binding {
     ///
     /// # Safety
     ///
-    /// `env` as for [`Binding::find`]; `function` must be one for this method, and stay.
+    /// `env` as for [`Binding::find`]. `function` must have the method's signature and stay mapped.
     pub unsafe fn bind(
         &self,
         env: *mut JNIEnv,
         memory: &dyn Memory,
         function: *mut c_void,
     ) -> Result<(), RebindError> {
-        // SAFETY: the caller answers for both.
+        // SAFETY: the caller answers for `env` and `function`.
         unsafe { register(env, self.method, function) }?;
         (memory.load_u64(self.word) == Some(function as u64)).then_some(()).ok_or(RebindError::Refused)
     }
 
-    /// Binds the method to the VM's function again, if it is bound to `function`.
+    /// Binds the method to the VM's function again, if it is still bound to `function`.
     ///
     /// # Safety
     ///
@@ -131,12 +132,12 @@ impl Binding {
         if memory.load_u64(self.word) != Some(function as u64) {
             return Err(RebindError::Replaced);
         }
-        // SAFETY: the VM's own function for it.
+        // SAFETY: the caller answers for `env`; the VM itself bound the method to `original`.
         unsafe { self.bind(env, memory, self.original as *mut c_void) }
     }
 }
 
-/// Where the loaded object begins that the address is in; null for none.
+/// The base address of the loaded object that contains `address`; null if there is none.
 fn object_base(address: *const c_void) -> *mut c_void {
     let mut info = libc::Dl_info {
         dli_fname: std::ptr::null(),
@@ -148,29 +149,30 @@ fn object_base(address: *const c_void) -> *mut c_void {
     if unsafe { libc::dladdr(address, &mut info) } == 0 { null_mut() } else { info.dli_fbase }
 }
 
-/// What the boot loader's class is about to register.
+/// The registration that the boot loader's class is about to perform.
 static PENDING: Mutex<Option<(NativeMethod, FunctionAddress)>> = Mutex::new(None);
 
 #[derive(Clone, Copy)]
 struct FunctionAddress(usize);
 
-/// Has the boot loader's class call RegisterNatives.
+/// Makes the boot loader's class call RegisterNatives.
 ///
 /// # Safety
 ///
 /// As for [`Binding::bind`].
 unsafe fn register(env: *mut JNIEnv, method: NativeMethod, function: *mut c_void) -> Result<(), RebindError> {
-    // RegisterNatives may stop the VM to have compiled wrappers forgotten, and the class's method is Java code.
+    // RegisterNatives may stop the VM to discard compiled wrappers, and the class's method is Java code.
     if live_phase::has_ended() {
         return Err(RebindError::Ended);
     }
-    // SAFETY: by the contract.
+    // SAFETY: `env` is the current thread's, without a pending exception, by this function's contract.
     let class = unsafe { registering_class(env) }?;
-    // One at a time: a caller that comes between would have its method registered by the other.
+    // One registration at a time: a concurrent caller would overwrite `PENDING` before the first one takes
+    // it.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock();
     *PENDING.lock() = Some((method, FunctionAddress(function as usize)));
-    // SAFETY: the class is ours, and its method takes nothing and gives nothing.
+    // SAFETY: `class` is the agent's own, and its method takes nothing and returns nothing.
     unsafe {
         let entry = ((**env).v1_2.GetStaticMethodID)(env, class.0, c"bind".as_ptr(), c"()V".as_ptr());
         if !entry.is_null() {
@@ -184,10 +186,11 @@ unsafe fn register(env: *mut JNIEnv, method: NativeMethod, function: *mut c_void
 }
 
 unsafe extern "system" fn bind0(env: *mut JNIEnv, _: jclass) {
-    // A panic has no effect but that the method is not bound, which is looked at.
+    // After a panic the method is not bound, which `Binding::bind` detects.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         let Some((method, function)) = PENDING.lock().take() else { return };
-        // SAFETY: the VM passes the current thread's environment; who has asked answers for the function.
+        // SAFETY: the VM passes the current thread's environment; the caller of `register` answers for the
+        // function.
         unsafe { register_natives(env, method, function) };
     }));
 }
@@ -201,7 +204,7 @@ unsafe fn register_natives(env: *mut JNIEnv, method: NativeMethod, function: Fun
         signature: method.descriptor.as_ptr().cast_mut(),
         fnPtr: function.0 as *mut c_void,
     };
-    // SAFETY: by the contract.
+    // SAFETY: `env` and `function` are valid by this function's contract; null references are not used.
     unsafe {
         let class = ((**env).v1_2.FindClass)(env, method.class.as_ptr());
         if !class.is_null() {
@@ -210,18 +213,18 @@ unsafe fn register_natives(env: *mut JNIEnv, method: NativeMethod, function: Fun
     }
 }
 
-/// A global reference to the class, which stays for the life of the process.
+/// A global reference to the class, which lives until the process ends.
 #[derive(Clone, Copy)]
 struct RegisteringClass(jclass);
 
 // SAFETY: global references may be used from any thread.
 unsafe impl Send for RegisteringClass {}
-// SAFETY: as above.
+// SAFETY: global references may be used from any thread.
 unsafe impl Sync for RegisteringClass {}
 
 /// # Safety
 ///
-/// `env` must be the current thread's, without a pending exception.
+/// `env` must be the current thread's JNIEnv, without a pending exception.
 unsafe fn registering_class(env: *mut JNIEnv) -> Result<RegisteringClass, RebindError> {
     static CLASS: OnceLock<Option<RegisteringClass>> = OnceLock::new();
     let made = CLASS.get_or_init(|| {
@@ -231,7 +234,8 @@ unsafe fn registering_class(env: *mut JNIEnv) -> Result<RegisteringClass, Rebind
             signature: c"()V".as_ptr().cast_mut(),
             fnPtr: bind0 as *mut c_void,
         };
-        // SAFETY: by the contract; the file's bytes live for the call, and what is null is not used.
+        // SAFETY: `env` is valid by this function's contract; the class file outlives the call, and null
+        // references are not used.
         unsafe {
             let length = bytes.len() as jni::sys::jsize;
             let class =
@@ -249,8 +253,9 @@ unsafe fn registering_class(env: *mut JNIEnv) -> Result<RegisteringClass, Rebind
     made.ok_or(RebindError::AnotherCopy)
 }
 
-/// The class's file: `static native void bind0()`, and `static void bind()` that calls it. RegisterNatives asks for the loader
-/// of whoever has called the native method that calls it. (JVM specification, chapter 4; version 49 has no stack maps.)
+/// The file of a class with `static native void bind0()`, and `static void bind()`, which calls `bind0`.
+/// RegisterNatives checks the class loader of the Java method that called the native method. (JVM
+/// specification, chapter 4; version 49 has no stack maps.)
 fn class_file() -> Vec<u8> {
     let mut file = Vec::with_capacity(256);
     let utf8 = |file: &mut Vec<u8>, text: &str| {

@@ -1,4 +1,4 @@
-//! Classes that are changed while they are in use, by JVMTI's RetransformClasses.
+//! Changes classes in use, by JVMTI's RetransformClasses.
 
 use jni::sys::{jint, jobject};
 
@@ -9,7 +9,7 @@ use super::jvmti_error::JvmtiError;
 const PREPARED: jint = 2;
 
 impl Jvmti {
-    /// Whether the class has been linked, and may be changed.
+    /// Whether the class has been linked and is modifiable.
     ///
     /// # Safety
     /// `class` must be a live reference to a class.
@@ -24,15 +24,16 @@ impl Jvmti {
         Ok(status & PREPARED != 0 && is_modifiable)
     }
 
-    /// Has the ClassFileLoadHook of all environments make these classes anew. All are changed, or none: then the VM has not
-    /// accepted one of them, which the program does not notice.
+    /// Makes the VM rebuild these classes from the output of the ClassFileLoadHook callbacks of all
+    /// environments. Either all classes change or none. None changes if the VM rejects one of them; the
+    /// program does not notice.
     ///
     /// # Safety
     /// `classes` must be live references to classes.
     pub unsafe fn retransform_classes(self, classes: &[jobject]) -> Result<(), JvmtiError> {
         let count = jint::try_from(classes.len()).unwrap_or(jint::MAX);
         let table = self.live_table("RetransformClasses")?;
-        // SAFETY: the caller answers for the references, of which there are that many.
+        // SAFETY: the caller answers for the references; `count` is their number.
         let code = unsafe { table.retransform_classes()(self.as_raw(), count, classes.as_ptr()) };
         check("RetransformClasses", code)
     }

@@ -1,5 +1,5 @@
-//! The names and ranges of the code that the VM generates and that belongs to no method: stubs, adapters, the
-//! interpreter. JVMTI's DynamicCodeGenerated tells them, for what exists (`GenerateEvents`) and what is made later.
+//! Names and ranges of generated code that belongs to no method: stubs, adapters, the interpreter. JVMTI's
+//! DynamicCodeGenerated reports existing code (by `GenerateEvents`) and later code.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
@@ -21,15 +21,16 @@ struct Stub {
     name: Arc<str>,
 }
 
-/// All stubs that were told of. Locks: never for a signal handler, but for what [`StubTable::frames`] gives.
+/// All reported stubs. Takes locks, so signal handlers must not use it; they may use [`StubTable::frames`].
 #[derive(Debug)]
 pub struct StubTable {
     stubs: RwLock<Stubs>,
     frames: StubFrames,
 }
 
-/// How a stub begins that has a frame of its own (`MacroAssembler::enter`, cpu/*/macroAssembler_*.cpp, JDK 11-25):
-/// `push rbp; mov rbp, rsp` in both encodings, `stp x29, x30, [sp, #-16]!; mov x29, sp`.
+/// The first instructions of a stub with a frame of its own (`MacroAssembler::enter`,
+/// cpu/*/macroAssembler_*.cpp, JDK 11-25): `push rbp; mov rbp, rsp` in both encodings; `stp x29, x30, [sp,
+/// #-16]!; mov x29, sp`.
 const ENTERS: &[&[u8]] = if cfg!(target_arch = "aarch64") {
     &[&[0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91]]
 } else {
@@ -39,19 +40,20 @@ const ENTERS: &[&[u8]] = if cfg!(target_arch = "aarch64") {
 #[derive(Debug)]
 struct Stubs {
     by_start: BTreeMap<u64, Stub>,
-    /// The most bytes of any stub: what begins further before an address does not reach it.
+    /// The length of the longest stub, in bytes: an upper bound of how far before an address a stub around it
+    /// can begin.
     longest: u64,
 }
 
 impl Stubs {
-    /// The stubs that reach beyond `address` and begin at it or before, the last to begin first.
+    /// The stubs that contain `address`, in descending order of their starts.
     fn around(&self, address: u64) -> impl Iterator<Item = (u64, &Stub)> {
         let lowest = address.saturating_sub(self.longest);
         let before = self.by_start.range(lowest..=address).rev();
         before.filter(move |(_, stub)| address < stub.end).map(|(&start, stub)| (start, stub))
     }
 
-    /// The stubs that overlap `range` only in part.
+    /// The starts of the stubs that overlap `range` without containing it or lying within it.
     fn cut_by(&self, range: &CodeRange) -> Vec<u64> {
         let end_inside =
             self.around(range.start).filter(|(start, stub)| *start < range.start && stub.end < range.end);
@@ -70,7 +72,7 @@ impl Default for StubTable {
 }
 
 impl StubTable {
-    /// An empty table; one may be a `static`.
+    /// An empty table. `const`, for use in a `static`.
     pub const fn new() -> Self {
         Self {
             stubs: RwLock::new(Stubs { by_start: BTreeMap::new(), longest: 0 }),
@@ -78,8 +80,8 @@ impl StubTable {
         }
     }
 
-    /// Adds a stub. Stubs lie within others ("StubRoutines" and each routine); one that is already there and
-    /// overlaps the new one only in part was freed since, and goes.
+    /// Adds a stub. Stubs may be nested ("StubRoutines" and each routine). A known stub that overlaps the new
+    /// one only in part has been freed meanwhile, and is removed.
     pub fn insert(&self, name: &str, range: CodeRange) {
         if range.start >= range.end {
             return;
@@ -92,16 +94,16 @@ impl StubTable {
         stubs.by_start.insert(range.start, Stub { end: range.end, name: name.into() });
     }
 
-    /// The stubs with frames of their own; a handler may look.
+    /// The stubs with frames of their own. Signal handlers may use the result.
     pub const fn frames(&self) -> &StubFrames {
         &self.frames
     }
 
-    /// Adds what the callback of DynamicCodeGenerated was told.
+    /// Adds the code that DynamicCodeGenerated reported to the callback.
     ///
     /// # Safety
     ///
-    /// `name` must be null or a C string, and `length` bytes at `address` readable.
+    /// `name` must be null or a C string, and the `length` bytes at `address` readable.
     pub unsafe fn insert_event(&self, name: *const c_char, address: *const c_void, length: jint) {
         if name.is_null() {
             return;
@@ -112,31 +114,32 @@ impl StubTable {
         let range = CodeRange { start, end: start.saturating_add(length as u64) };
         self.insert(&name, range);
         if length > 0 {
-            // SAFETY: by the contract.
+            // SAFETY: the bytes are readable by this function's contract.
             let code = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), length) };
             if ENTERS.iter().any(|enter| code.starts_with(enter)) {
-                // One at a time may add.
+                // `frames` admits one writer at a time.
                 let _stubs = self.stubs.write();
                 self.frames.add(range);
             }
         }
     }
 
-    /// Enables DynamicCodeGenerated and has it sent for everything that exists; live phase only. The
-    /// environment's callback must call [`StubTable::insert_event`]; it has done so for all when this returns.
+    /// Enables DynamicCodeGenerated and makes the VM send it for all existing code; live phase only. The
+    /// environment's callback must call [`StubTable::insert_event`]. All callbacks have returned when this
+    /// returns.
     pub fn replay(jvmti: Jvmti) -> Result<(), JvmtiError> {
         jvmti.set_event_enabled(Event::DynamicCodeGenerated, true)?;
         jvmti.generate_events(Event::DynamicCodeGenerated)
     }
 
-    /// The name of the stub around `pc`: the innermost, which begins last.
+    /// The name of the innermost stub that contains `pc`: the one with the highest start.
     pub fn name_at(&self, pc: u64) -> Option<Arc<str>> {
         let stubs = self.stubs.read();
         let (_, stub) = stubs.around(pc).next()?;
         Some(stub.name.clone())
     }
 
-    /// Where the stub of this name is; the first if several have it.
+    /// The range of the stub with this name; the first if there are several.
     pub fn range_of(&self, name: &str) -> Option<CodeRange> {
         let stubs = self.stubs.read();
         let (&start, stub) = stubs.by_start.iter().find(|(_, stub)| *stub.name == *name)?;
@@ -205,7 +208,7 @@ mod tests {
         let table = StubTable::new();
         let code = [0x90_u8];
         let at = code.as_ptr().cast::<c_void>();
-        // SAFETY: null and C strings; one byte is there where one is said to be.
+        // SAFETY: names are null or C strings, and the byte passed with length 1 is readable.
         unsafe {
             table.insert_event(std::ptr::null(), at, 1);
             table.insert_event(c"empty".as_ptr(), at, 0);
@@ -221,7 +224,7 @@ mod tests {
     fn stubs_that_enter_a_frame_are_known() {
         let table = StubTable::new();
         let code = [ENTERS[0], &[0xc3; 4]].concat();
-        // SAFETY: a C string, and the code.
+        // SAFETY: the name is a C string, and `code` is readable.
         unsafe { table.insert_event(c"dsin".as_ptr(), code.as_ptr().cast(), code.len() as jint) };
         let start = code.as_ptr() as u64;
         assert_eq!(table.frames().at(start + 4), Some(CodeRange { start, end: start + code.len() as u64 }));

@@ -1,29 +1,31 @@
-//! Who has a lock of `java.util.concurrent`: `AbstractOwnableSynchronizer.exclusiveOwnerThread` (11-25).
+//! The owner of a lock of `java.util.concurrent`: `AbstractOwnableSynchronizer.exclusiveOwnerThread` (11-25).
 
 use std::ptr::null_mut;
 
 use jni::sys::{JNIEnv, jclass, jfieldID, jobject};
 
-/// The field, and whose it is.
+/// The field with the owner, and its class.
 #[derive(Clone, Copy, Debug)]
 pub struct SynchronizerOwner {
-    /// A global reference, which is kept.
+    /// A global reference, never deleted.
     class: jclass,
     owner: jfieldID,
 }
 
-// SAFETY: ids of fields and global references may be used from any thread; a class of the boot loader stays loaded.
+// SAFETY: field ids and global references may be used from any thread; a class of the boot loader is never
+// unloaded.
 unsafe impl Send for SynchronizerOwner {}
-// SAFETY: as above.
+// SAFETY: field ids and global references may be used from any thread.
 unsafe impl Sync for SynchronizerOwner {}
 
 impl SynchronizerOwner {
-    /// Finds the field; `None`, and no exception pending, where there is none.
+    /// Looks up the field; `None` if it does not exist. Leaves no exception pending.
     ///
     /// # Safety
-    /// `env` is the current thread's, without a pending exception.
+    /// `env` must be the current thread's, without a pending exception.
     pub unsafe fn new(env: *mut JNIEnv) -> Option<Self> {
-        // SAFETY: by the contract; names are C strings, and what is null is not used.
+        // SAFETY: `env` is valid by this function's contract; names are C strings, and null references are
+        // not used.
         unsafe {
             let name = c"java/util/concurrent/locks/AbstractOwnableSynchronizer";
             let class = ((**env).v1_2.FindClass)(env, name.as_ptr());
@@ -40,13 +42,14 @@ impl SynchronizerOwner {
         }
     }
 
-    /// The thread that has the lock `synchronizer`, a local reference; null if nobody has, if it is shared, or if that is no lock
-    /// of the kind.
+    /// The thread that owns the lock `synchronizer`, as a local reference. Null if the lock is free or
+    /// shared, or if `synchronizer` is not an AbstractOwnableSynchronizer.
     ///
     /// # Safety
-    /// `env` as for [`SynchronizerOwner::new`]; `synchronizer` is a live reference.
+    /// `env` as for [`SynchronizerOwner::new`]; `synchronizer` must be a live reference.
     pub unsafe fn of(&self, env: *mut JNIEnv, synchronizer: jobject) -> jobject {
-        // SAFETY: by the contract; the field is one of every object of the class.
+        // SAFETY: `env` and `synchronizer` are valid by this function's contract; every object of the class
+        // has the field.
         unsafe {
             match ((**env).v1_2.IsInstanceOf)(env, synchronizer, self.class) {
                 false => null_mut(),

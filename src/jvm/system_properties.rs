@@ -1,4 +1,4 @@
-//! Java's system properties. JVMTI has those of the VM alone; the others are made by Java code.
+//! Java's system properties. JVMTI knows only the VM's own; Java code sets the others.
 
 use std::ffi::CStr;
 
@@ -6,13 +6,14 @@ use jni::sys::{JNIEnv, jclass, jobject, jvalue};
 
 use super::modified_utf8;
 
-/// `System.getProperty(name)`; `None` if there is none, or the VM does not say.
+/// `System.getProperty(name)`; `None` if the property does not exist or cannot be read.
 ///
 /// # Safety
 ///
 /// `env` must be the current thread's JNIEnv, without a pending exception, in the VM's live phase.
 pub unsafe fn system_property(env: *mut JNIEnv, name: &CStr) -> Option<String> {
-    // SAFETY: the caller answers for `env`; the references are this frame's own, which PopLocalFrame deletes.
+    // SAFETY: the caller answers for `env`; the references belong to the pushed frame, and PopLocalFrame
+    // deletes them.
     unsafe {
         let functions = &(**env).v1_2;
         if (functions.PushLocalFrame)(env, 4) != 0 {
@@ -29,7 +30,7 @@ pub unsafe fn system_property(env: *mut JNIEnv, name: &CStr) -> Option<String> {
 
 /// # Safety
 ///
-/// As for [`system_property`]; `system` is `java.lang.System`. May leave an exception pending.
+/// As for [`system_property`]; `system` must be `java.lang.System`. May leave an exception pending.
 unsafe fn property_of(env: *mut JNIEnv, system: jclass, name: &CStr) -> Option<String> {
     // SAFETY: the caller answers for `env` and `system`; each reference is checked before it is used.
     unsafe {

@@ -1,4 +1,4 @@
-//! What kind of thread a `java.lang.Thread` is.
+//! The kind of thread that a `java.lang.Thread` represents.
 
 use jni::sys::{JNIEnv, jobject};
 
@@ -8,25 +8,28 @@ use super::jvmti_error::JvmtiError;
 /// The kinds of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadKind {
-    /// A thread of the kernel's.
+    /// A thread of the kernel.
     Platform,
-    /// One that the VM's own scheduler runs virtual threads on.
+    /// A platform thread on which the VM's own scheduler runs virtual threads.
     Carrier,
-    /// One that is mounted on carriers (21 on).
+    /// A virtual thread that is mounted on carriers (21 on).
     Virtual,
-    /// One that is virtual by name alone, where the VM has no continuations.
+    /// A virtual thread that permanently has a platform thread, in a VM without continuations.
     BoundVirtual,
 }
 
 impl ThreadKind {
-    /// The kind of `thread`. Its class says so, asked by name: to look a class up may run a class loader of the
-    /// application's, which may do anything, and wait for whoever waits for us.
+    /// The kind of `thread`, recognised by the name of its class. Comparing with looked-up classes is not an
+    /// option: looking up a class may run an application's class loader, which may do anything, and may wait
+    /// for a thread that waits for this one.
     ///
     /// # Safety
     ///
-    /// `env` must be the current thread's JNIEnv, without a pending exception; `thread` a live reference to a thread.
+    /// `env` must be the current thread's JNIEnv, without a pending exception; `thread` must be a live
+    /// reference to a thread.
     pub unsafe fn of(jvmti: Jvmti, env: *mut JNIEnv, thread: jobject) -> Result<Self, JvmtiError> {
-        // SAFETY: the caller answers for both; the class is a live reference until it is deleted.
+        // SAFETY: the caller answers for `env` and `thread`; the class is a live reference until it is
+        // deleted.
         let signature = unsafe {
             let class = ((**env).v1_1.GetObjectClass)(env, thread);
             let signature = jvmti.class_signature(class);
@@ -36,8 +39,9 @@ impl ThreadKind {
         Ok(Self::of_class(&signature))
     }
 
-    /// Both classes of virtual threads are final, and no other extends BaseVirtualThread; no other extends CarrierThread
-    /// (java.base of 21 and 25). No application's class can be in their packages.
+    /// Comparing names is exact. Both classes of virtual threads are final, no other class extends
+    /// BaseVirtualThread, and none extends CarrierThread (java.base of 21 and 25). An application cannot
+    /// define classes in their packages.
     fn of_class(signature: &str) -> Self {
         match signature {
             "Ljava/lang/VirtualThread;" => Self::Virtual,

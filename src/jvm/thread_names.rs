@@ -1,4 +1,4 @@
-//! What Java knows of its threads: names and `Thread.threadId()`.
+//! Java's view of its threads: names and `Thread.threadId()`.
 
 use std::ffi::CStr;
 
@@ -12,16 +12,16 @@ use super::local_references;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::ThreadLayout;
 
-/// Why threads cannot be named.
+/// The reason why threads cannot be named.
 #[derive(Debug, Error)]
 pub enum ThreadNamesError {
-    /// `java.lang.Thread` is not as it was in 11 to 25.
+    /// `java.lang.Thread` lacks a field that it has in 11 to 25.
     #[error("java.lang.Thread has no field {field}")]
     MissingField {
-        /// The field.
+        /// The name of the field.
         field: &'static str,
     },
-    /// JVMTI refuses.
+    /// JVMTI returned an error.
     #[error(transparent)]
     Jvmti(#[from] JvmtiError),
 }
@@ -31,28 +31,28 @@ pub enum ThreadNamesError {
 pub struct NamedThread {
     /// The kernel's thread id.
     pub os_tid: i32,
-    /// `Thread.threadId()`; `getId()` before 19, which it replaces.
+    /// `Thread.threadId()`, which replaced `getId()` in 19.
     pub thread_id: i64,
-    /// Its name now; it may change.
+    /// The thread's current name; it may change.
     pub name: String,
 }
 
-/// The fields of `java.lang.Thread` that are read. Reading them runs no Java code, which an overridden
+/// The fields of `java.lang.Thread` to read. Reading a field runs no Java code; calling an overridden
 /// `getId()` would.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadNames {
     tid: jfieldID,
-    /// The `JavaThread*`; 0 before the thread starts and once it has ended.
+    /// The `JavaThread*`; 0 before the thread starts and after it has ended.
     eetop: jfieldID,
 }
 
-// SAFETY: field IDs are the process's, valid while their class is loaded; java.lang.Thread never unloads.
+// SAFETY: field ids are valid on any thread while their class is loaded; java.lang.Thread is never unloaded.
 unsafe impl Send for ThreadNames {}
-// SAFETY: as above.
+// SAFETY: field ids are valid on any thread while their class is loaded; java.lang.Thread is never unloaded.
 unsafe impl Sync for ThreadNames {}
 
 impl ThreadNames {
-    /// Finds the fields.
+    /// Looks up the fields.
     ///
     /// # Safety
     ///
@@ -76,25 +76,25 @@ impl ThreadNames {
     ///
     /// `env` as for [`ThreadNames::new`]; `thread` must be a live reference to a `java.lang.Thread`.
     pub unsafe fn thread_id(&self, env: *mut JNIEnv, thread: jobject) -> i64 {
-        // SAFETY: the caller answers for both.
+        // SAFETY: the caller answers for `env` and `thread`.
         unsafe { self.long_field(env, thread, self.tid) }
     }
 
-    /// The `JavaThread*` of a thread; 0 before it starts and once it has ended.
+    /// The `JavaThread*` of a thread; 0 before the thread starts and after it has ended.
     ///
     /// # Safety
     ///
     /// As for [`ThreadNames::thread_id`].
     pub unsafe fn java_thread(&self, env: *mut JNIEnv, thread: jobject) -> u64 {
-        // SAFETY: the caller answers for both.
+        // SAFETY: the caller answers for `env` and `thread`.
         unsafe { self.long_field(env, thread, self.eetop) as u64 }
     }
 
-    /// All live platform threads with their names as they are now.
+    /// All live platform threads with their current names.
     ///
     /// # Safety
     ///
-    /// `env` as for [`ThreadNames::new`], and `jvmti` of the same VM in its live phase.
+    /// `env` as for [`ThreadNames::new`]; `jvmti` must belong to the same VM, in its live phase.
     pub unsafe fn list(
         &self,
         jvmti: Jvmti,
@@ -105,10 +105,10 @@ impl ThreadNames {
         let mut named = Vec::new();
         let mut failure = None;
         let threads = jvmti.all_threads()?;
-        // SAFETY: by the contract.
+        // SAFETY: `env` is the current thread's by this function's contract.
         unsafe { local_references::expect(env, threads.len()) };
         for thread in threads {
-            // SAFETY: the reference is this thread's own and not used after its deletion.
+            // SAFETY: this thread owns the reference, and does not use it after its deletion.
             unsafe {
                 match self.name_one(jvmti, env, thread, memory, layout) {
                     Ok(found) => named.extend(found),
@@ -134,7 +134,7 @@ impl ThreadNames {
         memory: &dyn Memory,
         layout: &ThreadLayout,
     ) -> Result<Option<NamedThread>, JvmtiError> {
-        // SAFETY: the caller answers for the references; those that JVMTI makes are deleted here.
+        // SAFETY: the caller answers for its references; the references that JVMTI creates are deleted here.
         unsafe {
             let info = match jvmti.thread_info(thread) {
                 Err(error) if error.code == THREAD_NOT_ALIVE => return Ok(None),
@@ -145,7 +145,8 @@ impl ThreadNames {
             }
             let java_thread = self.long_field(env, thread, self.eetop) as u64;
             let os_tid = java_threads::os_tid(memory, layout, java_thread);
-            // A thread clears `eetop` before the VM frees its JavaThread: if it is still set, what was read is its.
+            // A thread clears `eetop` before the VM frees its JavaThread. If `eetop` is unchanged, `os_tid`
+            // was read from a valid JavaThread.
             let alive = self.long_field(env, thread, self.eetop) as u64 == java_thread;
             let thread_id = self.thread_id(env, thread);
             let os_tid = os_tid.filter(|_| alive && java_thread != 0);
@@ -157,12 +158,12 @@ impl ThreadNames {
     ///
     /// As for [`ThreadNames::thread_id`]; `field` must be a `long` of `java.lang.Thread`.
     unsafe fn long_field(&self, env: *mut JNIEnv, thread: jobject, field: jfieldID) -> jlong {
-        // SAFETY: the caller answers for all three.
+        // SAFETY: the caller answers for `env`, `thread` and `field`.
         unsafe { ((**env).v1_2.GetLongField)(env, thread, field) }
     }
 }
 
-/// A `long` field; `None`, and no exception pending, if the class is null or has none of that name.
+/// Looks up a `long` field; `None` if `class` is null or has no such field. Leaves no exception pending.
 ///
 /// # Safety
 ///

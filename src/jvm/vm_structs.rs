@@ -1,16 +1,16 @@
-//! The tables in which libjvm describes its own structures (`runtime/vmStructs.cpp`; the serviceability agent
-//! reads them). Offsets differ between builds of one version, so everything is looked up by name, and a gap is
-//! an error that names what is missing.
+//! The tables in which libjvm describes its own structures (`runtime/vmStructs.cpp`), made for the
+//! serviceability agent. Offsets differ between builds of one version, so every offset is looked up by name,
+//! and a missing one is an error with its name.
 
 use std::collections::HashMap;
 
 use super::layout::LayoutError;
 use crate::core::memory::Memory;
 
-/// No table of HotSpot 11-25 has more entries than this; one that seems to have is not one.
+/// An upper bound of the entries of a table in HotSpot 11-25; a longer one is not a table.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The longest name in a table is a template's, well below this.
+/// An upper bound of the length of a name, in bytes. The longest ones are names of templates.
 const MAX_NAME: usize = 512;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub struct VmStructs {
 }
 
 impl VmStructs {
-    /// Reads the tables. `symbol` gives the address of one of libjvm's exported variables.
+    /// Reads the tables. `symbol` returns the address of an exported variable of libjvm.
     pub fn read(memory: &dyn Memory, symbol: impl Fn(&str) -> Option<u64>) -> Result<Self, LayoutError> {
         let reader = TableReader { memory, symbol: &symbol };
         let mut structs = Self::default();
@@ -97,8 +97,8 @@ impl VmStructs {
         }
     }
 
-    /// The offset of an instance field that the first of these structures has: fields move up and down the
-    /// class hierarchy between versions.
+    /// The offset of an instance field, in the first of `structures` that has the field: between versions,
+    /// fields move up and down the class hierarchy.
     pub fn offset_in_any(
         &self,
         structures: &[&'static str],
@@ -117,7 +117,7 @@ impl VmStructs {
         }
     }
 
-    /// sizeof of a type.
+    /// The size of a type, in bytes.
     pub fn size_of(&self, structure: &'static str) -> Result<u32, LayoutError> {
         let size = self.type_sizes.get(structure).copied().unwrap_or(0);
         match u32::try_from(size) {
@@ -126,7 +126,7 @@ impl VmStructs {
         }
     }
 
-    /// A constant, `Structure::NAME`.
+    /// A constant, by its name `Structure::NAME`.
     pub fn constant(&self, name: &'static str) -> Result<i64, LayoutError> {
         self.constants.get(name).copied().ok_or(LayoutError::MissingConstant { name })
     }
@@ -160,7 +160,7 @@ impl TableReader<'_> {
             .ok_or(LayoutError::Unreadable { what: "a name in a table of libjvm" })
     }
 
-    /// Calls `each` with every entry's address and name, until the entry whose name is null.
+    /// Calls `each` with the address and the name of every entry, until the entry whose name is null.
     fn for_each(
         &self,
         table: &str,
@@ -185,7 +185,8 @@ mod tests {
     use super::*;
     use crate::core::memory::RecordedMemory;
 
-    /// Tables as libjvm exports them, but smaller: strides and offsets are variables, so they may be anything.
+    /// Small tables in libjvm's format. Strides and offsets are exported variables, so they may have any
+    /// value.
     struct Libjvm {
         memory: RecordedMemory,
         symbols: HashMap<String, u64>,
@@ -228,7 +229,7 @@ mod tests {
             self.rows(table, &[]);
         }
 
-        /// Gives a table its rows; texts become pointers.
+        /// Sets the rows of a table; texts become pointers.
         fn rows(&mut self, table: &str, rows: &[&[Cell]]) {
             let cells: Vec<u64> = rows
                 .concat()

@@ -1,13 +1,14 @@
-//! Frames that are being deoptimised (`runtime/vframeArray.hpp`, `runtime/frame.hpp`).
+//! Frames during deoptimisation (`runtime/vframeArray.hpp`, `runtime/frame.hpp`).
 
 use super::LayoutError;
 use crate::core::vm_layout::VframeArrayLayout;
 use crate::jvm::arch::vm_frame;
 use crate::jvm::vm_structs::VmStructs;
 
-/// The structure that a thread's `_vframe_array_head` points to. None can be had at start to be checked, and no generated
-/// code reads one, so what libjvm tells of it must fit together, and the walker checks the owner of each that it meets,
-/// the methods and the caller. Where a wrong `_vframe_array_head` leads there is no such owner, and the walk is marked.
+/// The structure that a thread's `_vframe_array_head` points to. At start-up no instance exists that could be
+/// checked, and no generated code reads the structure. The sizes and offsets from libjvm must therefore fit
+/// together, and the walker checks the owner, the methods and the caller of each instance. A wrong
+/// `_vframe_array_head` leads to memory without such an owner, and the walk gets a mark.
 pub(super) fn vframe_array(structs: &VmStructs) -> Result<VframeArrayLayout, LayoutError> {
     let frame = structs.size_of("frame")?;
     let original = structs.offset("vframeArray", "_original")?;
@@ -19,9 +20,9 @@ pub(super) fn vframe_array(structs: &VmStructs) -> Result<VframeArrayLayout, Lay
     let element_method = structs.offset("vframeArrayElement", "_method")?;
     let registers =
         u32::try_from(structs.constant("ConcreteRegisterImpl::number_of_registers")?).unwrap_or(0);
-    // `_owner_thread` comes first, then (until 17) `_next`, `_original`, `_caller` and `_sender`; a pointer and an int are
-    // before `_frames`; a word for each register, and until 17 a byte, are between it and the one element that is
-    // declared, which has three more pointers behind its method's.
+    // The order of fields: `_owner_thread`, until 17 `_next`, `_original`, `_caller`, `_sender`, a pointer,
+    // an int, `_frames`. After `_frames` come a word for each register, until 17 also a byte for each
+    // register, and the one declared element. After its method, an element has three more pointers.
     let elements = size.saturating_sub(element_size);
     let vm_frame = vm_frame::offsets(frame);
     let fits = (8..=16).contains(&original)

@@ -1,14 +1,15 @@
-//! How compiled methods make their frames (x86_64; cpu/x86/macroAssembler_x86.cpp `verified_entry`,
-//! cpu/x86/c1_MacroAssembler_x86.cpp `build_frame`, 11-25): `sub rsp, imm`, with the return address, and mostly RBP as well,
-//! above what it makes; none where RBP is all.
+//! The instructions by which compiled methods build their frames (x86_64; cpu/x86/macroAssembler_x86.cpp
+//! `verified_entry`, cpu/x86/c1_MacroAssembler_x86.cpp `build_frame`, 11-25): `sub rsp, imm`. The return
+//! address, and usually RBP, have been pushed before. A frame of only these two has no `sub`.
 
-/// `sub rsp, imm8` and `sub rsp, imm32`, without the number.
+/// `sub rsp, imm8` and `sub rsp, imm32`, without the immediate.
 const SUB_RSP_8: &[u8] = &[0x48, 0x83, 0xec];
 const SUB_RSP_32: &[u8] = &[0x48, 0x81, 0xec];
-/// Bytes of a frame that are there before.
+/// Bytes of the frame that have already been pushed before the subtraction.
 const PUSHED_BYTES: [u64; 2] = [8, 16];
 
-/// Whether instructions that end where a frame is complete have made one of this size.
+/// Whether `code`, the instructions of a method up to the point where its frame is complete, builds a frame
+/// of `frame_bytes`.
 pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
     let made = (0..code.len()).find_map(|at| {
         let code = &code[at..];
@@ -33,7 +34,7 @@ mod tests {
         let long = [0x48, 0x81, 0xec, 0x18, 1, 0, 0, 0x48, 0x89, 0xac, 0x24, 0x10, 1, 0, 0];
         assert!(makes(&short, 0x40) && makes(&long, 0x120) && makes(&[0x55], 0x10));
         assert!(!makes(&short, 0x30) && !makes(&long, 0x118) && !makes(&[0x55], 0x20));
-        // Broken off.
+        // Truncated in the middle of an instruction.
         assert!(!makes(&short[..11], 0x40) && !makes(&long[..6], 0x120));
     }
 }

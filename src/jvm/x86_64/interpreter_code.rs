@@ -7,15 +7,15 @@ use crate::core::interpreter_code::Kept::{AboveSp, InRegister};
 use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo};
 use crate::core::vm_layout::CodeRange;
 
-/// `CodeEntryAlignment` where the VM does not tell it (11 and 17; cpu/x86/globals_x86.hpp).
+/// `CodeEntryAlignment` of a VM that does not export it (11 and 17; cpu/x86/globals_x86.hpp).
 pub(in crate::jvm) const CODE_ENTRY_ALIGNMENT: u64 = 32;
 
-/// `push rax; push rbp; mov rbp, rsp; push r13`: the return address, then the fixed frame.
+/// `push rax; push rbp; mov rbp, rsp; push r13`: pushes the return address, then begins the fixed frame.
 const FIXED_FRAME: &[u8] = &[0x50, 0x55, 0x48, 0x8b, 0xec, 0x41, 0x55];
-/// `pop rax; lea r14, [rsp + rcx * 8 - 8]`: the return address away, the locals found. The first `pop rax` of an
-/// entry is the stack-overflow exit's.
+/// `pop rax; lea r14, [rsp + rcx * 8 - 8]`: pops the return address and computes the address of the locals. A
+/// lone `pop rax` does not identify the place, because an entry's stack-overflow exit has one earlier.
 const POP_RETURN: &[u8] = &[0x58, 0x4c, 0x8d, 0x74, 0xcc, 0xf8];
-/// r13.
+/// The register r13.
 const SENDER_SP_REGISTER: u8 = 13;
 const PUSH_RBX: u8 = 0x53;
 const LEAVE: u8 = 0xc9;
@@ -26,32 +26,33 @@ const JMP_RDI: &[u8] = &[0xff, 0xe7];
 /// `mov byte ptr [r15 + disp32], 0`: 25 clears a flag of the thread between `leave` and the pop.
 const CLEAR_THREAD_FLAG: &[u8] = &[0x41, 0xc6, 0x87];
 const CLEAR_THREAD_FLAG_BYTES: usize = 8;
-/// How far after the pop the jump may stand.
+/// The most bytes between the pop of the return address and the jump that ends an exit.
 const EXIT_BYTES: usize = 96;
-/// How far after its beginning the fixed frame holds its method.
+/// The most bytes between the beginning of the fixed frame and the push of the method.
 const FIXED_FRAME_BYTES: usize = 48;
 
-/// DWARF numbers.
+/// Registers by their DWARF numbers.
 const RDX: Kept = InRegister(1);
 const RBX: Kept = InRegister(3);
 const POP_RDX: u8 = 0x5a;
 /// `mov rsp, rbx`.
 const TAKE_SENDER_SP: &[u8] = &[0x48, 0x8b, 0xe3];
-/// `push rax; push rdx`: exception and return address.
+/// `push rax; push rdx`: saves the exception and the return address.
 const SAVE_EXCEPTION: &[u8] = &[0x50, 0x52];
-/// `sub rsp, 8` and `add rsp, 8`, around a call where SP is not aligned.
+/// `sub rsp, 8` and `add rsp, 8`, which align SP around a call.
 const ALIGN: &[u8] = &[0x48, 0x83, 0xec, 0x08];
 const DROP_ALIGNMENT: &[u8] = &[0x48, 0x83, 0xc4, 0x08];
-/// `mov rbx, rax; pop rdx; pop rax; jmp rbx`: to the handler.
+/// `mov rbx, rax; pop rdx; pop rax; jmp rbx`: jumps to the exception handler.
 const JUMP_TO_HANDLER: &[u8] = &[0x48, 0x8b, 0xd8, POP_RDX, 0x58, 0xff, 0xe3];
-/// How far behind the pop of the return address the jump may end.
+/// The most bytes from the pop of the return address to the end of the jump to the exception handler.
 const THROW_BYTES: usize = 160;
 
 fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes.windows(pattern.len()).position(|window| window == pattern)
 }
 
-/// The stages of the method entry with these instructions, and the register of the sender's stack pointer: r13.
+/// The stages of the method entry with these instructions, and the register that holds the sender's stack
+/// pointer.
 pub(in crate::jvm) fn entry(code: CodeRange, bytes: &[u8]) -> Option<(InterpreterEntry, u8)> {
     let push_return = find(bytes, FIXED_FRAME)?;
     let pop_return = find(&bytes[..push_return], POP_RETURN)?;
@@ -69,7 +70,7 @@ pub(in crate::jvm) fn entry(code: CodeRange, bytes: &[u8]) -> Option<(Interprete
     Some((entry, SENDER_SP_REGISTER))
 }
 
-/// Adds the exits of the codelet that begins at `start`.
+/// Appends the exits found in the codelet that begins at `start`.
 pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<InterpreterExit>) {
     for (leave, _) in bytes.iter().enumerate().filter(|&(_, &byte)| byte == LEAVE) {
         let after_leave = leave + 1;
@@ -94,15 +95,16 @@ pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<Inter
     }
 }
 
-/// Where the pop of the return address is behind a `leave`.
+/// The offset of the pop of the return address after the `leave` at `leave`, if there is such a pop.
 fn pop_behind_leave(bytes: &[u8], leave: usize) -> usize {
     let after_leave = leave + 1;
     let clears = bytes[after_leave..].starts_with(CLEAR_THREAD_FLAG);
     after_leave + if clears { CLEAR_THREAD_FLAG_BYTES } else { 0 }
 }
 
-/// Adds what the codelet that begins at `start` does with an exception when the frame is gone: `leave; pop rdx; mov rsp,
-/// rbx; …; push rax; push rdx; …; sub rsp, 8; call; add rsp, 8; …; mov rbx, rax; pop rdx; pop rax; jmp rbx`.
+/// Appends the stages in which the codelet that begins at `start` throws an exception to the caller, after
+/// its frame has been removed: `leave; pop rdx; mov rsp, rbx; …; push rax; push rdx; …; sub rsp, 8; call; add
+/// rsp, 8; …; mov rbx, rax; pop rdx; pop rax; jmp rbx`.
 pub(in crate::jvm) fn find_throws(start: u64, bytes: &[u8], throws: &mut Vec<ThrowStage>) {
     for (leave, _) in bytes.iter().enumerate().filter(|&(_, &byte)| byte == LEAVE) {
         let pop = pop_behind_leave(bytes, leave);
@@ -151,7 +153,8 @@ mod tests {
 
     #[test]
     fn learns_the_stages_of_an_entry() {
-        // The stack-overflow exit's `pop rax; jmp`, the real one, a local zeroed, the fixed frame.
+        // The stack-overflow exit's `pop rax; jmp`, then the real pop, the zeroing of a local, and the fixed
+        // frame.
         let bytes = [
             &[0x58, 0xff, 0xe0][..],
             POP_RETURN,

@@ -1,41 +1,42 @@
-//! What slots of their frames the interpreter's code and the call stub use (x86_64).
+//! The frame slots that the interpreter's code and the call stub use, found in their instructions (x86_64).
 //!
-//! Sources: cpu/x86/templateInterpreterGenerator_x86.cpp (`generate_return_entry_for`), cpu/x86/interp_masm_x86.cpp
-//! (`get_const`, `remove_activation`), cpu/x86/stubGenerator_x86_64.cpp (`generate_call_stub`), JDK 11-25. A slot is an
-//! 8-bit displacement from rbp in all of them.
+//! Sources: cpu/x86/templateInterpreterGenerator_x86.cpp (`generate_return_entry_for`),
+//! cpu/x86/interp_masm_x86.cpp (`get_const`, `remove_activation`), cpu/x86/stubGenerator_x86_64.cpp
+//! (`generate_call_stub`), JDK 11-25. All of this code addresses a slot by an 8-bit displacement from rbp.
 
 use super::interpreter_code::find_exits;
 use crate::jvm::interpreter_slots::UsedSlots;
 
-/// `mov qword ptr [rbp + d], 0`, as far as the displacement, and behind it.
+/// `mov qword ptr [rbp + d], 0`: the bytes before and after the displacement.
 const CLEAR_SLOT: [&[u8]; 2] = [&[0x48, 0xc7, 0x45], &[0, 0, 0, 0]];
-/// `mov r13, [rbp + d]`: the bytecode pointer.
+/// `mov r13, [rbp + d]`: loads the bytecode pointer.
 const LOAD_R13: &[u8] = &[0x4c, 0x8b, 0x6d];
-/// `mov r14, [rbp + d]`: the locals, or since 21 their distance.
+/// `mov r14, [rbp + d]`: loads the address of the locals, since 21 their distance from rbp.
 const LOAD_R14: &[u8] = &[0x4c, 0x8b, 0x75];
-/// `mov rbx, [rbp + d]`: the sender's stack pointer, where a method returns.
+/// `mov rbx, [rbp + d]`: loads the sender's stack pointer, where a bytecode method returns.
 const LOAD_RBX: &[u8] = &[0x48, 0x8b, 0x5d];
-/// `mov r11, [rbp + d]`: the same of a native method.
+/// `mov r11, [rbp + d]`: loads the sender's stack pointer, where a native method returns.
 const LOAD_R11: &[u8] = &[0x4c, 0x8b, 0x5d];
 /// `mov [rbp + d], rdi`.
 const SAVE_RDI: &[u8] = &[0x48, 0x89, 0x7d];
-/// How far before `leave` the sender's stack pointer is loaded: the check of the reserved stack pages may stand between.
+/// The most bytes between the load of the sender's stack pointer and `leave`. The check of the reserved stack
+/// pages may be in between.
 const BEFORE_LEAVE_BYTES: usize = 256;
 const RBP: u8 = 5;
 
-/// The slot in `displacement`, if it is one.
+/// The slot at `displacement`, if it is a multiple of a word.
 fn slot(displacement: u8) -> Option<i64> {
     let bytes = i64::from(displacement.cast_signed());
     (bytes % 8 == 0).then_some(bytes / 8)
 }
 
-/// The slot of an instruction that begins so, and what is behind it.
+/// If `bytes` begin with `instruction`, the slot of its displacement, and the bytes after the displacement.
 fn slot_behind<'b>(bytes: &'b [u8], instruction: &[u8]) -> Option<(i64, &'b [u8])> {
     let (&displacement, rest) = bytes.strip_prefix(instruction)?.split_first()?;
     Some((slot(displacement)?, rest))
 }
 
-/// Adds the slots that the codelet with these instructions uses.
+/// Appends the slots that the codelet with these instructions uses.
 pub(in crate::jvm) fn find(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut UsedSlots) {
     for at in 0..bytes.len() {
         if let Some((last_sp, bcp, locals)) = returned_to(&bytes[at..]) {
@@ -57,7 +58,8 @@ pub(in crate::jvm) fn find(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut 
     }
 }
 
-/// Where a call returns to: the last stack pointer is cleared, bytecode pointer and locals are restored.
+/// The slots `(last_sp, bcp, locals)` used where a call returns to: the code clears the last stack pointer
+/// and restores the bytecode pointer and the locals.
 fn returned_to(bytes: &[u8]) -> Option<(i64, i64, i64)> {
     let (last_sp, rest) = slot_behind(bytes, CLEAR_SLOT[0])?;
     let (bcp, rest) = slot_behind(rest.strip_prefix(CLEAR_SLOT[1])?, LOAD_R13)?;
@@ -65,7 +67,7 @@ fn returned_to(bytes: &[u8]) -> Option<(i64, i64, i64)> {
     Some((last_sp, bcp, locals))
 }
 
-/// `mov r, [rbp + d]; mov r, [r + _constMethod]; mov r, [r + _constants]`: the slot.
+/// The slot `d` of the method in `mov r, [rbp + d]; mov r, [r + _constMethod]; mov r, [r + _constants]`.
 fn constant_pool(bytes: &[u8], [const_method, constants]: [u32; 2]) -> Option<i64> {
     let (from, register, displacement) = load(bytes)?;
     if from != RBP {
@@ -80,14 +82,15 @@ fn constant_pool(bytes: &[u8], [const_method, constants]: [u32; 2]) -> Option<i6
     slot(displacement)
 }
 
-/// `mov to, [from + displacement]` of the first eight registers, rsp excluded: four bytes.
+/// Decodes the four bytes of `mov to, [from + displacement]`, with registers among the first eight, but not
+/// rsp as `from`. Returns `(from, to, displacement)`.
 fn load(bytes: &[u8]) -> Option<(u8, u8, u8)> {
     let &[0x48, 0x8b, registers, displacement] = bytes.get(..4)? else { return None };
     let (from, to) = (registers & 7, registers >> 3 & 7);
     (registers >> 6 == 1 && from != 4).then_some((from, to, displacement))
 }
 
-/// The slots in which a stub with these instructions saves its first argument.
+/// The slots in which a stub with these instructions saves its first argument, rdi.
 pub(in crate::jvm) fn first_argument(bytes: &[u8]) -> Vec<i64> {
     (0..bytes.len()).filter_map(|at| slot_behind(&bytes[at..], SAVE_RDI)).map(|(slot, _)| slot).collect()
 }
@@ -110,7 +113,8 @@ mod tests {
         ];
         let used = slots_of(jdk_17);
         assert_eq!((used.last_sp, used.bcp, used.locals), (vec![-2], vec![-8], vec![-7]));
-        // A slot is cleared elsewhere too; what is no multiple of a word is no slot.
+        // Clearing a slot alone proves nothing: other code does so too. A displacement that is not a multiple
+        // of a word is not a slot.
         assert!(slots_of(&jdk_17[..17]).last_sp.is_empty());
         let mut odd = jdk_17.to_vec();
         odd[15] = 0xc1;
@@ -130,7 +134,8 @@ mod tests {
 
     #[test]
     fn an_exit_takes_the_senders_stack_pointer_from_its_slot() {
-        // Something else into rbx, the slot into rbx, something between, `leave; pop r13; mov rsp, rbx; jmp r13`.
+        // Another load into rbx, the load of the slot into rbx, other code, `leave; pop r13; mov rsp, rbx;
+        // jmp r13`.
         let normal: &[u8] = &[
             0x48, 0x8b, 0x5d, 0xe8, 0x48, 0x8b, 0x5d, 0xf8, 0x90, 0xc9, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x41,
             0xff, 0xe5,

@@ -1,9 +1,10 @@
-//! Learns the stages of the stubs that thaw frozen frames from their instructions (x86_64).
+//! Learns the stages of the stubs that thaw frozen frames, from the stubs' instructions (x86_64).
 //!
-//! Source: cpu/x86/stubGenerator_x86_64.cpp (`generate_cont_thaw`), macroAssembler_x86.cpp (`call_VM_leaf_base`), 21
-//! and 25: `prepare_thaw` is called, `sub rsp, rbx` makes room, `thaw` is called and gives the stack pointer of the
-//! youngest thawed frame, `mov rbx, rax` keeps it, `mov rsp, rbx; sub rsp, 16` goes there. A call is written twice,
-//! `sub rsp, 8; call; add rsp, 8; jmp end` where the stack is not aligned, and `call` where it is.
+//! Source: cpu/x86/stubGenerator_x86_64.cpp (`generate_cont_thaw`), macroAssembler_x86.cpp
+//! (`call_VM_leaf_base`), 21 and 25. The stub calls `prepare_thaw`, makes room by `sub rsp, rbx`, and calls
+//! `thaw`, which returns the stack pointer of the youngest thawed frame. `mov rbx, rax` keeps that stack
+//! pointer, and `mov rsp, rbx; sub rsp, 16` switches to it. The stub contains each call twice: `sub rsp, 8;
+//! call; add rsp, 8; jmp end` for a misaligned stack, and `call` for an aligned one.
 
 use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;
@@ -17,16 +18,16 @@ const TAKE_STACK: [&[u8]; 2] =
     [&[0x48, 0x8b, 0xe3, 0x48, 0x83, 0xec, 0x10], &[0x48, 0x89, 0xdc, 0x48, 0x83, 0xec, 0x10]];
 /// `mov rbx, rax`.
 const KEEP: [&[u8]; 2] = [&[0x48, 0x8b, 0xd8], &[0x48, 0x89, 0xc3]];
-/// `add rsp, 8`, and the jump behind it.
+/// `add rsp, 8` and the opcode of the jump after it.
 const REALIGN: [&[u8]; 2] = [&[0x48, 0x83, 0xc4, 0x08, 0xeb], &[0x48, 0x83, 0xc4, 0x08, 0xe9]];
-/// `push rax`, which keeps a value that is being returned.
+/// `push rax`, which saves the value that the method is returning.
 const PUSH_RAX: u8 = 0x50;
-/// The bytes of that, and of the floating-point register behind it (`push_d`).
+/// The size of the saved value and of the floating-point register pushed after it (`push_d`), in bytes.
 const RETURN_VALUES_BYTES: u64 = 24;
-/// No such stub is longer.
+/// An upper bound of the length of such a stub.
 const MAX_STUB_BYTES: u64 = 4096;
 
-/// The stages of the stub at `code`; `None` if it is not as described above.
+/// The stages of the stub at `code`; `None` if the instructions differ from the module's description.
 pub(in crate::jvm) fn learn(memory: &dyn Memory, code: CodeRange) -> Option<ThawStub> {
     let length = code.end.checked_sub(code.start).filter(|length| (1..MAX_STUB_BYTES).contains(length))?;
     let mut bytes = vec![0; length as usize];

@@ -1,9 +1,9 @@
-//! The class `frame` (`runtime/frame.hpp`, `cpu/x86/frame_x86.hpp`, 11-25), of which libjvm tells the size alone.
+//! The class `frame` (`runtime/frame.hpp`, `cpu/x86/frame_x86.hpp`, 11-25). libjvm exports only its size.
 
-/// The slot of an entry frame's JavaCallWrapper, where libjvm does not describe it: it does.
+/// The slot of an entry frame's JavaCallWrapper. `None`, because on x86_64 libjvm exports the slot.
 pub(in crate::jvm) const ENTRY_CALL_WRAPPER: Option<i64> = None;
 
-/// Offsets in bytes.
+/// The offsets of the fields, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::jvm) struct VmFrame {
     pub(in crate::jvm) pc: u32,
@@ -11,8 +11,8 @@ pub(in crate::jvm) struct VmFrame {
     pub(in crate::jvm) unextended_sp: u32,
 }
 
-/// It begins with `_sp` and `_pc`, and ends with `_fp` and `_unextended_sp`: 48 bytes in 11 and 17, 56 with an oop map (21
-/// and 25).
+/// The offsets in a `frame` of `size` bytes; `None` for an unknown size. The class begins with `_sp` and
+/// `_pc`, and ends with `_fp` and `_unextended_sp`: 48 bytes in 11 and 17, 56 with an oop map in 21 and 25.
 pub(in crate::jvm) fn offsets(size: u32) -> Option<VmFrame> {
     matches!(size, 48 | 56).then_some(VmFrame { pc: 8, fp: size - 16, unextended_sp: size - 8 })
 }
