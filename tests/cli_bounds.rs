@@ -68,7 +68,7 @@ fn profile(samples: Vec<Sample>) -> Profile {
 }
 
 /// A message like those of real programs: `functions` functions with one name each, twice as many locations,
-/// and as many stacks of `depth` frames as functions, each with two samples.
+/// and as many stacks of `depth` frames as functions, each with one sample.
 fn usual(seed: usize, functions: usize, depth: usize) -> ProfilesData {
     let mut tables = ProfilesDictionary {
         mapping_table: vec![Mapping::default()],
@@ -91,10 +91,8 @@ fn usual(seed: usize, functions: usize, depth: usize) -> ProfilesData {
         }
         let frame = |depth: usize| ((number * 31 + depth * 17) % (2 * functions)) as i32 + 1;
         tables.stack_table.push(Stack { location_indices: (0..depth).map(frame).collect() });
-        for value in [1, 2] {
-            let stack_index = number as i32 + 1;
-            samples.push(Sample { stack_index, values: vec![value], ..Default::default() });
-        }
+        let stack_index = number as i32 + 1;
+        samples.push(Sample { stack_index, values: vec![3], ..Default::default() });
     }
     data(profile(samples), tables)
 }
@@ -181,7 +179,7 @@ fn a_long_stack_of_many_samples_is_gone_through_once() {
 #[test]
 fn large_messages_are_read_in_four_times_their_size() {
     let files = Files::new();
-    let usual = usual(0, 70_000, 12);
+    let usual = usual(0, 75_000, 12);
     let protobuf = usual.encode_to_vec();
     let text = json(&usual);
     assert!(protobuf.len() > 8 * MIB && text.len() > 8 * MIB);
