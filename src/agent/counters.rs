@@ -200,3 +200,52 @@ fn push_group(
 ) {
     counts.extend(named.into_iter().map(|(name, count)| (format!("otlpprof.{group}.{name}"), count)));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::agent::events::Events;
+    use crate::agent::recording::Recording;
+
+    /// The counters in the first cells of the document's tables. A name that begins with a dot replaces the last
+    /// part of the name before.
+    fn documented() -> BTreeSet<String> {
+        let rows =
+            include_str!("../../docs/counters.md").lines().filter(|line| line.starts_with("| `otlpprof."));
+        let mut names = BTreeSet::new();
+        for row in rows {
+            let cell = row.trim_start_matches("| ").split(" | ").next().expect("a first cell");
+            let mut stem = String::new();
+            for name in cell.split('`').skip(1).step_by(2) {
+                let name = if name.starts_with('.') { format!("{stem}{name}") } else { name.to_owned() };
+                stem = name.rsplit_once('.').expect("a dot").0.to_owned();
+                let of_engines = Engine::ALL.map(|engine| name.replace("ENGINE", engine.name()));
+                for name in BTreeSet::from(of_engines) {
+                    assert!(names.insert(name.clone()), "{name} is there twice");
+                }
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn the_document_of_counters_has_every_counter_and_no_other() {
+        let told = Events::default().counts().into_iter().chain(Recording::default().counts());
+        let (upload, file) = (UploadStats::default(), FileStats::default());
+        let Snapshot { counts, of_engines, levels } =
+            Snapshot::now(Recorded::default(), told, EncodeStats::default(), Some(&upload), Some(&file));
+        let of_engines = of_engines.into_iter().map(|(_, name, _)| name);
+        // The interval's end adds these, where they are above 1.
+        assert!(include_str!("session/interval_end.rs").contains("\"otlpprof.limit.{}\""));
+        let limits = Engine::ALL.map(|engine| format!("otlpprof.limit.{}", engine.name()));
+        let printed: BTreeSet<_> =
+            counts.into_iter().chain(levels).map(|(name, _)| name).chain(of_engines).chain(limits).collect();
+        let documented = documented();
+        let missing: Vec<_> = printed.difference(&documented).collect();
+        let unknown: Vec<_> = documented.difference(&printed).collect();
+        assert!(missing.is_empty(), "not in docs/counters.md: {missing:?}");
+        assert!(unknown.is_empty(), "in docs/counters.md, and no counter: {unknown:?}");
+    }
+}
