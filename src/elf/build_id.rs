@@ -13,33 +13,33 @@ use crate::core::build_id::{BUILD_ID_MAX_LEN, BuildId};
 /// `n_type` of a build-id (owner `GNU`).
 const NT_GNU_BUILD_ID: u32 = 3;
 
-/// More bytes of notes than this are not read. Real objects have some hundred.
+/// The most bytes of notes to read. Real objects have some hundred bytes.
 const NOTES_MAX_LEN: u64 = 1 << 20;
 
-/// Why an object has no build-id that can be used.
+/// The reason why an object has no usable build-id.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildIdError {
-    /// The file is missing or no usable ELF file.
+    /// The file is missing, or is not a usable ELF file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It has no notes at all.
+    /// The object has no notes at all.
     #[error("no note segment")]
     NoNotes,
-    /// It has notes, none of which is a build-id.
+    /// The object has notes, but none is a build-id.
     #[error("no build-id among the notes")]
     NoBuildId,
-    /// A note segment does not lie inside the file, or the loaded segments, or is implausibly long.
+    /// A note segment lies outside the file or the loaded segments, or is implausibly long.
     #[error("note segment of {size} bytes at {at:#x} is outside the object")]
     NotesOutside {
-        /// Its offset in the file, or its ELF virtual address.
+        /// The segment's file offset, or its ELF virtual address.
         at: u64,
-        /// Its size.
+        /// The segment's size, in bytes.
         size: u64,
     },
     /// A note is malformed.
     #[error(transparent)]
     Note(#[from] NoteError),
-    /// A build-id is empty or too long.
+    /// The build-id is empty or too long.
     #[error("build-id of {len} bytes, not 1 to {BUILD_ID_MAX_LEN}")]
     Length {
         /// `n_descsz`
@@ -58,15 +58,15 @@ impl From<std::io::Error> for BuildIdError {
 pub struct LoadedBuildId {
     /// The build-id.
     pub id: BuildId,
-    /// Where its bytes are.
+    /// The address of the build-id's bytes.
     pub vaddr: ElfVaddr,
 }
 
-/// The build-id of a loaded image, from its `PT_NOTE` segments in memory. Works for deleted files and the
-/// vDSO.
+/// The build-id of a loaded image, read from its `PT_NOTE` segments in memory. Also works for deleted files
+/// and the vDSO.
 ///
 /// # Errors
-/// If there is none. A malformed segment does not hide a build-id in another one.
+/// If the image has no build-id. A malformed segment does not hide a build-id in another segment.
 pub fn of_image(image: &LoadedImage) -> Result<LoadedBuildId, BuildIdError> {
     let little_endian = cfg!(target_endian = "little");
     first_build_id(image.program_headers(), |header| {
@@ -81,32 +81,32 @@ pub fn of_image(image: &LoadedImage) -> Result<LoadedBuildId, BuildIdError> {
 /// The build-id of the file at `path`.
 ///
 /// # Errors
-/// If there is none.
+/// If the file has no build-id.
 pub fn of_file(path: &Path) -> Result<BuildId, BuildIdError> {
     of_source(FileSource::open(path)?)
 }
 
-/// The build-id of an ELF file of either class and byte order: from its `PT_NOTE` segments, or else from its
-/// note sections.
+/// The build-id of an ELF file of either class and byte order, from its `PT_NOTE` segments; without any such
+/// segment, from its note sections.
 ///
 /// # Errors
-/// If there is none. A malformed segment does not hide a build-id in another one.
+/// If the file has no build-id. A malformed segment does not hide a build-id in another segment.
 pub fn of_source(source: impl Source) -> Result<BuildId, BuildIdError> {
     let file = ElfFile::parse(source)?;
     let from_segments = first_build_id(&file.program_headers()?, |header| {
         build_id_at(&file, header.offset.0, header.file_size, header.align)
     });
     match from_segments {
-        // Separate debug files and relocatable objects can have note sections without a segment.
+        // Separate debug files and relocatable objects may have note sections without note segments.
         Err(BuildIdError::NoNotes) => from_sections(&file),
         found => found,
     }
 }
 
-/// The build-id among notes of this machine, one behind the other.
+/// The build-id in a sequence of notes in this machine's byte order.
 ///
 /// # Errors
-/// If there is none.
+/// If no note is a build-id.
 pub fn of_notes(notes: &[u8]) -> Result<BuildId, BuildIdError> {
     Ok(build_id_in(notes, 4, cfg!(target_endian = "little"))?.0)
 }
@@ -138,8 +138,8 @@ fn first_build_id<T>(
     first_of(headers.iter().filter(|header| header.kind == libc::PT_NOTE).map(read))
 }
 
-/// The first success; without one, what is wrong with the first malformed segment; without one of those
-/// either, that there is no build-id.
+/// The first success. Without one, the error of the first malformed segment; if none is malformed, the error
+/// that there is no build-id.
 fn first_of<T>(results: impl Iterator<Item = Result<T, BuildIdError>>) -> Result<T, BuildIdError> {
     let mut failure = BuildIdError::NoNotes;
     for result in results {
@@ -152,7 +152,7 @@ fn first_of<T>(results: impl Iterator<Item = Result<T, BuildIdError>>) -> Result
     Err(failure)
 }
 
-/// The first build-id note in the bytes of a segment, and where in the segment its description is.
+/// The first build-id note in a segment's bytes, and the offset of its description in the segment.
 fn build_id_in(bytes: &[u8], p_align: u64, little_endian: bool) -> Result<(BuildId, usize), BuildIdError> {
     for note in Notes::new(bytes, p_align, little_endian) {
         let note = note?;

@@ -1,14 +1,14 @@
-//! A loaded image's dynamic section: tags, and the tables they point at (gABI, "Dynamic Section").
+//! A loaded image's dynamic section: its tags, and the tables that they point to (gABI, "Dynamic Section").
 
 use super::image::LoadedImage;
 use super::program_header::ProgramHeader;
 use crate::core::address::{ElfVaddr, RuntimeAddr};
 
-/// The tags that are used here.
+/// The tags that this project uses.
 pub mod tag {
     /// Ends the section.
     pub const NULL: u64 = 0;
-    /// Bytes of the PLT's relocations.
+    /// The size of the PLT's relocations, in bytes.
     pub const PLTRELSZ: u64 = 2;
     /// The SysV hash table.
     pub const HASH: u64 = 4;
@@ -18,46 +18,47 @@ pub mod tag {
     pub const SYMTAB: u64 = 6;
     /// Relocations with addends.
     pub const RELA: u64 = 7;
-    /// Their bytes.
+    /// The size of [`RELA`], in bytes.
     pub const RELASZ: u64 = 8;
-    /// Bytes of the string table.
+    /// The size of the string table, in bytes.
     pub const STRSZ: u64 = 10;
     /// Relocations without addends.
     pub const REL: u64 = 17;
-    /// Their bytes.
+    /// The size of [`REL`], in bytes.
     pub const RELSZ: u64 = 18;
-    /// RELA or REL: the form of the PLT's relocations.
+    /// The form of the PLT's relocations: [`RELA`] or [`REL`].
     pub const PLTREL: u64 = 20;
     /// The PLT's relocations.
     pub const JMPREL: u64 = 23;
     /// The GNU hash table.
     pub const GNU_HASH: u64 = 0x6fff_fef5;
-    /// How many relocations without a symbol come first in [`RELA`] (binutils' include/elf/common.h).
+    /// The number of relocations without a symbol at the beginning of [`RELA`] (binutils'
+    /// include/elf/common.h).
     pub const RELACOUNT: u64 = 0x6fff_fff9;
-    /// The same in [`REL`].
+    /// The number of relocations without a symbol at the beginning of [`REL`].
     pub const RELCOUNT: u64 = 0x6fff_fffa;
 }
 
-/// Bytes of an `Elf64_Sym`.
+/// The size of an `Elf64_Sym`, in bytes.
 pub const SYMBOL_SIZE: u64 = 24;
 
-/// Why a dynamic section gives no answer.
+/// The reason why a dynamic section cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DynamicError {
-    /// The object is static.
+    /// The object has no dynamic section: it is linked statically.
     #[error("no dynamic section")]
     NoDynamicSection,
-    /// A table's address or size leaves the image.
+    /// A table lies outside the image.
     #[error("dynamic table {tag:#x} at {at:#x} with {size} bytes is not inside one readable segment")]
     TableOutside {
-        /// The tag that points at it.
+        /// The tag that points to the table.
         tag: u64,
-        /// Where it would be, as an ELF virtual address.
+        /// The table's declared ELF virtual address.
         at: ElfVaddr,
-        /// Its declared size.
+        /// The table's declared size, in bytes.
         size: u64,
     },
-    /// There are symbols but no names, or a table without its size.
+    /// A required tag is missing: symbols without names, or a table without its size.
     #[error("dynamic tag {tag:#x} is missing")]
     MissingTag {
         /// The tag.
@@ -65,7 +66,7 @@ pub enum DynamicError {
     },
 }
 
-/// The entries of one image's dynamic section, copied.
+/// A copy of the entries of one image's dynamic section.
 #[derive(Debug)]
 pub struct Dynamic<'a> {
     image: &'a LoadedImage,
@@ -73,7 +74,7 @@ pub struct Dynamic<'a> {
 }
 
 impl<'a> Dynamic<'a> {
-    /// Reads the section that `PT_DYNAMIC` names, up to its `DT_NULL`.
+    /// Reads the section that `PT_DYNAMIC` describes, up to its `DT_NULL`.
     pub fn read(image: &'a LoadedImage) -> Result<Self, DynamicError> {
         let header = image.program_header(libc::PT_DYNAMIC).ok_or(DynamicError::NoDynamicSection)?;
         let bytes = read_section(image, header).ok_or(DynamicError::NoDynamicSection)?;
@@ -85,13 +86,13 @@ impl<'a> Dynamic<'a> {
         Ok(Self { image, entries })
     }
 
-    /// A tag's value as it stands in memory.
+    /// The value of a tag, as it is in memory.
     pub fn value(&self, tag: u64) -> Option<u64> {
         self.entries.iter().find(|entry| entry.0 == tag).map(|entry| entry.1)
     }
 
-    /// A tag's value, which is an address. glibc overwrites these with run-time addresses unless the section
-    /// is read-only (as in the vDSO); musl leaves the ELF ones.
+    /// The value of a tag whose value is an address. glibc replaces these values by run-time addresses unless
+    /// the section is read-only (as in the vDSO). musl leaves the ELF virtual addresses.
     pub fn address(&self, tag: u64) -> Option<ElfVaddr> {
         let value = self.value(tag)?;
         Some(if self.image.contains(RuntimeAddr(value)) {
@@ -101,12 +102,12 @@ impl<'a> Dynamic<'a> {
         })
     }
 
-    /// Copies the table that `tag` points at. `None` if there is none.
+    /// Copies the table that `tag` points to. `None` if the section has no such tag.
     pub fn table(&self, tag: u64, size: u64) -> Result<Option<Vec<u8>>, DynamicError> {
         self.table_from(tag, 0, size)
     }
 
-    /// Copies the table that `tag` points at from the byte `start` on; `size` is the whole table's.
+    /// Copies the table that `tag` points to, from byte `start` on. `size` is the size of the whole table.
     pub fn table_from(&self, tag: u64, start: u64, size: u64) -> Result<Option<Vec<u8>>, DynamicError> {
         let Some(at) = self.address(tag) else { return Ok(None) };
         let rest = size
@@ -139,12 +140,12 @@ pub fn string_at(strings: &[u8], offset: u64) -> Option<&[u8]> {
     Some(&tail[..len])
 }
 
-/// Eight bytes of an entry that was cut to its size beforehand.
+/// Eight bytes of an entry that the caller has cut to its size.
 pub(super) fn u64_at(entry: &[u8], at: usize) -> u64 {
     entry.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
 }
 
-/// Four bytes of an entry that was cut to its size beforehand.
+/// Four bytes of an entry that the caller has cut to its size.
 pub(super) fn u32_at(entry: &[u8], at: usize) -> u32 {
     entry.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_ne_bytes(*bytes))
 }

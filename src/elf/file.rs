@@ -9,13 +9,13 @@ use goblin::elf::{Elf, ProgramHeader as GoblinProgramHeader, SectionHeader};
 use super::program_header::ProgramHeader;
 use super::source::Source;
 
-/// Why bytes are not a usable ELF file.
+/// The reason why bytes are not a usable ELF file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// No ELF magic.
+    /// The ELF magic number is missing.
     #[error("not an ELF file")]
     NotElf,
     /// The file ends inside its ELF header.
@@ -24,7 +24,7 @@ pub enum FileError {
         /// The file's length.
         len: u64,
     },
-    /// `EI_CLASS` or `EI_DATA` has no meaning.
+    /// `EI_CLASS` or `EI_DATA` has an undefined value.
     #[error("unknown ELF class {class} or byte order {data}")]
     UnknownIdent {
         /// `EI_CLASS`
@@ -32,26 +32,26 @@ pub enum FileError {
         /// `EI_DATA`
         data: u8,
     },
-    /// Table entries do not have the size that the class gives them.
+    /// The size of a table's entries differs from the class's.
     #[error("{table} entries of {size} bytes, not {expected}")]
     EntrySize {
-        /// Which table.
+        /// The table.
         table: Table,
-        /// What the header says.
+        /// The size in the ELF header, in bytes.
         size: u16,
-        /// What the class says.
+        /// The size that the class defines, in bytes.
         expected: usize,
     },
-    /// A table is not inside the file.
+    /// A table lies outside the file.
     #[error("{table} table of {count} entries at {offset:#x} is outside the file's {len} bytes")]
     TableOutside {
-        /// Which table.
+        /// The table.
         table: Table,
         /// `e_phoff` or `e_shoff`
         offset: u64,
         /// `e_phnum` or `e_shnum`
         count: u16,
-        /// The file's length.
+        /// The file's length, in bytes.
         len: u64,
     },
 }
@@ -74,7 +74,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// An ELF file whose header has been read; everything else is read when it is asked for.
+/// An ELF file with a parsed header. Everything else is read on demand.
 #[derive(Debug)]
 pub struct ElfFile<S> {
     source: S,
@@ -86,7 +86,7 @@ impl<S: Source> ElfFile<S> {
     /// Reads the ELF header.
     ///
     /// # Errors
-    /// If there is none, or not the whole of it.
+    /// If there is no complete ELF header.
     pub fn parse(source: S) -> Result<Self, FileError> {
         const IDENT: u64 = 16;
         let len = source.len();
@@ -114,22 +114,22 @@ impl<S: Source> ElfFile<S> {
         Ok(Self { source, header, context })
     }
 
-    /// The bytes.
+    /// The source of the file's bytes.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// Gives the bytes back.
+    /// Returns the source of the file's bytes.
     pub fn into_source(self) -> S {
         self.source
     }
 
-    /// Whether words are of 64 bits.
+    /// Whether the file's class is 64-bit.
     pub fn is_64(&self) -> bool {
         self.context.is_big()
     }
 
-    /// Whether the byte order is this processor's.
+    /// Whether the file has this processor's byte order.
     pub fn is_native_endian(&self) -> bool {
         self.context.is_little_endian() == cfg!(target_endian = "little")
     }
@@ -151,7 +151,7 @@ impl<S: Source> ElfFile<S> {
             return Ok(Vec::new());
         };
         let headers = GoblinProgramHeader::parse(&bytes, 0, usize::from(count), self.context);
-        // SANITY: the bytes hold exactly `count` entries.
+        // SANITY: the bytes contain exactly `count` entries.
         let headers = headers.map_err(|_| FileError::NotElf)?;
         Ok(headers.iter().map(ProgramHeader::from).collect())
     }
@@ -167,11 +167,11 @@ impl<S: Source> ElfFile<S> {
         else {
             return Ok(Vec::new());
         };
-        // SANITY: the bytes hold exactly `count` entries.
+        // SANITY: the bytes contain exactly `count` entries.
         SectionHeader::parse_from(&bytes, 0, usize::from(count), self.context).map_err(|_| FileError::NotElf)
     }
 
-    /// The first section of this name that has bytes in the file, with its header.
+    /// The header of the first section with this name that has bytes in the file.
     ///
     /// # Errors
     /// If the section headers are not inside the file.

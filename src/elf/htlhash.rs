@@ -1,4 +1,4 @@
-//! `process.executable.build_id.htlhash`: a name for a file's content from its head, tail and length
+//! `process.executable.build_id.htlhash`: identifies a file's content by a hash of its head, tail and length
 //! (OpenTelemetry semantic conventions, profiles).
 
 use std::fmt;
@@ -8,18 +8,18 @@ use sha2::{Digest as _, Sha256};
 
 use super::source::Source;
 
-/// The first half of the SHA-256 of head, tail and length. Shown as 32 lower-case hexadecimal digits.
+/// The first half of the SHA-256 of head, tail and length. Displayed as 32 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HtlHash(pub [u8; 16]);
 
-/// How many bytes count as head and as tail. They overlap in a file shorter than both.
+/// The length of head and of tail, in bytes. They overlap in a file shorter than both together.
 const PART: u64 = 4096;
 
 impl HtlHash {
     /// Reads and hashes at most 8 KiB of `source`.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If `source` cannot be read.
     pub fn of(source: &(impl Source + ?Sized)) -> io::Result<Self> {
         let len = source.len();
         let part = len.min(PART);
@@ -27,7 +27,7 @@ impl HtlHash {
         message.extend(source.read(len - part, part)?);
         message.extend(len.to_be_bytes());
         let digest: [u8; 32] = Sha256::digest(&message).into();
-        // SANITY: it has 32 bytes.
+        // SANITY: the digest has 32 bytes.
         Ok(Self(*digest.first_chunk().unwrap()))
     }
 }

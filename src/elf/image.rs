@@ -1,4 +1,4 @@
-//! The image of a loaded object, and reading it.
+//! The image of a loaded object in memory, and reads from it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use super::program_header::ProgramHeader;
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::memory::Memory;
 
-/// An object's image: its name, where it lies and its program headers, copied. Reading it is safe at any
-/// time; what is read belongs to this object only as long as the object stays loaded.
+/// A copied description of an object's image: name, load bias and program headers. Reading the image is
+/// always safe, but yields the object's bytes only while the object is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedImage {
     name: PathBuf,
@@ -19,12 +19,12 @@ pub struct LoadedImage {
 }
 
 impl LoadedImage {
-    /// An image that was mapped by whatever means.
+    /// An image that was mapped by any means.
     pub fn new(name: PathBuf, load_bias: LoadBias, program_headers: Vec<ProgramHeader>) -> Self {
         Self { name, load_bias, program_headers }
     }
 
-    /// What the dynamic linker calls it: a path, absolute or not; empty for the main program;
+    /// The dynamic linker's name for the object: a path, absolute or not; empty for the main program;
     /// `linux-vdso.so.1` for the vDSO.
     pub fn name(&self) -> &Path {
         &self.name
@@ -40,28 +40,29 @@ impl LoadedImage {
         &self.program_headers
     }
 
-    /// The first program header of a kind.
+    /// The first program header with this `p_type`.
     pub fn program_header(&self, kind: u32) -> Option<&ProgramHeader> {
         self.program_headers.iter().find(|header| header.kind == kind)
     }
 
-    /// The readable `PT_LOAD` segment that `vaddr` is in.
+    /// The readable `PT_LOAD` segment that contains `vaddr`.
     pub fn segment_at(&self, vaddr: ElfVaddr) -> Option<&ProgramHeader> {
         self.program_headers.iter().find(|header| header.is_readable() && header.vaddrs().contains(&vaddr))
     }
 
-    /// How many bytes can be read from `vaddr` to the end of its segment; 0 if it is in none.
+    /// The number of readable bytes from `vaddr` to the end of its segment; 0 if no segment contains `vaddr`.
     pub fn readable_from(&self, vaddr: ElfVaddr) -> u64 {
         self.segment_at(vaddr).and_then(|segment| segment.bytes_from(vaddr)).unwrap_or(0)
     }
 
-    /// Fills `bytes` from `vaddr` on; false if they are not all in one readable segment, or are not mapped.
+    /// Fills `bytes` from `vaddr` on. Returns false if the range is not inside one readable segment, or not
+    /// mapped.
     pub fn read_into(&self, vaddr: ElfVaddr, bytes: &mut [u8]) -> bool {
         bytes.len() as u64 <= self.readable_from(vaddr)
             && ProcessMemory.read_bytes(self.load_bias.to_runtime(vaddr).0, bytes)
     }
 
-    /// Copies `len` bytes from `vaddr` on. `len` is checked against the segment before anything is allocated.
+    /// Copies `len` bytes from `vaddr` on. Checks `len` against the segment before allocating.
     pub fn read(&self, vaddr: ElfVaddr, len: u64) -> Option<Vec<u8>> {
         if len > self.readable_from(vaddr) {
             return None;
@@ -82,17 +83,18 @@ impl LoadedImage {
         self.load_bias.to_runtime(vaddrs.start)..self.load_bias.to_runtime(vaddrs.end)
     }
 
-    /// Whether one of its segments holds `address`.
+    /// Whether one of the object's segments contains `address`.
     pub fn contains(&self, address: RuntimeAddr) -> bool {
         let vaddr = self.load_bias.to_elf(address);
         self.program_headers.iter().any(|header| header.is_load() && header.vaddrs().contains(&vaddr))
     }
 
-    /// The value that `read` gives of an image like this one; `None` if there is none (any longer).
+    /// Returns the result of `read` on this image; `None` if the image is not loaded any longer.
     ///
-    /// The dynamic linker's lock is not held meanwhile, so that `read` may allocate: it is called again if an object was
-    /// unloaded. Where that happens all the time the image counts as loaded if it is still listed in the end; a file that
-    /// took the place of another of the same name, address and headers is the one thing that then goes unnoticed.
+    /// `read` may allocate, because the dynamic linker's lock is not held meanwhile. Instead, `read` is
+    /// called again if any object was unloaded during the call. After too many repetitions, the result counts
+    /// if the image is still listed in the end. In this case alone, a replacement by another file with the
+    /// same name, address and headers goes unnoticed.
     pub fn read_while_loaded<T>(&self, read: impl Fn(&Self) -> T) -> Option<T> {
         let mut before = counts_if_listed(self)?;
         for _ in 0..TRIES {
@@ -107,8 +109,8 @@ impl LoadedImage {
         counts_if_listed(self).map(|_| value)
     }
 
-    /// The pages that the dynamic linker made read-only after relocation (`PT_GNU_RELRO`), as glibc and musl
-    /// round them: a page that is only partly inside stays writable.
+    /// The pages that the dynamic linker made read-only after relocation (`PT_GNU_RELRO`), rounded as in
+    /// glibc and musl: a page that is only partly inside stays writable.
     pub fn relro(&self) -> Option<Range<RuntimeAddr>> {
         let range = self.runtime_range(self.program_header(libc::PT_GNU_RELRO)?);
         let page_mask = !(page_size() - 1);
@@ -117,7 +119,7 @@ impl LoadedImage {
     }
 }
 
-/// The size of a page of memory, in bytes.
+/// The size of a memory page, in bytes.
 pub fn page_size() -> u64 {
     // SAFETY: sysconf has no preconditions.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }

@@ -1,8 +1,9 @@
-//! The kernel, as if it were a loaded object: names for its addresses, and its build-id.
+//! The kernel as a loaded object: names of its functions, and its build-id.
 //!
-//! Names are read once (`/proc/kallsyms`; kernel/kallsyms.c): functions of modules that are loaded later have none. Their
-//! addresses are shown to those only whom the kernel lets see them. It is loaded at another address at each boot, which
-//! is nobody's business: what leaves here are addresses behind its first, `_text`.
+//! The names are read once (`/proc/kallsyms`; kernel/kallsyms.c), so functions of modules that are loaded
+//! later have no names. The kernel shows the addresses only to permitted processes. The kernel's load address
+//! differs at each boot and is confidential, so this module only reveals addresses relative to `_text`, the
+//! kernel's first symbol.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -16,19 +17,19 @@ use crate::core::address::{ElfVaddr, RuntimeAddr};
 use crate::core::build_id::BuildId;
 
 const SYMBOLS: &str = "/proc/kallsyms";
-/// The notes that are linked into it (kernel/ksysfs.c).
+/// The notes that are linked into the kernel (kernel/ksysfs.c).
 const NOTES: &str = "/sys/kernel/notes";
 
-/// What it is called where an object has its path, as `perf` does.
+/// The kernel's name, used in place of an object's path; `perf` uses the same name.
 pub const KERNEL_NAME: &str = "[kernel.kallsyms]";
 
-/// Why the kernel's functions have no names.
+/// The reason why the kernel's functions have no names.
 #[derive(Debug, Error)]
 pub enum KernelSymbolsError {
-    /// The table is not there, or cannot be read.
+    /// The table does not exist or cannot be read.
     #[error("{SYMBOLS} cannot be read, without which they have no names: {0}")]
     File(#[from] io::Error),
-    /// It is, with zeros in place of addresses.
+    /// The table has zeros in place of addresses.
     #[error(
         "{SYMBOLS} shows the process no addresses, without which they have no names; allow it by CAP_SYSLOG, or by sysctl \
          kernel.kptr_restrict=0 with kernel.perf_event_paranoid=1"
@@ -36,36 +37,37 @@ pub enum KernelSymbolsError {
     Hidden,
 }
 
-/// A symbol; up to the next one all addresses are its.
+/// A symbol. All addresses up to the next symbol belong to it.
 #[derive(Clone, Copy, Debug)]
 struct Symbol {
     address: u64,
-    /// Where its name is; nowhere for one that is no function.
+    /// The range of the name in [`Kernel::names`]; empty for a symbol that is not a function.
     name: (u32, u32),
 }
 
-/// What is known of the kernel.
+/// The names, code range and build-id of a kernel.
 #[derive(Debug, Default)]
 pub struct Kernel {
     symbols: Vec<Symbol>,
-    /// All names, as the kernel has them: `vfs_read`, or with a module `nf_hook_slow [nf_tables]`.
+    /// All names in the kernel's form: `vfs_read`; with a module, `nf_hook_slow [nf_tables]`.
     names: String,
-    /// Where its own code begins, and one past its end; without modules.
+    /// The start and the end of the kernel's own code, without modules.
     text: (u64, u64),
     build_id: Option<BuildId>,
 }
 
-/// A place in the kernel.
+/// The function and the relative address of a place in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelPlace<'a> {
-    /// The function's name, with its module's where it is one's.
+    /// The function's name, followed by the module's name if it belongs to a module.
     pub function: Option<&'a str>,
-    /// How far it lies behind `_text`; not known for modules.
+    /// The distance from `_text`, in bytes; `None` for modules.
     pub address: Option<ElfVaddr>,
 }
 
 impl Kernel {
-    /// The one that runs; without any names if they are not shown. The first time takes some 150 ms.
+    /// The running kernel; without names if the process is not permitted to see them. The first call takes
+    /// about 150 ms.
     pub fn running() -> &'static Self {
         static KERNEL: LazyLock<Kernel> = LazyLock::new(|| {
             let build_id = std::fs::read(NOTES).ok().and_then(|notes| of_notes(&notes).ok());
@@ -75,17 +77,17 @@ impl Kernel {
         &KERNEL
     }
 
-    /// Its build-id, if it tells.
+    /// The kernel's build-id, if it is readable.
     pub fn build_id(&self) -> Option<BuildId> {
         self.build_id
     }
 
-    /// How many bytes of code it has, without modules.
+    /// The size of the kernel's code without modules, in bytes.
     pub fn text_bytes(&self) -> u64 {
         self.text.1 - self.text.0
     }
 
-    /// What is at `address`.
+    /// The function and the relative address of `address`.
     pub fn place(&self, address: RuntimeAddr) -> KernelPlace<'_> {
         let (start, end) = self.text;
         let own = (start..end).contains(&address.0).then(|| ElfVaddr(address.0 - start));
@@ -95,7 +97,7 @@ impl Kernel {
         KernelPlace { function: name.filter(|name| !name.is_empty()), address: own }
     }
 
-    /// Reads lines of `ADDRESS TYPE NAME[\t[MODULE]]`.
+    /// Parses lines of `ADDRESS TYPE NAME[\t[MODULE]]`.
     fn read(lines: impl BufRead) -> io::Result<Self> {
         let mut kernel = Self::default();
         for line in lines.lines() {
@@ -119,7 +121,8 @@ impl Kernel {
         if kernel.text.0 > kernel.text.1 {
             kernel.text = (0, 0);
         }
-        // Stable: of several names the kernel itself takes the first (`get_symbol_pos`).
+        // The sort is stable: of several names for one address, the kernel itself uses the first
+        // (`get_symbol_pos`).
         kernel.symbols.sort_by_key(|symbol| symbol.address);
         kernel
             .symbols
@@ -130,17 +133,17 @@ impl Kernel {
     }
 }
 
-/// Whether its functions have names for this process.
+/// Checks that this process can see the names of the kernel's functions.
 ///
 /// # Errors
-/// Why they have none, and how that can be allowed.
+/// The reason why the names are hidden, and how to permit reading them.
 pub fn check_symbols() -> Result<(), KernelSymbolsError> {
     check_symbols_in(Path::new(SYMBOLS))
 }
 
 fn check_symbols_in(path: &Path) -> Result<(), KernelSymbolsError> {
     for line in BufReader::new(File::open(path)?).lines() {
-        // Data may be at 0, functions are not.
+        // Data may have the address 0, but functions do not.
         match Line::read(&line?) {
             Some(Line { is_function: true, address: 0, .. }) => return Err(KernelSymbolsError::Hidden),
             Some(Line { is_function: true, .. }) => return Ok(()),
@@ -153,7 +156,7 @@ fn check_symbols_in(path: &Path) -> Result<(), KernelSymbolsError> {
 struct Line<'a> {
     address: u64,
     is_function: bool,
-    /// With the module, if it has one.
+    /// The name, followed by the module's name if there is one.
     name: &'a str,
 }
 

@@ -1,10 +1,10 @@
 //! The dynamic linker's list of loaded objects.
 //!
-//! `dl_iterate_phdr` calls back with the linker's lock held. Another thread may be inside an allocator that
-//! unwinds (a heap profiler), where it holds the allocator's locks and waits for the linker's: so nothing is
-//! allocated, and no lock taken, while the list is visited. Call-backs count, copy into memory that is there
-//! already, compare, and write single words. All else happens afterwards, and counts if nothing was unloaded
-//! meanwhile. Nobody else calls `dl_iterate_phdr`.
+//! `dl_iterate_phdr` holds the dynamic linker's lock during its callbacks. Another thread may be unwinding
+//! inside an allocator (a heap profiler's), where it holds the allocator's locks and waits for the linker's
+//! lock. Callbacks therefore allocate nothing and take no locks. They count, copy into existing memory,
+//! compare, and write single words. Everything else happens afterwards, and is valid only if no object was
+//! unloaded meanwhile. No other module calls `dl_iterate_phdr`.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::ops::ControlFlow;
@@ -16,11 +16,11 @@ use super::image::LoadedImage;
 use super::program_header::ProgramHeader;
 use crate::core::address::LoadBias;
 
-/// How often something is done again because an object was unloaded meanwhile.
+/// The most repetitions of an operation during which an object was unloaded.
 pub(crate) const TRIES: usize = 50;
 
-/// How many objects the dynamic linker has loaded and unloaded in this process's life, in all namespaces.
-/// musl counts loads only: it never unloads.
+/// The numbers of objects that the dynamic linker has loaded and unloaded in this process's life, in all
+/// namespaces. musl counts only loads, because it never unloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadCounts {
     /// Objects loaded.
@@ -32,13 +32,13 @@ pub struct LoadCounts {
 /// The objects of this namespace at one moment.
 #[derive(Debug, Default)]
 pub struct LoadedObjects {
-    /// Their images, the program's first.
+    /// The objects' images, the main program's first.
     pub images: Vec<LoadedImage>,
-    /// The counts that belong to exactly these.
+    /// The load counts at that moment.
     pub counts: LoadCounts,
 }
 
-/// All objects that are loaded now.
+/// Lists all objects that are currently loaded.
 pub fn loaded_objects() -> LoadedObjects {
     let mut copies = Copies::default();
     loop {
@@ -54,12 +54,12 @@ pub fn loaded_objects() -> LoadedObjects {
     }
 }
 
-/// How often objects came and went until now. Much cheaper than looking at them.
+/// The current load counts. Much cheaper than listing the objects.
 pub fn load_counts() -> LoadCounts {
     iterate(|entry| ControlFlow::Break(entry.counts)).unwrap_or_default()
 }
 
-/// The counts now, if an image like this one is in the list.
+/// The current load counts, if the list contains an image like this one.
 pub(super) fn counts_if_listed(image: &LoadedImage) -> Option<LoadCounts> {
     iterate(
         |entry| {
@@ -68,11 +68,11 @@ pub(super) fn counts_if_listed(image: &LoadedImage) -> Option<LoadCounts> {
     )
 }
 
-/// Calls `work` while no object comes or goes, if none has been unloaded since the counts were these; `None`
-/// otherwise.
+/// Calls `work` while the dynamic linker can neither load nor unload objects. Returns `None`, without calling
+/// `work`, if an object has been unloaded since the counts were `since`.
 ///
-/// The linker's lock is held: `work` must not allocate, take a lock, load or unload objects or panic, and
-/// should be brief. glibc may be relocating an object, or making its pages read-only, at the same time.
+/// The linker's lock is held, so `work` must not allocate, take a lock, load or unload objects, or panic, and
+/// should be brief. Meanwhile glibc may be relocating an object, or making its pages read-only.
 pub fn while_none_is_unloaded<T>(since: LoadCounts, work: impl FnOnce() -> T) -> Option<T> {
     let mut work = Some(work);
     iterate(|entry| {
@@ -94,7 +94,7 @@ impl Entry<'_> {
         self.headers.iter().map(|&header| ProgramHeader::from(&header.into()))
     }
 
-    /// Whether the image is of this entry, as far as the list tells.
+    /// Whether the image belongs to this entry, as far as the list can tell.
     fn is(&self, image: &LoadedImage) -> bool {
         self.load_bias == image.load_bias()
             && self.name == image.name().as_os_str().as_bytes()
@@ -102,13 +102,13 @@ impl Entry<'_> {
     }
 }
 
-/// Copies of entries, in memory that was reserved before the list was visited.
+/// Copies of entries, in memory that was reserved before the list is visited.
 #[derive(Default)]
 struct Copies {
     names: Vec<u8>,
     headers: Vec<ProgramHeader>,
     entries: Vec<Copied>,
-    /// The sizes of all three that the whole list needs.
+    /// The sizes of the three vectors that the whole list needs.
     needed: [usize; 3],
     counts: LoadCounts,
 }
@@ -127,7 +127,7 @@ impl Copies {
         self.needed = [0; 3];
     }
 
-    /// Copies an entry if there is room for it; allocates nothing.
+    /// Copies an entry if there is room for it. Allocates nothing.
     fn take(&mut self, entry: &Entry<'_>) {
         let sizes = [entry.name.len(), entry.headers.len(), 1];
         self.needed = std::array::from_fn(|at| self.needed[at] + sizes[at]);
@@ -148,7 +148,7 @@ impl Copies {
         self.entries.len() == self.needed[2]
     }
 
-    /// Makes room for what is needed. The containers are empty.
+    /// Reserves the needed room. Clears the vectors.
     fn reserve(&mut self) {
         self.clear_keeping_needs();
         self.names.reserve(self.needed[0]);
@@ -174,8 +174,8 @@ impl Copies {
     }
 }
 
-/// `dl_iterate_phdr` with a closure, which must do nothing that is forbidden with the linker's lock. A panic
-/// is carried across the C frames.
+/// Calls `dl_iterate_phdr` with a closure, which must obey the rules for code under the linker's lock. A
+/// panic is caught and resumed outside of the C frames.
 fn iterate<B>(mut visit: impl FnMut(&Entry<'_>) -> ControlFlow<B>) -> Option<B> {
     struct State<'a, B> {
         visit: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<B>,
@@ -187,11 +187,11 @@ fn iterate<B>(mut visit: impl FnMut(&Entry<'_>) -> ControlFlow<B>) -> Option<B> 
         size: libc::size_t,
         state: *mut c_void,
     ) -> c_int {
-        // SAFETY: `state` is the `State` below, which nothing else uses during the iteration; `info` is valid
-        // for `size` bytes, and glibc and musl have given the whole structure since 2.4 and 1.1.
+        // SAFETY: `state` is the `State` below, which nothing else uses during the iteration. `info` is valid
+        // for `size` bytes, and glibc since 2.4 and musl since 1.1 pass the whole structure.
         let (info, state) = unsafe { (&*info, &mut *state.cast::<State<'_, B>>()) };
-        // SAFETY: the dynamic linker passes a valid name (or none) and `dlpi_phnum` valid program headers,
-        // which live while the call-back runs. Both types are the gABI's Elf64_Phdr.
+        // SAFETY: the dynamic linker passes a valid name (or null) and `dlpi_phnum` valid program headers,
+        // which live during the callback. Both types are the gABI's Elf64_Phdr.
         let (name, headers) = unsafe {
             let name = if info.dlpi_name.is_null() { c"" } else { CStr::from_ptr(info.dlpi_name) };
             let headers = if info.dlpi_phdr.is_null() {
@@ -232,7 +232,7 @@ mod tests {
     fn a_panic_passes_through_the_iteration_and_releases_its_lock() {
         let caught = std::panic::catch_unwind(|| iterate::<()>(|_| panic!("in the visit")));
         assert!(caught.is_err());
-        // Another thread could not iterate if the lock were still held.
+        // Another thread could not visit the list if the lock were still held.
         std::thread::spawn(load_counts).join().unwrap();
     }
 

@@ -1,27 +1,28 @@
 //! Loaded ELF objects: build-ids, unwind tables, symbols.
 //!
-//! In: the dynamic linker's list of objects, their images in memory, their files. Out: what the handler looks
-//! up ([`crate::core::object`], [`crate::core::unwind`]) and what names a native frame afterwards. Everything
-//! here is the ordinary zone: it allocates, locks and makes system calls, and is never entered in a handler.
+//! In: the dynamic linker's list of objects, their images in memory, their files. Out: the tables that the
+//! signal handler looks up ([`crate::core::object`], [`crate::core::unwind`]), and names of native frames.
+//! This module belongs to the ordinary zone: it allocates, locks and makes system calls, and a handler never
+//! calls it.
 //!
-//! Images are read by system calls that fail where memory does not exist ([`process_memory`]), and files by
-//! positioned reads, never through a mapping: an object that is unmapped, truncated or replaced meanwhile
-//! costs an error, not the process.
+//! Images are read by system calls that fail on unmapped memory ([`process_memory`]), and files by positioned
+//! reads, never through a mapping. An object that is unmapped, truncated or replaced meanwhile causes an
+//! error instead of a fault.
 //!
 //! | Module | Duty |
 //! |---|---|
 //! | [`process_memory`] | reads this process's memory without faulting |
-//! | [`image`] | one loaded object; iteration over all of them |
+//! | [`image`] | one loaded object, and reads from its image |
 //! | [`dynamic`] | an image's dynamic section |
 //! | [`source`], [`file`] | an ELF file's bytes and headers |
 //! | [`program_header`] | a program header, of a file or an image |
 //! | [`notes`], [`build_id`] | notes, and the build-id among them |
-//! | [`htlhash`] | the other name of a file's content |
+//! | [`htlhash`] | a hash that identifies a file's content |
 //! | [`relocations`] | the GOT slots through which an object calls an imported function |
 //! | [`kernel`] | names for the kernel's addresses, and its build-id |
-//! | [`objects`] | who is loaded where, and who was |
-//! | [`symbols`] | names for addresses |
-//! | [`unwind`] | call frame information to unwind tables |
+//! | [`objects`] | the loaded objects with their addresses, and the unloaded ones |
+//! | [`symbols`] | names of functions by address |
+//! | [`unwind`] | compiles call frame information to unwind tables |
 //! | [`arch`] | numbers that differ by architecture |
 
 pub mod arch;

@@ -1,34 +1,34 @@
-//! Notes: a parser over the bytes of one note segment or section (gABI, "Note Section").
+//! A parser of the notes in one segment or section (gABI, "Note Section").
 
-/// Why the notes end early.
+/// The reason why parsing ends before the last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
-    /// Fewer bytes than a note's header are left.
+    /// The remaining bytes are fewer than a note's header has.
     #[error("{left} bytes at {at:#x} are too few for a note header")]
     TruncatedHeader {
-        /// Offset in the segment.
+        /// The offset in the segment.
         at: usize,
-        /// Bytes left there.
+        /// The number of bytes from there on.
         left: usize,
     },
-    /// `n_namesz` is more than what is left.
+    /// `n_namesz` exceeds the remaining bytes.
     #[error("note at {at:#x}: n_namesz {size} exceeds the {left} bytes left")]
     NameOutside {
-        /// Offset of the note in the segment.
+        /// The offset of the note in the segment.
         at: usize,
         /// `n_namesz`
         size: u32,
-        /// Bytes left behind the header.
+        /// The number of bytes after the header.
         left: usize,
     },
-    /// `n_descsz` is more than what is left.
+    /// `n_descsz` exceeds the remaining bytes.
     #[error("note at {at:#x}: n_descsz {size} exceeds the {left} bytes left")]
     DescriptionOutside {
-        /// Offset of the note in the segment.
+        /// The offset of the note in the segment.
         at: usize,
         /// `n_descsz`
         size: u32,
-        /// Bytes left behind the name.
+        /// The number of bytes after the name.
         left: usize,
     },
 }
@@ -38,15 +38,15 @@ pub enum NoteError {
 pub struct Note<'a> {
     /// `n_type`
     pub kind: u32,
-    /// The owner, without the NUL that ends it.
+    /// The owner's name, without the final NUL.
     pub name: &'a [u8],
     /// The description.
     pub description: &'a [u8],
-    /// Where the description starts in the segment.
+    /// The offset of the description in the segment.
     pub description_offset: usize,
 }
 
-/// The notes of one segment, in order; an error is the last item.
+/// Iterates over the notes of one segment. An error ends the iteration.
 #[derive(Clone, Debug)]
 pub struct Notes<'a> {
     bytes: &'a [u8],
@@ -56,8 +56,8 @@ pub struct Notes<'a> {
 }
 
 impl<'a> Notes<'a> {
-    /// The notes in `bytes`. Names and descriptions are padded to 4 bytes, or to 8 if the segment's `p_align`
-    /// is 8: so binutils and the kernel read them, whatever the class.
+    /// Iterates over the notes in `bytes`. Names and descriptions are padded to 8 bytes if the segment's
+    /// `p_align` is 8, otherwise to 4. Binutils and the kernel apply the same rule to both ELF classes.
     pub fn new(bytes: &'a [u8], p_align: u64, little_endian: bool) -> Self {
         Self { bytes, at: 0, alignment: if p_align == 8 { 8 } else { 4 }, little_endian }
     }
@@ -91,7 +91,7 @@ impl<'a> Notes<'a> {
         Ok((note, at + self.padded(description_start + description.len())))
     }
 
-    /// `len` is at most that of a slice, so the sum cannot wrap.
+    /// Rounds `len` up to the alignment. `len` is at most the length of a slice, so the sum cannot wrap.
     fn padded(&self, len: usize) -> usize {
         len.next_multiple_of(self.alignment)
     }

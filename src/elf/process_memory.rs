@@ -1,9 +1,9 @@
-//! Reads this process's own memory by system calls, so that an address that is not mapped (any longer), or
-//! whose file was truncated, is an error and not a signal.
+//! Reads this process's own memory by system calls, so that an address that is unmapped, or whose file was
+//! truncated, causes an error instead of a signal.
 //!
-//! The handler's loads (`signal::safe_load`) promise the same and make no system call, but they rest on a handler of
-//! SIGSEGV that must be installed and that others may replace. Here sections of megabytes are copied by one call, in
-//! any process and at any time.
+//! The handler's loads (`signal::safe_load`) make the same promise without a system call. But they need an
+//! installed handler of SIGSEGV, which other code may replace. The reads here copy sections of megabytes with
+//! one call, in any process and at any time.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,8 +12,8 @@ use crate::core::memory::Memory;
 
 /// This process's memory.
 ///
-/// `process_vm_readv(2)`, and `/proc/self/mem` where a seccomp filter refuses that (older container runtimes
-/// did).
+/// Read by `process_vm_readv(2)`; if a seccomp filter refuses that call, as in older container runtimes,
+/// through `/proc/self/mem`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessMemory;
 
@@ -40,7 +40,7 @@ enum Refusal {
 fn read_some(address: u64, bytes: &mut [u8]) -> Result<usize, Refusal> {
     let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes.len() };
-    // SAFETY: the kernel writes only into `local`, which is `bytes`; it checks `remote` itself.
+    // SAFETY: the kernel writes only into `local`, which is `bytes`; the kernel itself checks `remote`.
     let count = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
     if let Ok(count) = usize::try_from(count) {
         return Ok(count);
@@ -51,7 +51,8 @@ fn read_some(address: u64, bytes: &mut [u8]) -> Result<usize, Refusal> {
     }
 }
 
-/// The file is opened anew each time: an open one would go on to read the parent's memory after a fork.
+/// Reads through `/proc/self/mem`. The file is opened for each read: after a fork, a descriptor that was
+/// opened before would still read the parent's memory.
 fn read_through_proc(address: u64, bytes: &mut [u8]) -> bool {
     File::open("/proc/self/mem").is_ok_and(|memory| memory.read_exact_at(bytes, address).is_ok())
 }
@@ -64,7 +65,7 @@ mod tests {
     fn page_before_a_hole() -> (u64, usize) {
         // SAFETY: sysconf has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        // SAFETY: a fresh anonymous mapping of which the upper page is made inaccessible.
+        // SAFETY: a fresh anonymous mapping, whose upper page is made inaccessible.
         unsafe {
             let start = libc::mmap(
                 std::ptr::null_mut(),

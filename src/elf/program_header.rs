@@ -1,4 +1,4 @@
-//! Program headers: what of a file is mapped where.
+//! Program headers: the parts of a file and their addresses in memory.
 
 use std::ops::Range;
 
@@ -36,17 +36,17 @@ impl ProgramHeader {
         self.is_load() && self.flags & libc::PF_R != 0
     }
 
-    /// Whether this is a `PT_LOAD` segment that holds code.
+    /// Whether this is an executable `PT_LOAD` segment.
     pub fn is_executable(&self) -> bool {
         self.is_load() && self.flags & libc::PF_X != 0
     }
 
-    /// The addresses it takes in memory; it cannot wrap.
+    /// The segment's addresses in memory. The range cannot wrap.
     pub fn vaddrs(&self) -> Range<ElfVaddr> {
         self.vaddr..ElfVaddr(self.vaddr.0.saturating_add(self.memory_size))
     }
 
-    /// How many of its bytes lie at or behind `vaddr`, which is in it.
+    /// The number of the segment's bytes from `vaddr` on; `None` if `vaddr` is outside the segment.
     pub(super) fn bytes_from(&self, vaddr: ElfVaddr) -> Option<u64> {
         let inside = vaddr.0.checked_sub(self.vaddr.0)?;
         self.memory_size.checked_sub(inside).filter(|&left| left > 0)

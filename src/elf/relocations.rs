@@ -1,7 +1,7 @@
 //! The GOT slots through which a loaded object calls an imported function.
 //!
-//! Who replaces a function in other objects writes these words. Only the loaded image is read, so it works
-//! for objects whose file is gone.
+//! To replace a function in other objects, write to these slots. Only the loaded image is read, so this also
+//! works for objects whose file was deleted.
 
 use std::ops::Range;
 
@@ -10,43 +10,43 @@ use super::dynamic::{Dynamic, DynamicError, string_at, tag, u32_at, u64_at};
 use super::image::LoadedImage;
 use crate::core::address::{ElfVaddr, RuntimeAddr};
 
-/// How code reaches a slot.
+/// The ways in which code reaches a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotKind {
-    /// By its PLT entry; until the first call of a lazily bound object it points back into the PLT.
+    /// Through a PLT entry. Until the first call in a lazily bound object, the slot points back into the PLT.
     JumpSlot,
-    /// By the GOT: `-fno-plt` calls, and addresses taken.
+    /// Through the GOT: `-fno-plt` calls, and addresses taken.
     GlobDat,
     /// A function pointer in initialised data.
     Data,
 }
 
-/// A word in memory that holds an imported function's address.
+/// A word in memory that contains the address of an imported function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportSlot {
-    /// The function, as an index into the names that were asked for.
+    /// The function, as an index into the requested names.
     pub symbol: usize,
-    /// Where the word is; aligned to its size.
+    /// The address of the word; aligned to its size.
     pub address: RuntimeAddr,
-    /// How it is reached.
+    /// The way in which code reaches the slot.
     pub kind: SlotKind,
 }
 
-/// What [`import_slots`] found in one object.
+/// The result of [`import_slots`] for one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportSlots {
-    /// Each slot once, by ascending address.
+    /// The slots, ascending by address, each once.
     pub slots: Vec<ImportSlot>,
-    /// Whole pages that are read-only since relocation: a slot inside is written between two calls of
-    /// `mprotect`. Slots outside of it are writable.
+    /// Whole pages that are read-only since relocation. To write to a slot inside, make the page writable by
+    /// `mprotect` first and read-only again afterwards. Slots outside are writable.
     pub relro: Option<Range<RuntimeAddr>>,
 }
 
-/// Finds the words of `image` that relocations fill with the addresses of the functions called `names`.
-/// An object without a dynamic section has none.
+/// Finds the words of `image` that relocations fill with the addresses of the functions in `names`. An object
+/// without a dynamic section has none.
 ///
 /// # Errors
-/// If a table that the dynamic section declares is not inside the image.
+/// If a table that the dynamic section declares lies outside the image.
 pub fn import_slots(image: &LoadedImage, names: &[&str]) -> Result<ImportSlots, DynamicError> {
     let dynamic = match Dynamic::read(image) {
         Err(DynamicError::NoDynamicSection) => return Ok(ImportSlots::default()),
@@ -57,7 +57,7 @@ pub fn import_slots(image: &LoadedImage, names: &[&str]) -> Result<ImportSlots, 
         return Ok(ImportSlots::default());
     };
     let wanted = wanted_symbols(&dynamic, last_symbol, names)?;
-    // A slot that two relocations fill is one slot; the later relocation wins, as in the dynamic linker.
+    // A slot that two relocations fill is listed once; the later relocation wins, as in the dynamic linker.
     relocations.sort_by_key(|relocation| relocation.vaddr);
     relocations.reverse();
     relocations.dedup_by_key(|relocation| relocation.vaddr);
@@ -89,7 +89,8 @@ fn relocations_with_symbols(dynamic: &Dynamic<'_>) -> Result<Vec<Relocation>, Dy
     let mut found = Vec::new();
     for (table, size, relative, entry_len) in tables {
         let size = dynamic.value(size).unwrap_or(0);
-        // Megabytes in libjvm, of which a few kilobytes have symbols.
+        // The relocations without a symbol come first and are skipped. In libjvm they are megabytes, and the
+        // others a few kilobytes.
         let relative = relative.and_then(|count| dynamic.value(count)).unwrap_or(0);
         let start = relative.saturating_mul(entry_len as u64).min(size);
         let bytes = dynamic.table_from(table, start, size)?.unwrap_or_default();
@@ -109,7 +110,7 @@ fn relocations_with_symbols(dynamic: &Dynamic<'_>) -> Result<Vec<Relocation>, Dy
     Ok(found)
 }
 
-/// For each symbol up to `last`, which of `names` it has.
+/// For each symbol up to number `last`, the index of its name in `names`.
 fn wanted_symbols(
     dynamic: &Dynamic<'_>,
     last: u32,
@@ -124,7 +125,7 @@ fn wanted_symbols(
     Ok(wanted.collect())
 }
 
-/// Whether the word at `vaddr` is in a segment that was writable when the dynamic linker relocated it.
+/// Whether the word at `vaddr` is in a segment that is mapped writable, at least during relocation.
 fn is_writable_data(image: &LoadedImage, vaddr: ElfVaddr) -> bool {
     image.readable_from(vaddr) >= 8
         && image.segment_at(vaddr).is_some_and(|segment| segment.flags & libc::PF_W != 0)

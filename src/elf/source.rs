@@ -1,15 +1,15 @@
-//! Where the bytes of an ELF file come from: positioned reads of a file, or a buffer.
+//! Sources of an ELF file's bytes: positioned reads of a file, or a buffer.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that are read in pieces.
+/// Bytes that can be read in pieces.
 pub trait Source {
-    /// How many there are.
+    /// The number of bytes.
     fn len(&self) -> u64;
 
-    /// Whether there are none.
+    /// Whether the number of bytes is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -17,13 +17,13 @@ pub trait Source {
     /// Fills `bytes` from `offset` on.
     ///
     /// # Errors
-    /// If there are fewer, or they cannot be read.
+    /// If the source ends before, or cannot be read.
     fn read_into(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
 
-    /// Copies `len` bytes from `offset` on. `len` is checked before anything is allocated.
+    /// Copies `len` bytes from `offset` on. Checks `len` before allocating.
     ///
     /// # Errors
-    /// If there are fewer, or they cannot be read.
+    /// If the source ends before, or cannot be read.
     fn read(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         let inside = self.len().checked_sub(offset).is_some_and(|left| len <= left);
         let len = usize::try_from(len).ok().filter(|_| inside).ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -33,8 +33,8 @@ pub trait Source {
     }
 }
 
-/// An open file and its length when it was opened. A file that shrinks afterwards gives errors, where a
-/// mapping of it would give SIGBUS.
+/// An open file, with its length at the time of opening. If the file shrinks afterwards, reads return errors,
+/// whereas a mapping would raise SIGBUS.
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
@@ -42,10 +42,10 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Takes over an open regular file.
+    /// Wraps an open regular file.
     ///
     /// # Errors
-    /// If its metadata cannot be read, or it is no regular file (reading a pipe could block for ever).
+    /// If its metadata cannot be read, or it is not a regular file (reading a pipe could block for ever).
     pub fn new(file: File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -54,10 +54,10 @@ impl FileSource {
         Ok(Self { len: metadata.len(), file })
     }
 
-    /// Opens a regular file. Never blocks on a pipe in its place.
+    /// Opens a regular file. Does not block if the path is a pipe.
     ///
     /// # Errors
-    /// If it cannot be opened or is no regular file.
+    /// If the file cannot be opened or is not a regular file.
     pub fn open(path: &std::path::Path) -> io::Result<Self> {
         use std::os::unix::fs::OpenOptionsExt;
         Self::new(std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)

@@ -29,7 +29,7 @@ pub enum BootClassError {
 /// Lets the module of `class`, java.base, read the module of `other`.
 ///
 /// # Safety
-/// `env` is the current thread's, `class` and `other` live references to classes.
+/// `env` must be the current thread's; `class` and `other` must be live references to classes.
 pub unsafe fn let_module_read(
     jvmti: Jvmti,
     env: *mut JNIEnv,
@@ -52,7 +52,7 @@ pub unsafe fn let_module_read(
 /// Whether an exception is pending; clears the exception.
 ///
 /// # Safety
-/// `env` is the current thread's.
+/// `env` must be the current thread's.
 unsafe fn has_thrown(env: *mut JNIEnv) -> bool {
     // SAFETY: `env` is the current thread's by this function's contract.
     unsafe {
@@ -68,7 +68,7 @@ unsafe fn has_thrown(env: *mut JNIEnv) -> bool {
 /// or `None` if the VM refuses. `name` has slashes.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception.
+/// `env` must be the current thread's, without a pending exception.
 pub unsafe fn boot_class(env: *mut JNIEnv, name: &str, class_file: &[u8]) -> Option<jclass> {
     let name = CString::new(name).ok()?;
     let length = jint::try_from(class_file.len()).ok()?;

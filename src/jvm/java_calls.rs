@@ -74,7 +74,7 @@ impl LongMethod {
     ///
     /// As for [`in_frame`]. The method's class must still be referenced.
     pub unsafe fn call(self, env: *mut JNIEnv) -> jlong {
-        // SAFETY: the caller answers for the class; the method is its own and takes nothing.
+        // SAFETY: the caller answers for the class; `method` belongs to the class and takes nothing.
         unsafe {
             let value = ((**env).v1_2.CallStaticLongMethodA)(env, self.class, self.method, ptr::null());
             // -Xcheck:jni requires a check for exceptions before the next call, even after a method that
@@ -85,7 +85,7 @@ impl LongMethod {
 }
 
 impl Java {
-    /// A class, by its name with slashes.
+    /// Looks up a class by its name with slashes.
     pub fn class(self, name: &CStr) -> Result<jclass, CallError> {
         // SAFETY: `in_frame`'s caller answers for the environment.
         let class = unsafe { ((**self.0).v1_2.FindClass)(self.0, name.as_ptr()) };
@@ -94,7 +94,7 @@ impl Java {
         if class.is_null() { Err(missing()) } else { Ok(class) }
     }
 
-    /// A string.
+    /// Creates a string.
     pub fn string(self, text: &str) -> Result<jobject, CallError> {
         let units: Vec<u16> = text.encode_utf16().collect();
         let length = jni::sys::jint::try_from(units.len()).unwrap_or(jni::sys::jint::MAX);

@@ -76,7 +76,7 @@ impl Capabilities {
 pub struct ThreadInfo {
     /// The thread's name.
     pub name: String,
-    /// Whether it is a daemon.
+    /// Whether the thread is a daemon.
     pub daemon: bool,
     /// The thread group, a local reference that the caller deletes; null if the thread has ended.
     pub thread_group: jobject,
@@ -441,7 +441,8 @@ impl Jvmti {
     ///
     /// `memory` must be null or come from this environment, and must not be used afterwards.
     pub unsafe fn deallocate(self, memory: *mut u8) {
-        // SAFETY: the caller answers for the memory. With a valid environment and pointer, Deallocate cannot fail.
+        // SAFETY: the caller answers for the memory. With a valid environment and pointer, Deallocate cannot
+        // fail.
         unsafe { self.table().deallocate()(self.as_raw(), memory) };
     }
 

@@ -79,7 +79,8 @@ pub type MonitorWaitCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEn
 pub type MonitorWaitedCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jboolean);
 
-/// The callback of [`Event::SampledObjectAlloc`]: thread, object, its class, its size in bytes.
+/// The callback of [`Event::SampledObjectAlloc`]: thread, object, the object's class, the object's size in
+/// bytes.
 pub type ObjectAllocCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jobject, jlong);
 

@@ -274,12 +274,13 @@ fn class_file() -> Vec<u8> {
     file.extend([10, 0, 2, 0, 7]); // 8: Methodref
     utf8(&mut file, "bind"); // 9
     utf8(&mut file, "Code"); // 10
-    // ACC_FINAL | ACC_SUPER | ACC_SYNTHETIC, this class, its super class, no interfaces, no fields, two methods.
+    // ACC_FINAL | ACC_SUPER | ACC_SYNTHETIC, this class, its super class, no interfaces, no fields, two
+    // methods.
     file.extend([0x10, 0x30, 0, 2, 0, 4, 0, 0, 0, 0, 0, 2]);
     // ACC_STATIC | ACC_NATIVE, bind0, ()V, no attributes.
     file.extend([0x01, 0x08, 0, 5, 0, 6, 0, 0]);
-    // ACC_STATIC, bind, ()V, one attribute: Code of 16 bytes, no stack, no locals, 4 bytes: invokestatic 8, return; no
-    // exceptions, no attributes.
+    // ACC_STATIC, bind, ()V, one attribute: Code of 16 bytes, no stack, no locals, 4 bytes: invokestatic 8,
+    // return; no exceptions, no attributes.
     file.extend([0, 0x08, 0, 9, 0, 6, 0, 1, 0, 10, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 4, 0xb8, 0, 8, 0xb1]);
     file.extend([0, 0, 0, 0]);
     // The class has no attributes.

@@ -1,5 +1,5 @@
-//! Numbers of the processor supplements to the ELF ABI. [`x86_64`] and [`aarch64`] hold the same names;
-//! [`native`] is the one this process runs on.
+//! Numbers from the processor supplements to the ELF ABI. [`x86_64`] and [`aarch64`] define the same names;
+//! [`native`] is the module of this process's architecture.
 
 pub mod aarch64;
 pub mod x86_64;

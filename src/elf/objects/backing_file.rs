@@ -1,8 +1,9 @@
-//! Whether the file at an object's path is the one that was loaded.
+//! Decides whether the file at an object's path is the file that was loaded.
 //!
-//! With a build-id, that decides. Without one in memory the file's identity on disk does, if it was certain when the
-//! object was scanned; failing that (deleted and put back, overlay file systems that show other inodes), the
-//! bytes do: everything that is mapped read-only must be what the file holds.
+//! A build-id in memory decides. Without one, the file's identity on disk decides, if the identity was
+//! certain when the object was scanned. Otherwise (the file was deleted and restored, or an overlay file
+//! system shows other inodes) the bytes decide: everything that is mapped read-only must equal the file's
+//! content.
 
 use std::fs::Metadata;
 use std::io;
@@ -18,21 +19,21 @@ use crate::elf::image::LoadedImage;
 use crate::elf::program_header::ProgramHeader;
 use crate::elf::source::{FileSource, Source};
 
-/// Why an object's file cannot be used.
+/// The reason why an object's file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BackingFileError {
-    /// The vDSO has none.
+    /// The object is the vDSO, which has no file.
     #[error("the object has no file")]
     NoFile,
-    /// It is gone or cannot be read.
+    /// The file does not exist or cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Another file is in its place.
+    /// The file at the path is not the one that was loaded.
     #[error("the file is not the one that was loaded")]
     Replaced,
 }
 
-/// A file on disk, at one state.
+/// The identity of a file on disk, in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIdentity {
     device: u64,
@@ -47,12 +48,12 @@ impl FileIdentity {
         Self { device: metadata.dev(), inode: metadata.ino(), size: metadata.size(), modified_ns }
     }
 
-    /// Whether a mapping is of this file, whatever became of its path.
+    /// Whether a mapping belongs to this file, even if the path has changed.
     pub fn is_file(&self, mapped: MappedFile<'_>) -> bool {
         mapped.device_and_inode == (self.device, self.inode)
     }
 
-    /// The identity of the file at `path`, if it is certainly the mapped one.
+    /// The identity of the file at `path`, if it is certainly the mapped file.
     pub fn of_mapped(path: &Path, mapped: MappedFile<'_>) -> Option<Self> {
         let identity = Self::of(&std::fs::metadata(path).ok()?);
         let is_mapped = !mapped.is_deleted && identity.is_file(mapped);
@@ -60,7 +61,7 @@ impl FileIdentity {
     }
 }
 
-/// Opens the file of an object after making sure of it.
+/// Opens the file of an object, if it is the file that was loaded.
 pub fn open(details: &ObjectDetails) -> Result<FileSource, BackingFileError> {
     if details.kind == ObjectKind::Vdso {
         return Err(BackingFileError::NoFile);
@@ -73,8 +74,8 @@ pub fn open(details: &ObjectDetails) -> Result<FileSource, BackingFileError> {
     if is_the_same { Ok(file) } else { Err(BackingFileError::Replaced) }
 }
 
-/// The build-id of the file at `path`, if that is certainly the one of the image: for images that do not have their
-/// notes in memory.
+/// The build-id of the file at `path`, if the image was certainly loaded from that file. For images whose
+/// notes are not in memory.
 pub fn build_id_of_mapped(
     path: &Path,
     identity: Option<FileIdentity>,
@@ -85,7 +86,7 @@ pub fn build_id_of_mapped(
     is_mapped(&file, identity, image).then_some(found)
 }
 
-/// Whether the file is that of a loaded image, by its identity, else by its bytes.
+/// Whether the image was loaded from `file`: decided by the file's identity, otherwise by its bytes.
 fn is_mapped(file: &FileSource, identity: Option<FileIdentity>, image: &LoadedImage) -> bool {
     let found = file.file().metadata().ok().map(|metadata| FileIdentity::of(&metadata));
     (found.is_some() && found == identity)

@@ -1,4 +1,4 @@
-//! Build-id records that live for ever, each build-id once.
+//! Build-id records that are never freed, one for each distinct build-id.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,8 @@ use crate::core::build_id::BuildId;
 
 static RECORDS: Mutex<Option<HashSet<&'static BuildId>>> = Mutex::new(None);
 
-/// The record of `id`. A handler may name an object by its address at any later time, so it is never freed;
-/// loading the same files again and again takes no more memory, because equal build-ids share a record.
+/// The record of `id`. It is never freed, because a handler may refer to it at any later time. Equal
+/// build-ids share a record, so loading the same files repeatedly takes no more memory.
 pub fn record_of(id: BuildId) -> &'static BuildId {
     let mut records = RECORDS.lock();
     let records = records.get_or_insert_default();

@@ -1,4 +1,4 @@
-//! What the ordinary zone knows of one loading of one object, also after it was unloaded.
+//! The ordinary zone's description of one loading of one object. Also available after the unloading.
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -13,47 +13,48 @@ use crate::elf::htlhash::HtlHash;
 use crate::elf::image::LoadedImage;
 use crate::elf::source::FileSource;
 
-/// What an object is.
+/// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectKind {
     /// The program that was executed.
     Program,
     /// A shared library, or the dynamic linker.
     Library,
-    /// What the kernel maps into each process. It has no file.
+    /// The object that the kernel maps into each process. It has no file.
     Vdso,
 }
 
-/// An executable segment, as an OTLP Mapping wants it.
+/// An executable segment, in the form of an OTLP Mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeSegment {
     /// `memory_start` and `memory_limit`.
     pub vaddrs: Range<ElfVaddr>,
-    /// Where it starts in the file.
+    /// The segment's offset in the file.
     pub file_offset: FileOffset,
 }
 
-/// One loading of one object.
+/// The description of one loading of one object.
 #[derive(Debug)]
 pub struct ObjectDetails {
-    /// Its name for the life of the process.
+    /// Identifies this loading for the life of the process.
     pub index: ObjectIndex,
-    /// What it is.
+    /// The kind of the object.
     pub kind: ObjectKind,
-    /// The path it was loaded from, absolute where that is known; `[vdso]` for the vDSO.
+    /// The path of the loaded file, absolute if that is known; `[vdso]` for the vDSO.
     pub path: PathBuf,
-    /// Its GNU build-id, from its notes in memory or, failing that, from its file.
+    /// The object's GNU build-id, from its notes in memory, otherwise from its file.
     pub build_id: Option<&'static BuildId>,
-    /// Its executable segments, in the file's order.
+    /// The object's executable segments, in the file's order.
     pub code: Box<[CodeSegment]>,
     pub(super) image: LoadedImage,
-    /// Which file it is; where its build-id is not in memory, and the file is certain.
+    /// The identity of the object's file. Set only if the build-id is not in memory and the identity is
+    /// certain.
     pub(super) file_identity: Option<FileIdentity>,
     pub(super) htlhash: OnceLock<Option<HtlHash>>,
 }
 
 impl ObjectDetails {
-    /// The path's last part.
+    /// The last component of the path.
     pub fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or(self.path.as_os_str())
     }
@@ -63,35 +64,35 @@ impl ObjectDetails {
         self.image.load_bias()
     }
 
-    /// Its image. Only while the object is loaded does reading it give the object's bytes.
+    /// The object's image. Reads from it yield the object's bytes only while the object is loaded.
     pub fn image(&self) -> &LoadedImage {
         &self.image
     }
 
-    /// The executable segment that `vaddr` is in.
+    /// The executable segment that contains `vaddr`.
     pub fn code_segment_at(&self, vaddr: ElfVaddr) -> Option<&CodeSegment> {
         self.code.iter().find(|segment| segment.vaddrs.contains(&vaddr))
     }
 
-    /// Opens its file, if that is (still) the one that was loaded.
+    /// Opens the object's file, if it is still the file that was loaded.
     ///
     /// # Errors
-    /// If there is none, or another one is in its place.
+    /// If the object has no file, or the file has been replaced.
     pub fn open_file(&self) -> Result<FileSource, BackingFileError> {
         backing_file::open(self)
     }
 
-    /// The hash of its file; `None` if that is gone or replaced. The first call reads the file, and all
-    /// give what that found.
+    /// The hash of the object's file; `None` if the file is missing or replaced. The first call reads the
+    /// file; later calls return the first result.
     pub fn htlhash(&self) -> Option<HtlHash> {
         *self.htlhash.get_or_init(|| HtlHash::of(&self.open_file().ok()?).ok())
     }
 
-    /// The value that `read` gives of the image while that is this object's; `None` if it was unloaded. See
-    /// [`LoadedImage::read_while_loaded`].
+    /// The result of `read` on the image, while the image is this object's; `None` if the object was
+    /// unloaded. See [`LoadedImage::read_while_loaded`].
     pub fn read_while_loaded<T>(&self, read: impl Fn(&LoadedImage) -> T) -> Option<T> {
         match self.kind {
-            // The kernel never unmaps it, and not every dynamic linker lists it.
+            // The kernel never unmaps the vDSO, and not every dynamic linker lists it.
             ObjectKind::Vdso => Some(read(&self.image)),
             ObjectKind::Program | ObjectKind::Library => self.image.read_while_loaded(read),
         }

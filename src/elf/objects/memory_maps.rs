@@ -1,4 +1,4 @@
-//! `/proc/self/maps` (proc_pid_maps(5)): which file is mapped where, and how.
+//! Parses `/proc/self/maps` (proc_pid_maps(5)): the mapped files, their addresses and protections.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,24 +12,25 @@ pub struct MemoryMaps {
     text: Vec<u8>,
 }
 
-/// One line of it.
+/// The file of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedFile<'a> {
-    /// The file's path when it was mapped. A newline in it stands as `\012`.
+    /// The file's path when it was mapped. A newline in it is written as `\012`.
     pub path: &'a Path,
-    /// Whether that path has been deleted or replaced since.
+    /// Whether the path has been deleted or replaced since.
     pub is_deleted: bool,
-    /// `st_dev` and `st_ino`; some file systems show others here than stat(2) does.
+    /// `st_dev` and `st_ino`. Some file systems report other values here than in stat(2).
     pub device_and_inode: (u64, u64),
 }
 
 impl MemoryMaps {
-    /// Reads it; empty where there is no `/proc`.
+    /// Reads the text; empty if there is no `/proc`.
     pub fn read() -> Self {
         Self { text: std::fs::read("/proc/self/maps").unwrap_or_default() }
     }
 
-    /// What may be done with the memory at `address`: `PROT_READ` and its like; `None` if nothing is mapped there.
+    /// The protection of the memory at `address`, as a sum of `PROT_READ` and similar bits; `None` if it is
+    /// unmapped.
     pub fn protection_at(&self, address: RuntimeAddr) -> Option<libc::c_int> {
         self.text.split(|&byte| byte == b'\n').find_map(|line| {
             let mut fields = line.splitn(3, |&byte| byte == b' ');
@@ -66,7 +67,7 @@ impl MemoryMaps {
     }
 }
 
-/// Two hexadecimal numbers.
+/// Parses two hexadecimal numbers.
 fn split_pair(text: &[u8], separator: u8) -> Option<(u64, u64)> {
     let (first, second) = std::str::from_utf8(text).ok()?.split_once(char::from(separator))?;
     Some((u64::from_str_radix(first, 16).ok()?, u64::from_str_radix(second, 16).ok()?))

@@ -1,21 +1,21 @@
-//! The objects of this process: who is where now, and who was.
+//! The objects of this process: the loaded ones with their addresses, and unloaded ones.
 //!
 //! In: the dynamic linker's list. Out: [`ObjectMap`]s for handlers, and [`ObjectDetails`] by [`ObjectIndex`]
-//! for whoever renders frames. Who calls what:
+//! for the rendering of frames. The callers:
 //!
-//! - whoever learns that objects may have come or gone (a poller, a dlopen hook) calls
-//!   [`ObjectRegistry::refresh`] and, when the map changed, publishes it to the handlers;
-//! - a background thread calls [`ObjectRegistry::compile_next`] until nothing is left to compile;
-//! - whoever drains samples looks details up, and when all samples that were taken with maps older than number
-//!   *n* have been drained, calls [`ObjectRegistry::retire`] with *n*.
+//! - code that notices that objects may have been loaded or unloaded (a poller, a dlopen hook) calls
+//! [`ObjectRegistry::refresh`] and publishes a changed map to the handlers;
+//! - a background thread calls [`ObjectRegistry::compile_next`] until all unwind tables are compiled;
+//! - the drainer of samples looks up details. When all samples taken with maps before number *n* have been
+//! drained, the drainer calls [`ObjectRegistry::retire`] with *n*.
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`scan`] | one look at all loaded objects |
-//! | [`details`] | what is known of one loading |
+//! | [`scan`] | lists and reads all loaded objects once |
+//! | [`details`] | the description of one loading |
 //! | [`backing_file`] | whether the file on disk is the one that was loaded |
 //! | [`memory_maps`] | `/proc/self/maps` |
-//! | [`build_ids`] | build-id records that live for ever |
+//! | [`build_ids`] | build-id records that are never freed |
 
 pub mod backing_file;
 pub mod build_ids;
@@ -42,23 +42,23 @@ use crate::core::address::RuntimeAddr;
 use crate::core::object::{LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::unwind::UnwindTable;
 
-/// So many unloaded objects are remembered, whatever the callers of [`ObjectRegistry::retire`] do; then the
-/// oldest are forgotten. Each takes about a kilobyte.
+/// The most unloaded objects to remember, even if [`ObjectRegistry::retire`] is not called. Beyond this
+/// number the oldest are forgotten. Each takes about a kilobyte.
 pub const MAX_UNLOADED: usize = 16_384;
 
-/// What [`ObjectRegistry::refresh`] found.
+/// The result of [`ObjectRegistry::refresh`].
 #[derive(Clone, Debug)]
 pub struct Refreshed {
     /// The current map.
     pub map: Arc<ObjectMap>,
-    /// Whether it is another one than before.
+    /// Whether the map differs from the one before.
     pub changed: bool,
-    /// The counts that belong to it.
+    /// The load counts of the map.
     pub counts: LoadCounts,
 }
 
-/// The objects of this process. Shared by reference; all methods may be called from any thread of the
-/// ordinary zone, at the same time.
+/// The objects of this process. Shared by reference. Any threads of the ordinary zone may call all methods
+/// concurrently.
 #[derive(Debug, Default)]
 pub struct ObjectRegistry {
     state: Mutex<State>,
@@ -70,7 +70,7 @@ struct State {
     map: Arc<ObjectMap>,
     live: Vec<Live>,
     by_index: HashMap<ObjectIndex, Arc<ObjectDetails>>,
-    /// The objects that are gone, with the number of the first map without them; ascending.
+    /// The unloaded objects, each with the number of the first map that lacks it; ascending.
     unloaded: VecDeque<(u64, ObjectIndex)>,
     forgotten: u64,
 }
@@ -83,15 +83,15 @@ struct Live {
 }
 
 impl ObjectRegistry {
-    /// A registry that knows no objects; [`ObjectRegistry::refresh`] finds them.
+    /// A registry without objects; [`ObjectRegistry::refresh`] finds them.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks whether objects came or went, and if so, who is where. Costs a microsecond if nothing changed.
+    /// Updates the map if objects were loaded or unloaded. Costs a microsecond if nothing changed.
     ///
-    /// An object that is gone and back between two calls, in the same place with the same content, keeps its
-    /// index: nobody can tell the difference.
+    /// An object that is unloaded and loaded again between two calls, at the same address with the same
+    /// content, keeps its index, because the two loadings cannot be told apart.
     pub fn refresh(&self) -> Refreshed {
         let mut state = self.state.lock();
         if state.counts == Some(load_counts()) {
@@ -109,7 +109,7 @@ impl ObjectRegistry {
         self.state.lock().map.clone()
     }
 
-    /// What is known of an object, loaded or not yet retired.
+    /// The details of an object that is loaded, or unloaded but not yet retired.
     pub fn details(&self, index: ObjectIndex) -> Option<Arc<ObjectDetails>> {
         self.state.lock().by_index.get(&index).cloned()
     }
@@ -119,9 +119,9 @@ impl ObjectRegistry {
         self.state.lock().live.iter().map(|live| live.details.clone()).collect()
     }
 
-    /// For a PC that no object had when it was sampled (the map was a little behind): whose it is now, if that
-    /// must be whose it was. That is so if nothing was unloaded since `since`, the counts of a
-    /// [`Refreshed`] from before the sample was taken.
+    /// Resolves a PC that was in no object of the map when it was sampled, because the map was slightly
+    /// outdated. Returns the object that contains the PC now, if the same object must have contained it then:
+    /// nothing was unloaded since `since`, the counts of a [`Refreshed`] from before the sample was taken.
     pub fn find_late(&self, pc: RuntimeAddr, since: LoadCounts) -> Option<Arc<ObjectDetails>> {
         let now = self.refresh();
         if now.counts.unloaded != since.unloaded {
@@ -130,8 +130,8 @@ impl ObjectRegistry {
         self.details(now.map.find(pc)?.index)
     }
 
-    /// Forgets the objects that are in no map from number `map_number` on. The caller knows that all samples
-    /// taken with earlier maps have been drained, and their frames resolved.
+    /// Forgets the objects that are in no map from number `map_number` on. The caller guarantees that all
+    /// samples taken with earlier maps have been drained, and their frames resolved.
     pub fn retire(&self, map_number: u64) {
         let mut state = self.state.lock();
         while state.unloaded.front().is_some_and(|&(gone_in, _)| gone_in <= map_number) {
@@ -139,32 +139,32 @@ impl ObjectRegistry {
         }
     }
 
-    /// How many unloaded objects are remembered.
+    /// The number of unloaded objects that are remembered.
     pub fn unloaded_count(&self) -> usize {
         self.state.lock().unloaded.len()
     }
 
-    /// How many were forgotten because there were more than [`MAX_UNLOADED`].
+    /// The number of objects that were forgotten because there were more than [`MAX_UNLOADED`].
     pub fn forgotten_count(&self) -> u64 {
         self.state.lock().forgotten
     }
 
-    /// Compiles the unwind table of one loaded object that has none yet; false if all have theirs. An object
-    /// whose table cannot be had gets an empty one. Takes up to some tens of milliseconds.
+    /// Compiles the unwind table of one loaded object that has none yet; false if there is no such object. An
+    /// object whose table cannot be compiled gets an empty one. Takes up to some tens of milliseconds.
     ///
-    /// Objects of more than `code_bytes` of code are left out, for callers that cannot wait: a table takes about a
-    /// millisecond for each 100 KiB.
+    /// Skips objects with more than `code_bytes` bytes of code, for callers that cannot wait: a table takes
+    /// about a millisecond for each 100 KiB of code.
     pub fn compile_next(&self, code_bytes: u64) -> bool {
         let size = |live: &Live| live.loaded.text.end.0.saturating_sub(live.loaded.text.start.0);
         let is_wanted = |live: &&Live| live.loaded.unwind.get().is_none() && size(live) <= code_bytes;
-        // Small ones first: nobody's stacks wait for the VM's table then but its own.
+        // Small objects come first, so that only stacks in the VM's own code wait for the VM's large table.
         let next = self.state.lock().live.iter().filter(is_wanted).min_by_key(|live| size(live)).cloned();
         let Some(live) = next else { return false };
         let table = compile(&live.details).unwrap_or_else(|error| {
             log::debug!("no unwind table for {}: {error}", live.details.path.display());
             UnwindTable::default()
         });
-        // Another thread may have been faster.
+        // Another thread may have set the table first.
         let _ = live.loaded.unwind.set(table);
         true
     }
@@ -185,7 +185,7 @@ impl State {
         Refreshed { map: self.map.clone(), changed, counts: self.counts.unwrap_or_default() }
     }
 
-    /// Replaces the live objects by those seen now; whether that made another map.
+    /// Replaces the live objects by the objects seen now. Returns whether the map changed.
     fn take_over(&mut self, seen: Vec<Sighting>, may_be_replaced: bool) -> bool {
         let mut before = std::mem::take(&mut self.live);
         let mut maps = None;
@@ -224,7 +224,7 @@ impl State {
 }
 
 impl Live {
-    /// `None` if all indices have been given out.
+    /// A newly seen object; `None` if all indices are used up, or the object has no executable segment.
     fn new(sighting: Sighting, maps: &mut Option<MemoryMaps>) -> Option<Self> {
         let image = &sighting.image;
         let index = ObjectIndex::next()?;
@@ -284,8 +284,8 @@ impl Live {
 }
 
 impl ObjectDetails {
-    /// Whether another file is mapped now where this object was. Only objects without a build-id in memory need this:
-    /// two builds of such a library can look alike up to their section table's offset.
+    /// Whether another file is mapped now in this object's place. Only objects without a build-id in memory
+    /// need this check: two builds of such a library may be equal up to the offset of their section table.
     fn is_another_file(&self, maps: &mut Option<MemoryMaps>) -> bool {
         let Some(identity) = self.file_identity else { return false };
         let Some(code) = self.code.first() else { return false };
@@ -295,7 +295,7 @@ impl ObjectDetails {
     }
 }
 
-/// The dynamic linker's name where it is absolute; otherwise the kernel's.
+/// The dynamic linker's name of the object if that is absolute, otherwise the kernel's.
 fn path_of(sighting: &Sighting, kind: ObjectKind, maps: &mut Option<MemoryMaps>) -> PathBuf {
     let name = sighting.image.name();
     if kind == ObjectKind::Vdso {

@@ -1,4 +1,4 @@
-//! One look at all loaded objects.
+//! Lists and reads all loaded objects once.
 
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::build_id::BuildId;
@@ -10,29 +10,29 @@ use crate::elf::image::{LoadedImage, page_size};
 use crate::elf::loader_list::{LoadCounts, LoadedObjects, TRIES, load_counts, loaded_objects};
 use crate::elf::process_memory::ProcessMemory;
 
-/// What was seen of one object. Two equal sightings are taken for the same loading.
+/// The properties of one object at one scan. Two equal sightings count as the same loading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Its image.
+    /// The object's image.
     pub image: LoadedImage,
-    /// The build-id that its image has in memory.
+    /// The build-id in the image's memory.
     pub build_id: Option<BuildId>,
-    /// What a handler compares.
+    /// The word that a handler compares to detect another object in this one's place.
     pub identity: IdentityWord,
-    /// Whether it is the vDSO.
+    /// Whether the object is the vDSO.
     pub is_vdso: bool,
 }
 
-/// All objects that hold code, and how many came and went until now.
+/// All objects with code, and the load counts.
 #[derive(Debug, Default)]
 pub struct Scan {
-    /// The objects, the program first.
+    /// The objects, the main program first.
     pub objects: Vec<Sighting>,
-    /// The counts that belong to exactly these.
+    /// The load counts at the moment of this list.
     pub counts: LoadCounts,
 }
 
-/// Looks at all loaded objects. What was read of their images counts if none was unloaded meanwhile.
+/// Scans all loaded objects. Repeats the scan if an object was unloaded while the images were read.
 pub fn scan() -> Scan {
     // SAFETY: getauxval has no preconditions.
     let vdso = RuntimeAddr(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) });
@@ -51,7 +51,7 @@ pub fn scan() -> Scan {
     found
 }
 
-/// `None` for an object without code, or that cannot be read.
+/// The sighting of an object; `None` if the object has no code or cannot be read.
 fn sight(image: &LoadedImage, vdso: RuntimeAddr) -> Option<Sighting> {
     image.program_headers().iter().find(|header| header.is_executable())?;
     let build_id = build_id::of_image(image).ok();
@@ -65,7 +65,7 @@ fn sight(image: &LoadedImage, vdso: RuntimeAddr) -> Option<Sighting> {
     })
 }
 
-/// Where `e_shoff` is in memory, if the ELF header was loaded.
+/// The address of `e_shoff` in memory, if the ELF header is loaded.
 fn section_table_offset_field(image: &LoadedImage) -> Option<ElfVaddr> {
     const E_SHOFF: u64 = 40;
     let first = image.program_headers().iter().find(|header| header.is_readable() && header.offset.0 == 0)?;
@@ -76,7 +76,7 @@ fn first_code(image: &LoadedImage) -> Option<ElfVaddr> {
     Some(image.program_headers().iter().find(|header| header.is_executable())?.vaddr)
 }
 
-/// The vDSO's image from its ELF header, for dynamic linkers that do not list it.
+/// The vDSO's image, read from its ELF header, for dynamic linkers that do not list the vDSO.
 fn vdso_image(start: RuntimeAddr) -> Option<LoadedImage> {
     let mut page = vec![0; page_size() as usize];
     if !ProcessMemory.read_bytes(start.0, &mut page) {

@@ -1,4 +1,4 @@
-//! Where in an ELF file a function of a given name begins.
+//! Finds a function in an ELF file by its name.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::core::address::FileOffset;
 use crate::elf::file::ElfFile;
 use crate::elf::source::{FileSource, Source};
 
-/// `Elf64_Sym` (gABI, "Symbol Table").
+/// The size of an `Elf64_Sym`, in bytes (gABI, "Symbol Table").
 const SYMBOL_LEN: usize = 24;
 
-/// The position in the file of the function of this linkage name; `None` if neither symbol table has it.
+/// The file offset of the function with this linkage name; `None` if neither symbol table contains it.
 ///
 /// # Errors
 /// If the file cannot be read, or is not a usable ELF file.
@@ -34,7 +34,7 @@ pub fn function_offset(path: &Path, name: &str) -> Result<Option<FileOffset>, Sy
     Ok(None)
 }
 
-/// The address of the defined function of this name.
+/// The address of the defined function with this name.
 fn find<S: Source>(
     file: &ElfFile<S>,
     sections: &[SectionHeader],
@@ -56,7 +56,8 @@ fn find<S: Source>(
         let is_defined = u16::from_ne_bytes([s0, s1]) != 0;
         let at = u32::from_ne_bytes([n0, n1, n2, n3]) as usize;
         let rest = names.get(at..)?.strip_prefix(name.as_bytes())?;
-        // A default version's suffix (`malloc@@GLIBC_2.2.5`) is in no table of strings; a zero ends the name.
+        // String tables do not contain the suffix of a default version (`malloc@@GLIBC_2.2.5`), so a zero
+        // byte ends the name.
         (is_function && is_defined && rest.first() == Some(&0)).then(|| u64::from_ne_bytes(value))
     })
 }
@@ -65,7 +66,7 @@ fn find<S: Source>(
 mod tests {
     use super::*;
 
-    /// A function of this very program, whose code is where the file has it.
+    /// A function of this test program, whose code in memory equals its code in the file.
     #[unsafe(no_mangle)]
     extern "C" fn otlpprof_test_function_by_name() -> u64 {
         0x1234_5678_9abc_def0
@@ -76,7 +77,7 @@ mod tests {
         let this = std::env::current_exe().unwrap();
         let offset = function_offset(&this, "otlpprof_test_function_by_name").unwrap().unwrap();
         let bytes = FileSource::open(&this).unwrap().read(offset.0, 8).unwrap();
-        // SAFETY: the function's code is longer than that: it has a constant of 8 bytes in it.
+        // SAFETY: the function's code is longer than 8 bytes, because it contains a constant of 8 bytes.
         let code = unsafe { *(otlpprof_test_function_by_name as *const () as *const [u8; 8]) };
         assert_eq!(bytes, code);
         assert_eq!(otlpprof_test_function_by_name(), 0x1234_5678_9abc_def0);

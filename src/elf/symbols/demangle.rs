@@ -1,12 +1,13 @@
-//! Linkage names to the names that programmers wrote.
+//! Converts linkage names to the names in the source code.
 
 use cpp_demangle::DemangleOptions;
 
-/// Longer names are left as they are: demangling can multiply a name's length.
+/// The longest name to demangle, in bytes: demangling can multiply a name's length. Longer names are returned
+/// unchanged.
 const MAX_LEN: usize = 4096;
 
-/// The name of a Rust, C++ or C function. Parameters and return types of C++ functions, hashes of Rust ones
-/// and symbol versions are left out; the linkage name has them.
+/// The source name of a Rust, C++ or C function. Omits parameters and return types of C++ functions, hashes
+/// of Rust functions, and symbol versions; the linkage name has them.
 pub fn demangle(linkage_name: &str) -> String {
     let name = linkage_name.split('@').next().unwrap_or(linkage_name);
     if name.len() > MAX_LEN {
@@ -25,7 +26,8 @@ pub fn demangle(linkage_name: &str) -> String {
     if is_whole { written.0 } else { name.to_owned() }
 }
 
-/// Text that ends in an error where it gets too long: each back reference in a linkage name can double it.
+/// Text that returns an error when it grows too long: each back reference in a linkage name can double its
+/// length.
 struct Bounded(String);
 
 impl std::fmt::Write for Bounded {
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn names_that_double_with_each_reference_are_left_alone() {
-        // f<A<A<..>, A<..>>>: each argument pair repeats the one before it.
+        // f<A<A<..>, A<..>>>: each pair of arguments repeats the pair before.
         let mut name = String::from("_Z1fI1AIiiE");
         for level in 0..60 {
             let last = if level == 0 { "S0_".to_owned() } else { format!("S{}_", to_base_36(level)) };

@@ -1,11 +1,11 @@
-//! An object's functions, sorted by address: twelve bytes each, names apart.
+//! An object's functions, sorted by address. Each takes twelve bytes; the names are stored elsewhere.
 
 use std::ops::Range;
 
 use crate::core::address::ElfVaddr;
 use crate::elf::dynamic::{u32_at, u64_at};
 
-/// One `Elf64_Sym` (gABI, "Symbol Table").
+/// The size of an `Elf64_Sym`, in bytes (gABI, "Symbol Table").
 pub const SYMBOL_LEN: usize = 24;
 
 /// The functions of one object.
@@ -15,53 +15,55 @@ pub struct SymbolIndex {
     functions: Box<[Function]>,
 }
 
-/// A function, in place.
+/// A function. `start` is relative to the index's base; `name` is an offset in the string table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Function {
     start: u32,
-    /// 0 where the symbol has none, and its section is not known: then it goes on to the next function.
+    /// The size in bytes; 0 if neither the symbol has a size nor the section is known. The function then
+    /// extends to the next.
     size: u32,
     name: u32,
 }
 
-/// A function that was found.
+/// A function found by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundFunction {
-    /// Its first address.
+    /// The function's first address.
     pub start: ElfVaddr,
-    /// Its name's offset in the string table.
+    /// The offset of the function's name in the string table.
     pub name: u32,
 }
 
-/// Collects functions, which may come in pieces.
+/// Collects functions from the pieces of a symbol table.
 #[derive(Debug)]
 pub struct IndexBuilder {
     text: Range<ElfVaddr>,
-    /// Where the sections with code are; none if the object does not tell.
+    /// The ranges of the sections with code; empty if they are unknown.
     sections: Vec<Range<ElfVaddr>>,
-    /// With what decides between names for the same address: less is better.
+    /// The functions with their ranks. The rank chooses between names for the same address: lower is better.
     functions: Vec<(Function, u8)>,
 }
 
 impl IndexBuilder {
-    /// Takes the functions inside `text` only. One without a size ends with its section, where these are known.
+    /// A builder that accepts functions inside `text`. A function without a size ends with its section, if
+    /// that is known.
     pub fn new(text: Range<ElfVaddr>, sections: Vec<Range<ElfVaddr>>) -> Self {
         Self { text, sections, functions: Vec::new() }
     }
 
-    /// Adds the functions among some entries of a symbol table.
+    /// Adds the functions found in some entries of a symbol table.
     pub fn add(&mut self, entries: &[u8]) {
         self.functions.extend(entries.chunks_exact(SYMBOL_LEN).filter_map(|entry| parse(entry, &self.text)));
     }
 
-    /// The index.
+    /// Builds the index.
     pub fn build(mut self) -> SymbolIndex {
-        // The best name of each address first.
+        // The best name of each address comes first.
         self.functions.sort_unstable_by_key(|&(function, rank)| {
             (function.start, rank, std::cmp::Reverse(function.size), function.name)
         });
         self.functions.dedup_by_key(|(function, _)| function.start);
-        // A label inside a function is not a function.
+        // A symbol without a size inside a function is a label and not a function.
         let mut sized_until = 0;
         self.functions.retain(|(function, _)| {
             let is_label = function.size == 0 && function.start < sized_until;
@@ -113,9 +115,9 @@ fn parse(entry: &[u8], text: &Range<ElfVaddr>) -> Option<(Function, u8)> {
 }
 
 impl SymbolIndex {
-    /// The function whose code `vaddr` is in: the innermost, where one lies in another.
+    /// The function that contains `vaddr`. If functions are nested, the innermost.
     pub fn find(&self, vaddr: ElfVaddr) -> Option<FoundFunction> {
-        /// Functions inside of functions are rare and few (parts of hand-written assembly).
+        /// The most nested functions to check. Nesting is rare and shallow (parts of hand-written assembly).
         const MAX_NESTED: usize = 16;
         let offset = u32::try_from(vaddr.0.checked_sub(self.base.0)?).ok()?;
         let behind = self.functions.partition_point(|function| function.start <= offset);
@@ -130,17 +132,17 @@ impl SymbolIndex {
         })
     }
 
-    /// How many functions there are.
+    /// The number of functions.
     pub fn len(&self) -> usize {
         self.functions.len()
     }
 
-    /// Whether there are none.
+    /// Whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
-    /// Heap bytes held.
+    /// The size of the index on the heap, in bytes.
     pub fn heap_bytes(&self) -> usize {
         size_of_val(&*self.functions)
     }
@@ -204,7 +206,7 @@ mod tests {
             (0x1440, Some(3)),
             (0x14ef, Some(3)),
             (0x1500, Some(4)),
-            // In no section that has code: as if none were known.
+            // In no section with code: treated as if no section were known.
             (0x1700, Some(5)),
         ] {
             assert_eq!(name_at(&index, vaddr), name, "{vaddr:#x}");

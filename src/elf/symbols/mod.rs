@@ -1,14 +1,14 @@
 //! Names for native frames: local symbolization, outside of the handler.
 //!
-//! In: an object's details and an ELF virtual address. Out: the function's name, demangled and as linked. A
-//! file is used only if it is the one that was loaded; without it the loaded `.dynsym` serves.
+//! In: an object's details and an ELF virtual address. Out: the function's source name and its linkage name.
+//! A file is used only if it is the file that was loaded; otherwise the `.dynsym` in memory is used.
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`by_name`] | where in a file a function is |
-//! | [`index`] | functions by address, compactly |
+//! | [`by_name`] | the offset of a function in a file |
+//! | [`index`] | functions by address, in compact form |
 //! | [`tables`] | symbol tables in files and images |
-//! | [`demangle`](mod@demangle) | linkage names to written names |
+//! | [`demangle`](mod@demangle) | converts linkage names to source names |
 
 pub mod by_name;
 pub mod demangle;
@@ -26,21 +26,22 @@ use super::objects::ObjectDetails;
 use crate::core::address::ElfVaddr;
 use crate::core::object::ObjectIndex;
 
-/// So many names are kept; then all are dropped, and come back as they are asked for.
+/// The most cached names. When the cache is full, it is cleared and fills again on demand.
 const MAX_NAMES: usize = 32 << 10;
 
 /// A function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name as written, without parameters.
+    /// The name in the source code, without parameters.
     pub name: String,
-    /// Its name as linked.
+    /// The linkage name.
     pub linkage_name: String,
-    /// Its first address.
+    /// The function's first address.
     pub start: ElfVaddr,
 }
 
-/// Finds symbols, and keeps what it needed for that until it is told that an interval has passed.
+/// Resolves addresses to symbols. Caches the tables of objects that were used in this interval or the one
+/// before.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
     state: Mutex<State>,
@@ -54,18 +55,18 @@ struct State {
 
 #[derive(Debug)]
 struct Object {
-    /// `None` if it has none.
+    /// `None` if the object has no symbols.
     symbols: Option<Symbols>,
     was_used: bool,
 }
 
 impl Symbolizer {
-    /// A symbolizer that has read nothing.
+    /// A symbolizer with empty caches.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The function that `vaddr` is in. The first question about an object reads its symbol table: some
+    /// The function that contains `vaddr`. The first call for an object reads the object's symbol table: some
     /// milliseconds for the largest.
     pub fn symbol(&self, details: &ObjectDetails, vaddr: ElfVaddr) -> Option<Arc<Symbol>> {
         let state = &mut *self.state.lock();
@@ -91,20 +92,20 @@ impl Symbolizer {
         symbol
     }
 
-    /// Drops the tables of objects that nobody asked about since the last call. Called once an interval.
+    /// Drops the tables of objects that were not used since the last call. To be called once an interval.
     pub fn drop_unused(&self) {
         let state = &mut *self.state.lock();
         state.objects.retain(|_, object| std::mem::take(&mut object.was_used));
     }
 
-    /// Drops what is known of an object that was retired.
+    /// Drops everything cached for a retired object.
     pub fn forget(&self, index: ObjectIndex) {
         let state = &mut *self.state.lock();
         state.objects.remove(&index);
         state.names.retain(|key, _| key.0 != index);
     }
 
-    /// How many objects' tables are held, and their heap bytes.
+    /// The number of objects with cached tables, and the size of these tables on the heap, in bytes.
     pub fn held(&self) -> (usize, usize) {
         let state = self.state.lock();
         let symbols = state.objects.values().filter_map(|object| object.symbols.as_ref());

@@ -1,4 +1,4 @@
-//! Where an object's symbols and their names are: in its file, or in its image.
+//! Reads an object's symbols and their names, from its file or its image.
 
 use std::ops::Range;
 
@@ -14,41 +14,41 @@ use crate::elf::objects::backing_file::BackingFileError;
 use crate::elf::source::{FileSource, Source};
 use crate::elf::unwind::sections::executable_range;
 
-/// Larger symbol tables are not read: 44 million symbols.
+/// The largest symbol table to read, in bytes: 44 million symbols.
 pub(super) const MAX_TABLE_LEN: u64 = 1 << 30;
 
-/// Longer names are cut.
+/// The longest name to read, in bytes. Longer names are cut.
 const MAX_NAME_LEN: u64 = 16 << 10;
 
-/// Why an object has no symbols.
+/// The reason why an object has no symbols.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolsError {
-    /// Its file cannot be used.
+    /// The object's file cannot be used.
     #[error(transparent)]
     BackingFile(#[from] BackingFileError),
-    /// Its file is malformed.
+    /// The object's file is malformed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Its dynamic section is.
+    /// The object's dynamic section is malformed.
     #[error(transparent)]
     Dynamic(#[from] DynamicError),
-    /// It was unloaded, and its file cannot be used.
+    /// The object was unloaded, and its file cannot be used.
     #[error("the object was unloaded")]
     Unloaded,
-    /// It has no symbol table.
+    /// The object has no symbol table.
     #[error("no symbol table")]
     NoTable,
 }
 
-/// An object's functions and the means to read their names.
+/// An object's functions, and the source of their names.
 #[derive(Debug)]
 pub struct Symbols {
     index: SymbolIndex,
     names: Names,
 }
 
-/// Names are read one by one where that is possible: an object's string table can be much larger than its
-/// index, and few of its names are ever asked for.
+/// The names of functions. From a file they are read one by one, because an object's string table can be much
+/// larger than its index, and few of its names are ever requested.
 #[derive(Debug)]
 enum Names {
     InFile { file: FileSource, table: Range<u64> },
@@ -56,11 +56,11 @@ enum Names {
 }
 
 impl Symbols {
-    /// The functions of `.symtab` or else `.dynsym` in the object's file; if that is gone, replaced or
-    /// stripped of both, of the `.dynsym` in memory.
+    /// The functions in the object's file, from `.symtab` or otherwise `.dynsym`. If the file is missing,
+    /// replaced or has neither table, the functions of the `.dynsym` in memory.
     ///
     /// # Errors
-    /// If none of them can be had.
+    /// If no symbol table can be read.
     pub fn of(details: &ObjectDetails) -> Result<Self, SymbolsError> {
         let text = executable_range(details.image()).ok_or(SymbolsError::NoTable)?;
         let in_file = details.open_file().map_err(SymbolsError::from);
@@ -73,7 +73,7 @@ impl Symbols {
         }
     }
 
-    /// The functions inside `text` of a file's `.symtab` or else `.dynsym`.
+    /// The functions inside `text`, from a file's `.symtab` or otherwise `.dynsym`.
     ///
     /// # Errors
     /// If the file has no such functions, or is malformed.
@@ -86,20 +86,20 @@ impl Symbols {
         Ok(Self { index, names: Names::InFile { table: names, file: file.into_source() } })
     }
 
-    /// The functions inside `text` of a loaded image's `.dynsym`.
+    /// The functions inside `text`, from a loaded image's `.dynsym`.
     ///
     /// # Errors
-    /// If there is none, or the image is malformed.
+    /// If the image has no `.dynsym`, or is malformed.
     pub fn of_image(image: &LoadedImage, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
         let dynamic = Dynamic::read(image)?;
         let count = symbol_count(image, &dynamic).ok_or(SymbolsError::NoTable)?;
-        // An image's section headers are not loaded.
+        // Section headers are not loaded into memory.
         let mut builder = IndexBuilder::new(text.clone(), Vec::new());
         builder.add(&dynamic.symbols(count)?);
         Ok(Self { index: builder.build(), names: Names::Copied(dynamic.strings()?) })
     }
 
-    /// The function that `vaddr` is in: its first address and its linkage name.
+    /// The first address and the linkage name of the function that contains `vaddr`.
     pub fn find(&self, vaddr: ElfVaddr) -> Option<(ElfVaddr, String)> {
         let found = self.index.find(vaddr)?;
         let name = self.name_at(u64::from(found.name))?;
@@ -118,17 +118,17 @@ impl Symbols {
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// How many functions there are.
+    /// The number of functions.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether there are none.
+    /// Whether the number of functions is 0.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Heap bytes held.
+    /// The size on the heap, in bytes.
     pub fn heap_bytes(&self) -> usize {
         let names = if let Names::Copied(strings) = &self.names { strings.len() } else { 0 };
         self.index.heap_bytes() + names
@@ -138,7 +138,8 @@ impl Symbols {
 pub(super) const SHT_SYMTAB: u32 = 2;
 pub(super) const SHT_DYNSYM: u32 = 11;
 
-/// The functions of the first table of this kind, and where its names are. `None` without functions.
+/// The functions of the first table of this kind, and the range of its names in the file. `None` without
+/// functions.
 fn read_table<S: Source>(
     file: &ElfFile<S>,
     sections: &[SectionHeader],
@@ -163,7 +164,7 @@ fn read_table<S: Source>(
     (!index.is_empty()).then_some((index, names))
 }
 
-/// The sections that have code.
+/// The address ranges of the sections with code.
 fn with_code(sections: &[SectionHeader]) -> Vec<Range<ElfVaddr>> {
     const SHF_EXECINSTR: u64 = 4;
     let has_code = |section: &&SectionHeader| section.sh_flags & SHF_EXECINSTR != 0;
@@ -176,7 +177,7 @@ fn with_code(sections: &[SectionHeader]) -> Vec<Range<ElfVaddr>> {
 fn read_name(file: &FileSource, table: &Range<u64>, offset: u64) -> Option<Vec<u8>> {
     let at = table.start.checked_add(offset)?;
     let left = table.end.min(file.len()).checked_sub(at)?.min(MAX_NAME_LEN);
-    // Most names are short.
+    // Most names are shorter than 256 bytes, so the first read is small.
     for len in [left.min(256), left] {
         let bytes = file.read(at, len).ok()?;
         if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
@@ -186,8 +187,8 @@ fn read_name(file: &FileSource, table: &Range<u64>, offset: u64) -> Option<Vec<u
     file.read(at, left).ok()
 }
 
-/// The number of dynamic symbols, which no tag gives: from the SysV hash table's chain count, else from the
-/// GNU hash table's last chain.
+/// The number of dynamic symbols, which no tag declares. Taken from the SysV hash table's chain count,
+/// otherwise from the last chain of the GNU hash table.
 fn symbol_count(image: &LoadedImage, dynamic: &Dynamic<'_>) -> Option<u64> {
     let word = |at: u64| {
         let mut bytes = [0; 4];
@@ -203,7 +204,7 @@ fn symbol_count(image: &LoadedImage, dynamic: &Dynamic<'_>) -> Option<u64> {
     let buckets = image.read(ElfVaddr(buckets_at), 4 * bucket_count)?;
     let last = buckets.as_chunks::<4>().0.iter().map(|bytes| u64::from(u32::from_ne_bytes(*bytes))).max()?;
     let chains_at = buckets_at.checked_add(4 * bucket_count)?;
-    // Bit 0 marks the end of a chain; the chain of the highest bucket ends the table.
+    // Bit 0 marks the end of a chain, and the chain of the highest bucket ends the table.
     let mut symbol = last;
     while word(chains_at.checked_add(4 * symbol.checked_sub(first_hashed)?)?)? & 1 == 0 {
         symbol += 1;

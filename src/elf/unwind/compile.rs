@@ -1,4 +1,4 @@
-//! Walks the frame descriptions of one section in address order and collects their rows.
+//! Iterates over the frame descriptions of one section in address order and collects their rows.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::core::frame_rules::{Architecture, UNSUPPORTED};
 /// A section's bytes.
 pub type Bytes<'a> = EndianSlice<'a, NativeEndian>;
 
-/// Room for the rules of all registers that compilers save, and for nested remembered states.
+/// Storage for the rules of all registers that compilers save, and for nested remembered states.
 #[derive(Debug)]
 pub struct Storage;
 
@@ -25,26 +25,27 @@ impl UnwindContextStorage<usize> for Storage {
     type Stack = [UnwindTableRow<usize, Self>; 8];
 }
 
-/// One section to compile, and where its addresses lie.
+/// One section to compile, and the meaning of its addresses.
 pub struct Input<'a, S> {
     /// The architecture of the code.
     pub architecture: &'a Architecture,
     /// The section.
     pub section: S,
-    /// Its length, which bounds the work.
+    /// The section's length in bytes, which bounds the work.
     pub section_len: usize,
-    /// What encoded pointers are relative to.
+    /// The bases of encoded pointers.
     pub bases: BaseAddresses,
-    /// What to subtract from the addresses in it.
+    /// The bias to subtract from the section's addresses.
     pub bias: LoadBias,
-    /// The code that rows may describe; rows are offsets from its start.
+    /// The code that rows may describe. Rows are offsets from its start.
     pub text: Range<ElfVaddr>,
 }
 
-/// The rows of the frame descriptions at these offsets, ascending by code address as far as possible.
+/// The rows of the frame descriptions at `offsets`, ascending by code address as far as possible.
 ///
-/// A description that cannot be parsed leaves a gap; one whose instructions cannot be followed to the end
-/// says so from there on. The work is bounded by the section's length, whatever the descriptions claim.
+/// A description that cannot be parsed leaves a gap. If a description's instructions cannot be interpreted to
+/// the end, the rest of its range gets the rule `UNSUPPORTED`. The section's length bounds the work, whatever
+/// the descriptions declare.
 pub fn compile<'a, S>(input: &Input<'_, S>, offsets: &[usize], rules: &mut RuleSet) -> Rows
 where
     S: UnwindSection<Bytes<'a>>,
@@ -53,7 +54,8 @@ where
     let mut rows = Rows::with_capacity(offsets.len().saturating_mul(3));
     let mut context = Box::new(UnwindContext::<usize, Storage>::new_in());
     let mut cies = CieCache::default();
-    // Well-formed sections need about twice their length: each description once, its CIE's few bytes anew.
+    // Well-formed sections need about twice their length: each description once, plus the few bytes of its
+    // CIE each time.
     let mut budget = input.section_len.saturating_mul(8);
     for &offset in offsets {
         let entry =
@@ -94,8 +96,8 @@ fn push_rows<'a, S>(
 }
 
 impl<S> Input<'_, S> {
-    /// A range of the section's addresses as offsets in the text; `None` if it is empty, wraps or is not
-    /// wholly inside.
+    /// Converts a range of the section's addresses to offsets in the text; `None` if the range is empty,
+    /// wraps or is not entirely inside the text.
     fn text_offsets(&self, start: u64, end: u64) -> Option<Range<u32>> {
         let offset = |address| {
             let vaddr = self.bias.to_elf(RuntimeAddr(address));
@@ -107,8 +109,8 @@ impl<S> Input<'_, S> {
     }
 }
 
-/// The offsets of all frame descriptions in the section, by their first address. Stops at the first entry
-/// that cannot be parsed: its length is not known.
+/// The offsets of all frame descriptions in the section, sorted by their first address. Stops at the first
+/// entry that cannot be parsed, because its length is unknown.
 pub fn offsets_in_section<'a, S>(input: &Input<'_, S>) -> Vec<usize>
 where
     S: UnwindSection<Bytes<'a>>,
@@ -127,7 +129,7 @@ where
     found.into_iter().map(|(_, offset)| offset).collect()
 }
 
-/// Parsed CIEs by offset: an object has few, and thousands of descriptions refer to each.
+/// Parsed CIEs by offset: an object has few CIEs, and thousands of descriptions refer to each.
 #[derive(Default)]
 struct CieCache<'a> {
     cies: HashMap<usize, CommonInformationEntry<Bytes<'a>>, foldhash::fast::FixedState>,

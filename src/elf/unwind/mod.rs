@@ -1,17 +1,17 @@
-//! Call frame information compiled to [`UnwindTable`]s.
+//! Compiles call frame information to [`UnwindTable`]s.
 //!
-//! In: a loaded image's `.eh_frame`, found through `PT_GNU_EH_FRAME` (so no file is needed: deleted files and
-//! the vDSO have theirs), and the `.debug_frame` of its file where the caller vouches for that. Out: one flat
-//! table per object. Compiling takes tens of milliseconds for the largest objects, so it is split: the bytes
-//! are copied while the dynamic linker's lock is held ([`FrameSections::of_image`]), and compiled without it
-//! ([`FrameSections::compile`]).
+//! In: a loaded image's `.eh_frame`, found through `PT_GNU_EH_FRAME` (so deleted files and the vDSO work
+//! too), and the `.debug_frame` of the object's file, if the caller has verified the file. Out: one flat
+//! table per object. Compiling takes tens of milliseconds for the largest objects, so it is a step of its
+//! own: [`FrameSections::of_image`] copies the bytes while the object is loaded, and
+//! [`FrameSections::compile`] needs only the copies.
 //!
 //! | Module | Duty |
 //! |---|---|
 //! | [`sections`] | finds and copies the sections |
-//! | [`compile`] | walks the frame descriptions in order, within a budget |
+//! | [`compile`] | iterates over the frame descriptions in order, within a budget |
 //! | [`rows`] | collects rows: gaps, merging, shared rules |
-//! | [`rules`] | one row of DWARF to one [`UnwindRule`](crate::core::unwind::UnwindRule) |
+//! | [`rules`] | converts one DWARF row to one [`UnwindRule`](crate::core::unwind::UnwindRule) |
 //!
 //! Sources: DWARF 5, 6.4; Linux Standard Base 5.0, "Exception Frames"; the processor supplements.
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::core::address::ElfVaddr;
 use crate::core::unwind::{NO_RULE, UnwindRule, UnwindTable};
 
-/// The rules of an object, each once.
+/// The distinct rules of an object.
 #[derive(Debug, Default)]
 pub struct RuleSet {
     rules: Vec<UnwindRule>,
@@ -14,7 +14,7 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// The index of `rule`; [`NO_RULE`] if there are too many different ones (no compiler makes so many).
+    /// The index of `rule`; [`NO_RULE`] if there are too many distinct rules (no compiler produces so many).
     pub fn index_of(&mut self, rule: UnwindRule) -> u16 {
         if let Some((last, index)) = self.last
             && last == rule
@@ -32,22 +32,22 @@ impl RuleSet {
     }
 }
 
-/// The rows of one section, ascending, as offsets from a base. A row ends where the next one starts.
+/// The rows of one section, ascending, as offsets from a base. A row ends where the next begins.
 #[derive(Debug)]
 pub struct Rows {
     rows: Vec<(u32, u16)>,
-    /// What is behind the last row; nothing below it can be added any longer.
+    /// The end of the last row. Rows cannot be added below this offset.
     end: u32,
 }
 
 impl Rows {
-    /// No rows; room for as many as expected.
+    /// An empty collection with room for `expected` rows.
     pub fn with_capacity(expected: usize) -> Self {
         Self { rows: Vec::with_capacity(expected), end: 0 }
     }
 
-    /// Says that `rule` holds from `start` to `end`. Where an earlier call said something already, that
-    /// stays; between the calls there is no rule.
+    /// Adds `rule` for the offsets from `start` to `end`. Rules of earlier calls take precedence. Offsets
+    /// that no call covers have no rule.
     pub fn push(&mut self, start: u32, end: u32, rule: u16) {
         let start = start.max(self.end);
         if start >= end {
@@ -82,7 +82,7 @@ impl Rows {
         self.rows
     }
 
-    /// These rows, and those of `other` where these have no rule.
+    /// Merges two collections: these rows, and rows of `other` where these have no rule.
     pub fn filled_with(self, other: Self) -> Self {
         let end = self.end.max(other.end);
         let (ours, others) = (self.finished(), other.finished());
@@ -102,12 +102,12 @@ impl Rows {
         merged
     }
 
-    /// The table of these rows.
+    /// Converts these rows to a table.
     pub fn into_table(self, base: ElfVaddr, rules: RuleSet) -> UnwindTable {
         let rows = self.finished();
         let starts = rows.iter().map(|row| row.0).collect();
         let indices = rows.iter().map(|row| row.1).collect();
-        // SANITY: rows ascend, and their indices came from `rules`.
+        // SANITY: rows ascend, and `rules` returned their indices.
         UnwindTable::new(base, starts, indices, rules.rules.into()).unwrap_or_default()
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Rows mean what a plain array with one rule per address means.
+        /// Rows are equivalent to a plain array with one rule per address.
         #[test]
         fn rows_agree_with_an_array(
             ours in proptest::collection::vec((0u32..60, 0u32..20, 0u16..3), 0..8),

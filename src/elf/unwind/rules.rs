@@ -1,4 +1,4 @@
-//! One row as gimli has it to one [`UnwindRule`].
+//! Converts one row in gimli's form to one [`UnwindRule`].
 
 use gimli::{
     CommonInformationEntry, Register, RegisterRule, UnwindExpression, UnwindSection, UnwindTableRow,
@@ -47,7 +47,7 @@ fn register(rule: Option<RegisterRule<usize>>, ops: Option<&Ops>) -> RowRegister
     }
 }
 
-/// The operations of an expression; `None` if not all of them are known.
+/// The operations of an expression; `None` if one of them is unknown, or there are too many.
 fn read_ops<'a, S: UnwindSection<Bytes<'a>>>(
     section: &S,
     cie: &CommonInformationEntry<Bytes<'a>>,

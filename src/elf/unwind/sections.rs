@@ -14,37 +14,37 @@ use crate::elf::file::{ElfFile, FileError};
 use crate::elf::image::LoadedImage;
 use crate::elf::source::Source;
 
-/// Larger sections are not copied. The largest known are some tens of MiB.
+/// The largest section to copy, in bytes. The largest known sections have some tens of MiB.
 const MAX_SECTION_LEN: u64 = 256 << 20;
 
-/// Bytes of an address in the objects that this process can load.
+/// The size of an address, in bytes, in the objects that this process can load.
 const ADDRESS_SIZE: u8 = 8;
 
-/// Why an object has no unwind table.
+/// The reason why an object has no unwind table.
 #[derive(Debug, thiserror::Error)]
 pub enum UnwindError {
-    /// It was unloaded before its sections were copied.
+    /// The object was unloaded before its sections were copied.
     #[error("the object was unloaded")]
     Unloaded,
-    /// It has no executable segment.
+    /// The object has no executable segment.
     #[error("no executable segment")]
     NoText,
-    /// `PT_GNU_EH_FRAME` or what it points at is not inside the image.
+    /// `PT_GNU_EH_FRAME`, or the section that it points to, lies outside the image.
     #[error("call frame information at {at:#x} is not inside one readable segment")]
     Outside {
-        /// Where it would be.
+        /// The declared address.
         at: ElfVaddr,
     },
-    /// The header of `.eh_frame` cannot be read.
+    /// The header of `.eh_frame` is malformed.
     #[error("malformed .eh_frame_hdr: {0}")]
     Header(gimli::Error),
     /// The file with `.debug_frame` cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A section is implausibly long, or not inside its file.
+    /// A section is implausibly long, or lies outside its file.
     #[error("section of {size} bytes cannot be read")]
     SectionSize {
-        /// Its size.
+        /// The section's size, in bytes.
         size: u64,
     },
 }
@@ -55,7 +55,7 @@ impl From<gimli::Error> for UnwindError {
     }
 }
 
-/// An object's call frame information, copied, ready to be compiled.
+/// A copy of an object's call frame information, ready to be compiled.
 #[derive(Debug)]
 pub struct FrameSections {
     load_bias: LoadBias,
@@ -83,11 +83,11 @@ impl EhFrameCopy {
 }
 
 impl FrameSections {
-    /// Copies what `image` has in memory, to be called by [`LoadedImage::read_while_loaded`]. An object without
-    /// `PT_GNU_EH_FRAME` gives no rows, unless [`FrameSections::add_debug_frame`] has some.
+    /// Copies the `.eh_frame` that `image` has in memory. To be called by [`LoadedImage::read_while_loaded`].
+    /// An object without `PT_GNU_EH_FRAME` has no rows, unless [`FrameSections::add_debug_frame`] adds some.
     ///
     /// # Errors
-    /// If the image is malformed, or was unloaded.
+    /// If the image is malformed, or the object was unloaded.
     pub fn of_image(image: &LoadedImage) -> Result<Self, UnwindError> {
         let text = executable_range(image).ok_or(UnwindError::NoText)?;
         Ok(Self {
@@ -98,8 +98,8 @@ impl FrameSections {
         })
     }
 
-    /// Adds the `.debug_frame` section of `file`, which must be the file that the image was loaded from. It
-    /// counts where `.eh_frame` says nothing. A compressed section is passed over.
+    /// Adds the `.debug_frame` section of `file`, which must be the file that the image was loaded from. Its
+    /// rows apply where `.eh_frame` has no rule. A compressed section is ignored.
     ///
     /// # Errors
     /// If the file is malformed.
@@ -116,13 +116,13 @@ impl FrameSections {
         Ok(())
     }
 
-    /// Bytes held.
+    /// The size of the copies, in bytes.
     pub fn heap_bytes(&self) -> usize {
         let eh_frame = self.eh_frame.as_ref().map_or(0, |copy| copy.header.len() + copy.frames.len());
         eh_frame + self.debug_frame.len()
     }
 
-    /// The unwind table.
+    /// Compiles the unwind table.
     pub fn compile(&self) -> UnwindTable {
         let mut rules = RuleSet::default();
         let mut rows = self.eh_frame.as_ref().map(|copy| self.eh_frame_rows(copy, &mut rules));
@@ -142,7 +142,7 @@ impl FrameSections {
             section,
             section_len: copy.frames.len(),
             bases: copy.bases(),
-            // Pointers in memory are run-time addresses, also where the dynamic linker relocated them.
+            // Pointers in memory are run-time addresses, even if the dynamic linker relocated them.
             bias: self.load_bias,
             text: self.text.clone(),
         };
@@ -167,7 +167,7 @@ impl FrameSections {
     }
 }
 
-/// From the first to the last address of the executable segments.
+/// The range from the first to the last address of the executable segments.
 pub fn executable_range(image: &LoadedImage) -> Option<Range<ElfVaddr>> {
     let executable = || image.program_headers().iter().filter(|header| header.is_executable());
     let start = executable().map(|header| header.vaddrs().start).min()?;
@@ -175,8 +175,8 @@ pub fn executable_range(image: &LoadedImage) -> Option<Range<ElfVaddr>> {
     Some(start..end)
 }
 
-/// `PT_GNU_EH_FRAME` says where `.eh_frame_hdr` is, and that where `.eh_frame` starts; where it ends, nobody
-/// says, so everything up to the end of its segment is copied.
+/// Copies `.eh_frame_hdr`, which `PT_GNU_EH_FRAME` describes, and `.eh_frame`, whose start is in that header.
+/// The end of `.eh_frame` is not declared anywhere, so everything up to the end of its segment is copied.
 fn copy_eh_frame(image: &LoadedImage) -> Result<Option<EhFrameCopy>, UnwindError> {
     let Some(program_header) = image.program_header(libc::PT_GNU_EH_FRAME) else { return Ok(None) };
     let at = program_header.vaddr;
@@ -195,8 +195,8 @@ fn copy_eh_frame(image: &LoadedImage) -> Result<Option<EhFrameCopy>, UnwindError
     Ok(Some(copy))
 }
 
-/// The frame descriptions that the header's search table lists, which is sorted by their first address.
-/// `None` if there is no table, or it is malformed.
+/// The offsets of the frame descriptions in the header's search table, sorted by first address. `None` if
+/// there is no table, or it is malformed.
 fn offsets_in_header(copy: &EhFrameCopy) -> Option<Vec<usize>> {
     let (header, bases) = (copy.parse_header().ok()?, copy.bases());
     let table = header.table()?;

@@ -1,8 +1,8 @@
 //! Learns the stages of the interpreter's entries and exits from its instructions (aarch64).
 //!
-//! Sources: cpu/aarch64/templateInterpreterGenerator_aarch64.cpp (`generate_fixed_frame`, `generate_normal_entry`,
-//! `generate_native_entry`, `generate_throw_exception`), cpu/aarch64/interp_masm_aarch64.cpp (`remove_activation`), JDK
-//! 11-25.
+//! Sources: cpu/aarch64/templateInterpreterGenerator_aarch64.cpp (`generate_fixed_frame`,
+//! `generate_normal_entry`, `generate_native_entry`, `generate_throw_exception`),
+//! cpu/aarch64/interp_masm_aarch64.cpp (`remove_activation`), JDK 11-25.
 
 use crate::core::interpreter_code::Kept::{AboveSp, InRegister};
 use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo};
@@ -29,7 +29,7 @@ const BEFORE_EXIT_INSTRUCTIONS: usize = 96;
 /// The most instructions between restoring the frame record and the jump that ends an exit.
 const EXIT_INSTRUCTIONS: usize = 16;
 
-/// `stp x0, x30, [sp, -16]!`: exception and return address.
+/// `stp x0, x30, [sp, -16]!`: saves the exception and the return address.
 const SAVE_EXCEPTION: u32 = 0xa9bf_7be0;
 /// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16`, which save and restore registers around a call.
 const SAVE_FOR_CALL: u32 = 0xa9bf_33e8;
@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn learns_what_is_done_with_an_exception() {
-        // ldur x9; mov sp, x29; ldp; and sp; stp x0; mov x1, x30; stp x8; mov x8; blr x8; ldp x8; mov x1, x0; ldp x0; mov x3,
-        // x30; br x1
+        // ldur x9; mov sp, x29; ldp; and sp; stp x0; mov x1, x30; stp x8; mov x8; blr x8; ldp x8; mov x1, x0;
+        // ldp x0; mov x3, x30; br x1
         let code: &[u32] = &[
             0xf85f_83a9,
             0x9100_03bf,

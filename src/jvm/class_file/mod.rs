@@ -6,17 +6,17 @@
 //!
 //! | Module | Duty |
 //! |---|---|
-//!  `reader` | bounds-checked reads |
-//!  `pool` | the constant pool, read and extended |
-//!  `instructions` | lengths and jump targets of instructions |
-//!  `frames` | the types that StackMapTables declare for the verifier |
-//!  `moved_code` | code with insertions |
-//!  `changed_class` | replaces the code of some methods of a class |
-//!  `own_class` | classes of the agent that have one method |
-//!  `timed_code` | the code of a method that reads the clock |
+//! | `reader` | bounds-checked reads |
+//! | `pool` | the constant pool, read and extended |
+//! | `instructions` | lengths and jump targets of instructions |
+//! | `frames` | the types that StackMapTables declare for the verifier |
+//! | `moved_code` | code with insertions |
+//! | `changed_class` | replaces the code of some methods of a class |
+//! | `own_class` | classes of the agent that have one method |
+//! | `timed_code` | the code of a method that reads the clock |
 //! | [`timed_class`] | a class with timed methods |
-//!  [`exit_class`] | the classes that timed methods call |
-//!  [`telling_class`] | a class whose constructors report each object |
+//! | [`exit_class`] | the classes that timed methods call |
+//! | [`telling_class`] | a class whose constructors report each object |
 
 mod changed_class;
 pub mod exit_class;

@@ -145,8 +145,9 @@ impl MovedCode<'_> {
         count(self.place(usize::from(old))?)
     }
 
-    /// The content of the Code attribute of a method of which that much fits on the stack and into local variables, with
-    /// `handlers` behind its own, which come first. `change_frames` is given what the verifier is told.
+    /// The content of the Code attribute of `method`, with these limits of stack and local variables.
+    /// `handlers` follow the method's own exception handlers. `change_frames` may change the frames of the
+    /// StackMapTable.
     pub(super) fn write(
         self,
         pool: &mut ConstantPool,
@@ -173,8 +174,8 @@ impl MovedCode<'_> {
         Ok(out)
     }
 
-    /// Lines, variables and types at their new places. Other attributes of code are for debuggers and are left out: what they
-    /// say of places would be wrong.
+    /// Writes line numbers, local variables and StackMapTable entries with their new places. Other attributes
+    /// of code are for debuggers. They are omitted, because their places would be wrong.
     fn write_attributes(
         &self,
         mut reader: Reader<'_>,
@@ -211,7 +212,8 @@ impl MovedCode<'_> {
         written.iter().try_for_each(|(name, content)| write_attribute(out, *name, content))
     }
 
-    /// `LineNumberTable`: places and lines. What is at the beginning belongs to the first line.
+    /// Converts a `LineNumberTable`: places and lines. The code inserted at the beginning belongs to the
+    /// first line.
     fn moved_lines(&self, content: &[u8]) -> Result<Vec<u8>, ClassFileError> {
         let mut reader = Reader(content);
         let lines = reader.u16()?;
@@ -224,7 +226,8 @@ impl MovedCode<'_> {
         Ok(out)
     }
 
-    /// `LocalVariableTable` and `LocalVariableTypeTable`: from where on and how long, and three more numbers.
+    /// Converts a `LocalVariableTable` or `LocalVariableTypeTable`: start and length of the range, and three
+    /// more numbers.
     fn moved_variables(&self, content: &[u8]) -> Result<Vec<u8>, ClassFileError> {
         let mut reader = Reader(content);
         let variables = reader.u16()?;

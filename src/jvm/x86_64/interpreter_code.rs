@@ -1,7 +1,8 @@
 //! Learns the stages of the interpreter's entries and exits from its instructions (x86_64).
 //!
 //! Sources: cpu/x86/templateInterpreterGenerator_x86.cpp (`generate_fixed_frame`, `generate_normal_entry`,
-//! `generate_native_entry`, `generate_throw_exception`), cpu/x86/interp_masm_x86.cpp (`remove_activation`), JDK 11-25.
+//! `generate_native_entry`, `generate_throw_exception`), cpu/x86/interp_masm_x86.cpp (`remove_activation`),
+//! JDK 11-25.
 
 use crate::core::interpreter_code::Kept::{AboveSp, InRegister};
 use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo};
@@ -175,8 +176,8 @@ mod tests {
 
     #[test]
     fn learns_what_is_done_with_an_exception() {
-        // leave; pop rdx; mov rsp, rbx; a load; push rax; push rdx; mov rsi, rdx; test esp, 15; jz; sub; call; add; jmp;
-        // call; mov rbx, rax; pop rdx; pop rax; jmp rbx
+        // leave; pop rdx; mov rsp, rbx; a load; push rax; push rdx; mov rsi, rdx; test esp, 15; jz; sub;
+        // call; add; jmp; call; mov rbx, rax; pop rdx; pop rax; jmp rbx
         let code = [
             &[0x90, 0xc9, 0x5a, 0x48, 0x8b, 0xe3, 0x49, 0x8b, 0x87, 0xf0, 3, 0, 0, 0x50, 0x52][..],
             &[0x48, 0x8b, 0xf2, 0x40, 0xf6, 0xc4, 0x0f, 0x74, 14, 0x48, 0x83, 0xec, 8, 0xe8, 1, 2, 3, 4],
