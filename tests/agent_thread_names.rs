@@ -46,7 +46,8 @@ fn a_virtual_thread_that_is_renamed_leaves_its_carrier_its_name() {
     }
 }
 
-/// Regression: all samples of a native thread in an interval had the name that the thread had at the interval's end.
+/// Regression: all samples of a native thread in an interval had the name that the thread had at the
+/// interval's end.
 #[test]
 fn a_native_thread_that_renames_itself_has_samples_under_both_names() {
     for home in oldest_and_newest() {

@@ -209,8 +209,8 @@ mod tests {
     use crate::agent::events::Events;
     use crate::agent::recording::Recording;
 
-    /// The counters in the first cells of the document's tables. A name that begins with a dot replaces the last
-    /// part of the name before.
+    /// The counters in the first cells of the document's tables. A name that begins with a dot replaces the
+    /// last part of the name before.
     fn documented() -> BTreeSet<String> {
         let rows =
             include_str!("../../docs/counters.md").lines().filter(|line| line.starts_with("| `otlpprof."));

@@ -6,6 +6,7 @@
 //! | `entry` | `Agent_OnLoad`, `Agent_OnAttach`, `Agent_OnUnload` |
 //! | `callbacks` | JVMTI's events |
 //! | `java_api` | the native methods of the Java API |
+//! | `java_strings` | strings and exceptions that cross JNI |
 //! | `events` | events that the program reports besides samples |
 //! | `mounts` | notifies listeners when virtual threads are mounted and unmounted |
 //! | `virtual_contexts` | makes contexts follow virtual threads |
@@ -35,6 +36,7 @@ mod event_cost;
 mod events;
 mod first_upload;
 mod java_api;
+mod java_strings;
 mod lifecycle;
 mod logging;
 mod mounts;

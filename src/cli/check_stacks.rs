@@ -22,38 +22,39 @@ use crate::otlp::wire::Sample;
 
 /// Count the samples whose stack reaches its root
 ///
-/// A stack reaches its root if it ends where its thread began and no frame in it is a raw address or a marker
-/// of a walk that broke off, such as [unwalkable: reason], [truncated], or one of async-profiler's. Samples
-/// are counted as often as they were observed: by value where the value is a count, else by timestamps. One
-/// that stands for several periods of a clock counts as so many, unless --distinct-times tells them apart.
+/// A stack reaches its root if its last frame is where the thread began, and no frame is a raw address or the
+/// marker of an incomplete walk, such as [unwalkable: reason], [truncated], or a marker of async-profiler.
+/// Each observation of a stack counts once: the value if the value is a count, otherwise the number of
+/// timestamps. A sample that stands for several periods of a clock counts as many times, unless
+/// --distinct-times is given.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files of OTLP profiles; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Take only known thread entries as roots, whoever wrote the profile: otlpprof marks every stack that it
-    /// could not finish, so that one without a mark is taken as whole wherever it ends
+    /// Accept only known thread entries as roots, in profiles of every writer. Without this option a stack of
+    /// otlpprof's is complete unless it has a marker, since otlpprof marks every incomplete stack
     #[arg(long)]
     known_roots: bool,
-    /// Count the times at which a stack was taken, of profiles with timestamps: a sample that stands for
-    /// several periods has its time as often, and counts once
+    /// Count distinct timestamps, in profiles that have them: a sample that stands for several periods
+    /// repeats its timestamp, and counts once
     #[arg(long)]
     distinct_times: bool,
-    /// How stacks were walked, where a profile does not say: vmx must reach native entries, no has
-    /// [no_Java_frame]
+    /// The stack walker of profiles that do not name theirs. With vmx, stacks must reach native entries; with
+    /// no, [no_Java_frame] is a complete stack
     #[arg(long, value_name = "WALKER", value_parser = walker, default_value = "vm")]
     walker: StackWalker,
     /// Exit with 1 if less than this percentage reaches the root
     #[arg(long, value_name = "PERCENT")]
     at_least: Option<f64>,
-    /// Hold every stack to a program's call tree: lines of 'method: caller caller…', '-' for none. Exit with
-    /// 1 if a method is called by another that cannot
+    /// Check every stack against a program's call tree: lines of 'method: caller caller…', '-' for no caller.
+    /// Exit with 1 if a method has a caller that the tree does not allow
     #[arg(long, value_name = "FILE")]
     grammar: Option<PathBuf>,
     /// Print this many roots, and as many ends of broken stacks
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// How to print
+    /// The form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -15,9 +15,10 @@ use super::whole_file;
 use crate::otlp::is_gzip;
 use crate::otlp::payload::{PayloadPlace, copy_payload, find_payloads};
 
-/// Take the original payload out of a file: the recording that a profile was made of
+/// Extract the original payload of a file: the recording that a profile was converted from
 ///
-/// If several profiles of the file have one, all are written, one behind the other, as a recording may be.
+/// If several profiles of the file have a payload, the payloads are written one after the other, which is
+/// again a recording.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A file of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is
@@ -25,7 +26,7 @@ pub(super) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Where to write; - is standard output
+    /// The output file; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

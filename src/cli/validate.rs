@@ -16,9 +16,9 @@ use crate::otlp::validate::validate_stream;
 
 /// Check files against every rule of OTLP profiles
 ///
-/// Each breach is printed with the name of its rule and its place: which message of the file, which profile
-/// of the message, which sample of the profile, all counted from 0. The exit code is 0 if there is no error,
-/// 1 if there is one, 2 if a file cannot be read to its end, which a line on standard error then says.
+/// Prints each breach with the name of the rule and the place: message of the file, profile of the message,
+/// sample of the profile, each counted from 0. The exit code is 0 without errors, 1 with errors, and 2 if a
+/// file cannot be read to its end; then a line on standard error gives the reason.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files to check: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard
@@ -28,13 +28,13 @@ pub(super) struct Args {
     /// Count warnings as errors
     #[arg(long)]
     strict: bool,
-    /// Print this many breaches of each rule and count the rest
+    /// Print at most this many breaches of each rule, and the number of the others
     #[arg(long, value_name = "N", default_value_t = 5)]
     show: usize,
-    /// How to print
+    /// The form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// List the rules instead
+    /// List the rules, and check nothing
     #[arg(long)]
     rules: bool,
 }

@@ -1,6 +1,9 @@
 package programs;
 
-/** A pthread, never attached to the JVM, that renames itself: {@code RenamedPthread MILLISECONDS} of each name. */
+/**
+ * A pthread, never attached to the JVM, that renames itself: {@code RenamedPthread MILLISECONDS}, which is the CPU
+ * time under each of two names.
+ */
 public final class RenamedPthread {
     private RenamedPthread() {}
 

@@ -42,10 +42,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Receive profiles over OTLP/HTTP and store them in files
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Address to listen at; port 0 takes a free one, which is printed
+    /// The address to listen at. With port 0 the system chooses a port, which is printed
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4318")]
     pub listen: String,
-    /// Folder for the files, one for each request; it must exist
+    /// The existing directory for the files, one for each request
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 }

@@ -27,21 +27,21 @@ use windows::{Bound, Bounds};
 
 /// Convert recordings of JDK Flight Recorder to OTLP profiles
 ///
-/// Several recordings become one output, in which the values of equal samples are summed. What became of the
-/// events is printed on standard error. A recording that is damaged or cut is converted as far as it can be
-/// read, which is said, and the exit code is 2.
+/// Several recordings become one output, in which the values of equal samples are summed. A summary of the
+/// converted and omitted events is printed on standard error. A damaged or truncated recording is converted
+/// up to the damage; then a line on standard error names the place, and the exit code is 2.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Recordings, compressed with gzip or zstd or not; - is standard input. With --follow also a JVM's
-    /// repository of recordings, which is a directory
+    /// Recordings, uncompressed or compressed with gzip or zstd; - is standard input. With --follow also the
+    /// directory of a JVM's repository
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Where to write; - is standard output. What ends in .gz is compressed
+    /// The output file; - is standard output. If the name ends in .gz, the output is compressed
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// How to write
+    /// The form of the output
     #[arg(long, value_enum, default_value_t)]
     format: OutputFormat,
 
@@ -49,45 +49,45 @@ pub(super) struct Args {
     #[arg(long)]
     timestamps: bool,
 
-    /// Convert this event, too: the number of its occurrences, or the sum of a field
+    /// Convert this event too: the number of occurrences, or the sum of a field
     #[arg(long = "event", value_name = "NAME[:VALUE_FIELD]")]
     events: Vec<RequestedEvent>,
 
-    /// How samples are linked to spans, where a recording has ids of spans (Datadog's profiler)
+    /// The spans that samples are linked to, in recordings with span ids (Datadog's profiler)
     #[arg(long, value_enum, default_value_t)]
     links: LinksTo,
 
-    /// Leave out what lies before: a time such as 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00, seconds
-    /// since 1970, or a span of time from a recording's beginning, such as +1m30s; for all recordings, or for
-    /// each of them in turn
+    /// Omit events before this time: a time such as 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00,
+    /// seconds since 1970, or a duration since the recording's beginning, such as +1m30s. Give one value for
+    /// all recordings, or one for each in order
     #[arg(long, value_name = "TIME", value_parser = windows::parse_bound)]
     start: Vec<Bound>,
 
-    /// Leave out what does not lie before
+    /// Omit events at this time and later; same forms as --start
     #[arg(long, value_name = "TIME", value_parser = windows::parse_bound)]
     end: Vec<Bound>,
 
-    /// The resource attribute service.name of the result, whatever the recordings say
+    /// The resource attribute service.name of the output, in place of the recordings' own
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     service: Option<String>,
 
-    /// A resource attribute of the result, whatever the recordings say
+    /// A resource attribute of the output, in place of the recordings' own
     #[arg(long = "resource", value_name = "KEY=VALUE", value_parser = parse_attribute)]
     resource: Vec<(String, String)>,
 
-    /// Put the recordings into the result, from which `otlpprof payload` takes them out again
+    /// Include the recordings in the output, from which `otlpprof payload` extracts them
     #[arg(long)]
     include_payload: bool,
 
-    /// Convert one recording while it is being written, and write a message for each interval
+    /// Convert one recording while the JVM is writing it, and write a message for each interval
     #[arg(long, conflicts_with = "include_payload")]
     follow: bool,
 
-    /// How long an interval of --follow is
+    /// The interval of --follow
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = windows::parse_interval, requires = "follow")]
     interval: Duration,
 
-    /// Hold the result to every rule before it is written, as `otlpprof validate` does
+    /// Check the output against every rule before writing it, as `otlpprof validate` does
     #[arg(long)]
     validate: bool,
 
@@ -99,13 +99,13 @@ pub(super) struct Args {
 /// The span or trace whose id becomes a link's trace id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum LinksTo {
-    /// The trace's, where the recording has it among the context's attributes (traceid), else the local root
-    /// span's
+    /// The span of the trace, if the recording has a trace id among the context attributes (traceid),
+    /// otherwise the local root span
     #[default]
     Auto,
-    /// The trace's alone: without it there is no link
+    /// The span of the trace; without a trace id there is no link
     Trace,
-    /// The local root span's, as Datadog's own converter has it
+    /// The local root span, as in Datadog's own converter
     LocalRoot,
 }
 

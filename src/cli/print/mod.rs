@@ -16,11 +16,11 @@ use super::sums::{By, Sums};
 use super::terminal;
 use crate::otlp::encoded::EncodedMessage;
 
-/// Show what is in files of OTLP profiles
+/// Show the contents of files of OTLP profiles
 ///
-/// Prints each message's resource, scope and profiles, and then, over all files, the stacks that the most was
-/// observed of, each with the labels (attributes and span) that most of its samples have. If a file cannot be
-/// read to its end, one line says what is wrong where, and nothing is printed.
+/// Prints the resource, scope and profiles of each message. Then prints, over all files, the stacks with the
+/// largest values, each with its most frequent labels (attributes and span). If a file cannot be read to its
+/// end, prints nothing but one line with the error and its place.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files to print: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard
@@ -30,10 +30,11 @@ pub(super) struct Args {
     /// Print this many stacks [default: 10, or none with --top-frames]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// Print this many functions, with what was observed in them (self) and in or below them (total)
+    /// Print this many functions, with their values: self (the function is the leaf) and total (the function
+    /// is in the stack)
     #[arg(long, value_name = "N")]
     top_frames: Option<usize>,
-    /// Of --top-frames: the lines of functions instead, each by itself
+    /// With --top-frames: count each source line by itself
     #[arg(long, requires = "top_frames")]
     lines: bool,
     /// Print every sample
@@ -42,10 +43,10 @@ pub(super) struct Args {
     /// Print the dictionary's tables, by index
     #[arg(long)]
     raw: bool,
-    /// Print what precedes the place where a file cannot be read any further
+    /// If a file cannot be read to its end, print the part before the error
     #[arg(long)]
     keep_going: bool,
-    /// How to print
+    /// The form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

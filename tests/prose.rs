@@ -1,0 +1,95 @@
+//! The rules of CONTRIBUTING.md for prose that a program can check: how comments begin, and how long lines are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `max_width` of rustfmt.toml.
+const MAX_COLUMNS: usize = 110;
+/// Words that begin a riddle: "What is still there of what samples are of".
+const OPENINGS: [&str; 4] = ["What", "Who", "Whose", "Those"];
+
+/// The files under version control that have comments, by the sign that begins a comment's line.
+fn files() -> Vec<(PathBuf, &'static str)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output().unwrap();
+    assert!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let with_sign = |path: &str| {
+        let sign = match Path::new(path).extension().and_then(|extension| extension.to_str()) {
+            Some("rs" | "java" | "c" | "h" | "S") => "//",
+            Some("sh" | "py") => "#",
+            None if path.starts_with(".ci/") => "#",
+            _ => return None,
+        };
+        Some((root.join(path), sign))
+    };
+    listed.split('\0').filter_map(with_sign).collect()
+}
+
+/// The text of a line that is a comment, or ends in one: behind `//`, `///`, `//!`, `#`, or the `*` of a block.
+fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
+    let line = line.trim_start();
+    let is_in_block = sign == "//" && (line.starts_with("/*") || line.starts_with("* ") || line == "*");
+    if is_in_block {
+        return Some(line.trim_start_matches(['/', '*', ' ']));
+    }
+    let begin = if line.starts_with(sign) { 0 } else { line.find(&format!(" {sign} "))? };
+    // A sign within a string is no comment's.
+    if line[..begin].contains(['"', '\'']) {
+        return None;
+    }
+    Some(line[begin..].trim_start_matches([' ', '/', '!', '#', '*']))
+}
+
+/// Whether a sentence of the comment, or the line, begins with one of the words.
+fn has_opening(comment: &str) -> bool {
+    let sentences = std::iter::once(comment).chain(comment.split(". ").skip(1));
+    sentences.into_iter().any(|sentence| {
+        let word = sentence.split(|letter: char| !letter.is_alphabetic()).next();
+        word.is_some_and(|word| OPENINGS.contains(&word))
+    })
+}
+
+#[test]
+fn comments_begin_with_the_thing_and_fit_their_lines() {
+    let files = files();
+    assert!(files.len() > 500, "{} files", files.len());
+    let mut complaints = Vec::new();
+    for (path, sign) in files {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        for (number, line) in text.lines().enumerate() {
+            let Some(comment) = comment(line, sign) else { continue };
+            let place = || format!("{}:{}", path.display(), number + 1);
+            if has_opening(comment) {
+                complaints.push(format!("{}: begins with a riddle: {comment}", place()));
+            }
+            if line.chars().count() > MAX_COLUMNS && !comment.contains("://") {
+                complaints.push(format!("{}: longer than {MAX_COLUMNS} columns", place()));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{} lines:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+#[test]
+fn riddles_are_seen_in_every_form() {
+    for (line, sign) in [
+        ("    /// What is still there.", "//"),
+        ("//! The state. Who reads it waits.", "//"),
+        ("    let a = 1; // Whose it is.", "//"),
+        (" * Those that are left.", "//"),
+        ("/* What the handler counts. */", "//"),
+        ("# What a setter costs", "#"),
+    ] {
+        assert!(comment(line, sign).is_some_and(has_opening), "{line}");
+    }
+    for (line, sign) in [
+        ("    /// The part of what is left, whose owner is known.", "//"),
+        ("    println!(\"// What?\");", "//"),
+        ("echo \"# What\"", "#"),
+        ("/// Whatever is in memory.", "//"),
+    ] {
+        assert!(!comment(line, sign).is_some_and(has_opening), "{line}");
+    }
+}
