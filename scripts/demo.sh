@@ -120,5 +120,5 @@ or sent to your OpenTelemetry collector, every ten seconds:
 
     java -agentpath:$agent=endpoint=http://HOST:4318,service=NAME -jar app.jar
 
-README.md has all options. The profiles of this demo are in $(short "$out/profiles").
+docs/options.md has all options. The profiles of this demo are in $(short "$out/profiles").
 END
