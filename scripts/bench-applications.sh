@@ -2,13 +2,15 @@
 # Counts the stacks that do not reach their root in applications from Maven Central, beside async-profiler:
 # scripts/bench-applications.sh, or scripts/bench-peers.sh applications
 #
-# Each application is driven by a program in benches/applications, whose first lines say what it needs: libraries, the JVM's
-# options, the oldest and the newest JDK. A cell is one application on one JDK under one profiler, and ends with SAMPLES (20000)
-# stacks at least; its runs are in the ledger, so that a later run goes on behind the last cell. One definition, that of
-# `otlpprof check-stacks --known-roots`, holds for both. Counts do not depend on what else the machine does.
+# Each application is driven by a program in benches/applications, whose first lines list its requirements:
+# libraries, JVM options, the oldest and the newest JDK. A cell is one application on one JDK under one
+# profiler, and is complete with SAMPLES (20000) stacks. Each run is recorded in the ledger, so that a later
+# invocation resumes after the last complete cell. The definition of a broken stack is that of `otlpprof
+# check-stacks --known-roots`, for both profilers. The counts do not depend on other load of the machine.
 #
-# APPLICATIONS and JDKS (absolute homes) choose cells, separated by colons; SECONDS_EACH (10) is how long a run lasts. The agent and the
-# command are those of PROFILE (release). The ledger is target/applications/ledger.tsv; another agent begins it anew.
+# APPLICATIONS and JDKS (absolute homes) select cells, separated by colons. SECONDS_EACH (10) is the duration
+# of a run. The agent and the command are built with PROFILE (release). The ledger is
+# target/applications/ledger.tsv; another build of the agent starts a new ledger.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +31,7 @@ peer=$(scripts/fetch-async-profiler.sh)
 work=$target/applications
 mkdir -p "$work"
 
-# The runs of another agent are another table's.
+# Runs with another build of the agent must not be mixed with these.
 ledger=$work/ledger.tsv
 identity=$(sha256sum "$agent" | cut -c 1-16)
 if [ "$(head -n1 "$ledger" 2>/dev/null)" != "# agent $identity" ]; then
@@ -41,7 +43,7 @@ if [ -n "${JDKS:-}" ]; then
 else
     jdks=()
     for version in 17 25; do
-        # One that can compile, if there is one.
+        # Prefer a JDK with a compiler, if there is one.
         for home in "$PWD/.cache/jdks/$version"-*; do
             chosen=$home
             [ ! -x "$home/bin/javac" ] || break
@@ -58,12 +60,13 @@ else
     done
 fi
 
-# Values of a keyword in the head of a driver program, one a line: head_of NAME WORD
+# Prints the values of a keyword in the head of a driver program, one per line: head_of NAME WORD
 head_of() {
     sed -n "s|^// $2: ||p" "benches/applications/$1.java"
 }
 
-# Fetches an application's libraries and compiles its program, which says why if it cannot be had; its class path.
+# Fetches an application's libraries and compiles its driver program. Prints its class path, or the reason of
+# a failure.
 prepare() {
     local name=$1 libraries='' artifacts
     readarray -t artifacts < <(head_of "$name" Maven)
@@ -75,14 +78,14 @@ prepare() {
     echo "$work/$name:$libraries"
 }
 
-# Stacks and broken ones of a cell so far, and its runs: sum JDK NAME PROFILER
+# Prints the stacks and the broken stacks of a cell so far, and its number of runs: sum JDK NAME PROFILER
 sum() {
     awk -F '\t' -v jdk="$1" -v name="$2" -v profiler="$3" \
         '$1 == jdk && $2 == name && $3 == profiler { all += $4; broken += $5; runs++ }
          END { print all + 0, broken + 0, runs + 0 }' "$ledger"
 }
 
-# One run of a cell, which adds a line to the ledger.
+# Performs one run of a cell and appends a line to the ledger.
 run() {
     local home=$1 name=$2 profiler=$3 classes=$4 jdk options option file said
     jdk=$(basename "$home")
@@ -93,13 +96,13 @@ run() {
     *) option="-agentpath:$peer=start,event=cpu,interval=1ms,cstack=vm,jstackdepth=2048,otlp,file=$file" ;;
     esac
     readarray -t options < <(head_of "$name" Options | tr ' ' '\n')
-    # Options that this JDK does not know yet are left out.
+    # The JDK ignores options that it does not know.
     (cd "$work" && timeout $((seconds * 6 + 120)) "$home/bin/java" "$option" -XX:+IgnoreUnrecognizedVMOptions \
         "${options[@]}" -cp "$classes" "$name" "$seconds") >"$work/$name-$jdk-$profiler.log" 2>&1 || {
         echo "bench-applications: $name on $jdk under $profiler has failed: $work/$name-$jdk-$profiler.log" >&2
         return 1
     }
-    # Broken stacks make it end with 1.
+    # check-stacks exits with 1 if a stack is broken.
     said=$("$command" check-stacks --known-roots --walker vm "$file" || true)
     said=$(sed -n 's/^\([0-9]*\) samples: .*, \([0-9]*\) do not$/\1\t\2/p' <<<"$said")
     [ -n "$said" ] || {
@@ -131,7 +134,7 @@ for name in "${applications[@]}"; do
     done
 done
 
-# Per cent of stacks, with how many.
+# Prints the number of stacks and the per cent of broken ones.
 share() {
     awk -v all="$1" -v broken="$2" 'BEGIN { printf all ? "%d | %.4f %%" : " | ", all, 100 * broken / (all ? all : 1) }'
 }

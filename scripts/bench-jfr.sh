@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Prepares what benches/jfr.rs compares with, and runs it: scripts/bench-jfr.sh, called by scripts/bench.sh jfr
+# Prepares the recordings and contenders of benches/jfr.rs, and runs it: scripts/bench-jfr.sh, called by
+# scripts/bench.sh jfr
 #
-# JAVA is the JVM (default: java in PATH), whose javac compiles the contenders in Java; the others come from Maven Central
-# and crates.io. Who cannot be brought is left out, which is said. RECORDINGS are large recordings, separated by colons;
-# without them there are three: of JAVA's own recorder and of async-profiler, SECONDS_LONG (20) of a program that does
-# everything, and of async-profiler 200,000 calls below deep stacks that are hardly ever the same. Each is put behind itself
-# until there are MEGABYTES (100). TURNS is how often all have their turn.
+# JAVA is the JVM (default: java in PATH), whose javac compiles the contenders in Java. The others come from
+# Maven Central and crates.io. A contender that cannot be fetched is skipped with a message. RECORDINGS are
+# large recordings, separated by colons. By default there are three: one of JAVA's own recorder and one of
+# async-profiler, each SECONDS_LONG (20) of a program that uses all kinds of events, and one of async-profiler
+# with 200,000 calls below deep stacks that hardly ever repeat. Each is appended to itself until it has
+# MEGABYTES (100). TURNS is the number of rounds in which each contender runs once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -38,7 +40,7 @@ fi
 if [ -z "${RECORDINGS:-}" ]; then
     seconds=${SECONDS_LONG:-20}
     export MEGABYTES=${MEGABYTES:-100}
-    # jfrs reads no chunk with a name that has characters outside of the BMP.
+    # jfrs cannot read chunks that contain a name with characters outside of the BMP.
     name=computing
     echo "recording for $seconds s, twice" >&2
     "$JAVA" -Xmx256m -XX:FlightRecorderOptions:stackdepth=512 \

@@ -1,20 +1,25 @@
 #!/usr/bin/env bash
-# Measures otlpprof beside async-profiler, whose library comes from Maven Central: scripts/bench-peers.sh [NAME]
+# Measures otlpprof beside async-profiler, whose library comes from Maven Central:
+# scripts/bench-peers.sh [NAME]
 #
-#   stacks   how many stacks reach their root, by JDK, program and walker; wrong calls where the call tree is known
-#   cost     CPU time of a delivered sample, by depth, and how much slower a program gets
+#   stacks   stacks that reach their root, by JDK, program and walker; wrong calls where the call tree is
+#            known
+#   cost     CPU time of a delivered sample, by depth, and the slowdown of a program
 #   peer_handler
 #            time in the signal handler, by depth
 #   engines  CPU time that each engine adds to work of its kind, and bytes written
 #   applications
-#            how many stacks of real applications reach their root (scripts/bench-applications.sh)
+#            stacks of real applications that reach their root (scripts/bench-applications.sh)
 #   agreement
-#            each method's share of the CPU time by both, and by what programs were built to spend
+#            each method's share of the CPU time by both profilers, beside the share that the program was built
+#            to spend
 #
-# stacks prints a table in Markdown. SAMPLES (200000) are taken of each side and cell; WALKERS (vm:vmx:dwarf:fp) and
-# PROGRAMS choose the cells. The whole table takes hours. TURNS (11, engines 7, agreement 8) is how often the others let all of
-# them run; WALKERS (vm) and PROGRAMS choose for peer_handler and agreement too. JDKS (homes, separated by colons)
-# chooses for all, ENGINES (wall:alloc:lock:nativemem) for engines: by default every one that there is for stacks, the installed ones for the others.
+# stacks prints a table in Markdown, from SAMPLES (200000) samples of each profiler and cell. WALKERS
+# (vm:vmx:dwarf:fp) and PROGRAMS select the cells. The whole table takes hours. TURNS (11; engines 7,
+# agreement 8) is the number of rounds of the other measurements. WALKERS (vm) and PROGRAMS also apply to
+# peer_handler and agreement. JDKS (homes, separated by colons) applies to all measurements; by default stacks
+# uses every known JDK, and the others use the installed ones. ENGINES (wall:alloc:lock:nativemem) applies to
+# engines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,7 +40,7 @@ ASYNC_PROFILER=$(scripts/fetch-async-profiler.sh)
 export ASYNC_PROFILER
 H2=$(scripts/fetch-maven.sh com.h2database:h2:2.2.224)
 export H2
-# What is measured is what a sample costs, however many there are.
+# Without budget and limit: the cost of a sample is measured at any number of samples.
 export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 cargo build --release --locked </dev/null
 export OTLPPROF=$target/release/libotlpprof.so OTLPPROF_COMMAND=$target/release/otlpprof

@@ -2,17 +2,21 @@
 # Runs the benchmarks and prints each figure: scripts/bench.sh [NAME]
 #
 #   size             bytes of the release library
-#   startup          what profiling adds to a program that prints one line, beside async-profiler
-#   recording_start  how long after the session the recording of `jfr` begins, beside `new Recording().start()`
-#   storm            what each exception of a storm costs, by how many are sampled and how deep they are thrown
-#   handler          nanoseconds of one sample, by depth
+#   startup          time that profiling adds to a program that prints one line, beside async-profiler
+#   recording_start  time from the session's start to the start of the recording of `jfr`, beside
+#                    `new Recording().start()`
+#   storm            cost of each exception of a storm, by the sampled number and the depth of the throw
+#   handler          nanoseconds for one sample in the signal handler, by depth
 #   encode           throughput of the OTLP writers
 #   unwind_compile   milliseconds and bytes of libjvm's unwind table
-#   jfr              recordings read and converted, beside the JDK's reader, JMC's, async-profiler's, jfrs, and jfrconv
-#   context          nanoseconds of a context's setters, beside Datadog's java-profiler, and of its read in a handler
+#   jfr              reading and converting recordings, beside the JDK's reader, JMC's, async-profiler's, jfrs,
+#                    and jfrconv
+#   context          nanoseconds of setting a context, beside Datadog's java-profiler, and of reading it in a
+#                    handler
 #
-# Contenders take turns; figures are medians with their spread. TURNS sets how many turns startup and context take.
-# Measure on a quiet machine: the load average is printed with the figures. docs/benchmarks.md says more.
+# Contenders run alternately. Figures are medians with their spread. TURNS sets the number of rounds of
+# startup and context. Measure on a quiet machine: the load average is printed with the figures. See
+# docs/benchmarks.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -34,7 +38,7 @@ cargo build --release --locked </dev/null
 export OTLPPROF=$target/release/libotlpprof.so CLASSES=$target/release/testprograms
 export DDPROFTEST=$target/release/libddproftest.so
 
-# Debian's aliases are links to the same directories.
+# Debian's aliases are symbolic links to the same directories.
 javas=()
 for home in /usr/lib/jvm/*; do
     [ ! -L "$home" ] && [ -x "$home/bin/java" ] && javas+=("$home/bin/java")
@@ -44,7 +48,7 @@ JAVAS=$(
     echo "${JAVAS:-${javas[*]:-java}}"
 )
 export JAVAS
-# What is measured is what a sample costs, however many there are.
+# Without budget and limit: the cost of a sample is measured at any number of samples.
 export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 
 echo "machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | head -1), Linux $(uname -r)"

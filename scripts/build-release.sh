@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Builds what is released: scripts/build-release.sh [x86_64|aarch64]
+# Builds the release: scripts/build-release.sh [x86_64|aarch64]
 #
-# The library and the command for one architecture, this machine's unless another is named, which load on every Linux with
-# glibc 2.17 (2012) or later, whatever this machine has. zig links them, against the symbols that this C library had;
-# scripts/check-loads.sh checks the result. Prints the folder in which they are. For this machine's architecture the folder
-# also has what scripts/demo.sh and scripts/soak.sh run: the test libraries and the Java classes.
+# Builds the library and the command for one architecture, by default this machine's. They load on every Linux
+# with glibc 2.17 (2012) or later, independently of this machine's glibc: zig links them against the symbols
+# of glibc 2.17, and scripts/check-loads.sh checks the result. Prints the folder of the result. For this
+# machine's architecture the folder also contains the files that scripts/demo.sh and scripts/soak.sh need: the
+# test libraries and the Java classes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The C library of RHEL 7, and the first one for aarch64.
+# The glibc of RHEL 7, and the first version for aarch64.
 readonly GLIBC=2.17
 
 fail() {
@@ -27,7 +28,7 @@ esac
 scripts/install-toolchain.sh rust cc jdk zig
 if [ "$machine" != "$(uname -m)" ]; then
     [ "$machine" = aarch64 ] || fail "for $machine only on such a machine"
-    # The standard library of the target, and where rustup has none the compiler that fits another one.
+    # Provides the target's standard library; if rustup cannot get it, another Rust that has it.
     scripts/install-aarch64.sh
     . .cache/aarch64/environment
     unset CARGO_BUILD_TARGET CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Checks that files load on a system with an older glibc: scripts/check-loads.sh GLIBC_VERSION FILE...
 #
-# Each is an ELF library or program. None may need a symbol of a later glibc, nor a library besides glibc's own, nor a symbol
-# that no library has been found for at the link: such a symbol carries no version, and is missing where the C library is
-# older. A weak one may be missing: Rust's standard library tests for each of these before it calls it.
+# Each FILE is an ELF library or program. A FILE must not need a symbol of a later glibc, nor a library
+# besides glibc's own, nor a symbol that the linker found in no library: such a symbol has no version, and is
+# missing in an older glibc. Weak symbols may be missing: Rust's standard library tests each of these before
+# calling it.
 set -euo pipefail
 
 fail() {
@@ -23,7 +24,8 @@ for file in "$@"; do
     [ -n "$libraries" ] || fail "$file: no library is needed, so nothing has been read of it"
     others=$(grep -vE '^(lib(c|m|dl|rt|pthread|util)\.so\.[0-9]|ld-linux.*\.so\.[0-9])$' <<<"$libraries" || true)
     [ -z "$others" ] || fail "$file needs more than the C library: $(paste -sd ' ' <<<"$others")"
-    # Columns: number, value, size, type, binding, visibility, section, name@version and the version's number.
+    # The columns: number, value, size, type, binding, visibility, section, name@version and the version's
+    # number.
     wrong=$(readelf --dyn-syms -W "$file" | awk -v newest="$newest" '
         function is_later(version,    have, most, part) {
             split(version, have, ".")

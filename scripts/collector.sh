@@ -3,20 +3,20 @@
 #
 #   scripts/collector.sh           prints the path of the binary on stdout; everything else goes to stderr
 #
-# Needs `go` (scripts/install-toolchain.sh go) and a Go module proxy the first time: about two minutes of CPU, then nothing.
-# OTLPPROF_CACHE names another cache folder than .cache.
+# Needs `go` (scripts/install-toolchain.sh go) and a Go module proxy for the first build, which takes about
+# two minutes of CPU time. OTLPPROF_CACHE names another cache folder than .cache.
 set -eu
 
-# The newest release of which the module proxy serves every part.
+# The newest release whose parts the module proxy serves completely.
 core=v0.162.0
 contrib=v0.162.0
-# The stable modules (confmap providers) of that release have a version line of their own.
+# The stable modules (confmap providers) of that release have version numbers of their own.
 stable=v1.68.0
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 cache=${OTLPPROF_CACHE:-$root/.cache}/collector
 
-# kind, module and version of every part that goes in.
+# Prints kind, module and version of every part of the collector.
 parts() {
     cat <<PARTS
 receivers go.opentelemetry.io/collector/receiver/otlpreceiver $core
@@ -28,7 +28,7 @@ providers go.opentelemetry.io/collector/confmap/provider/yamlprovider $stable
 PARTS
 }
 
-# The builder's configuration.
+# Prints the builder's configuration.
 manifest() {
     printf 'dist:\n  name: otelcol\n  version: %s\n  output_path: %s\n' "$core" "$1"
     for kind in receivers exporters providers; do
@@ -37,7 +37,7 @@ manifest() {
     done
 }
 
-# The checksum of the versions is the key: another version is another folder.
+# The folder's name contains a checksum of the versions, so that other versions get another folder.
 key=$core-$(parts | cksum | cut -d ' ' -f 1)
 binary=$cache/$key/otelcol
 if [ -x "$binary" ]; then
@@ -52,7 +52,7 @@ if ! command -v go >/dev/null; then
 fi
 
 mkdir -p "$cache"
-# One build at a time: whoever waited finds the binary made by the other.
+# One build at a time: a process that had to wait finds the finished binary.
 exec 9>"$cache/lock"
 flock 9
 if [ ! -x "$binary" ]; then
@@ -61,8 +61,9 @@ if [ ! -x "$binary" ]; then
     trap 'exit 1' HUP INT TERM
     manifest "$build/src" >"$build/builder.yaml"
     echo "collector.sh: building the OpenTelemetry collector $core (about two minutes, once)" >&2
-    # The builder only writes the sources. Its own next step is `go mod tidy`, which wants modules that only the
-    # tests of fileexporter import and that the proxy does not serve; resolving for the build alone does not.
+    # The builder only writes the sources. Its own next step would be `go mod tidy`, which needs modules that
+    # only the tests of fileexporter import and that the proxy does not serve. Resolving only the modules of
+    # the build works.
     nice go run "go.opentelemetry.io/collector/cmd/builder@$core" --config "$build/builder.yaml" \
         --skip-get-modules --skip-compilation >&2
     {
@@ -70,7 +71,7 @@ if [ ! -x "$binary" ]; then
         parts | sed 's/^[a-z]* /require /'
     } >"$build/src/go.mod"
     (cd "$build/src" && CGO_ENABLED=0 nice go build -mod=mod -trimpath -ldflags '-s -w' -o otelcol .) >&2
-    # The binary appears under its name only when it is whole.
+    # Publish the binary under its final name only when it is complete.
     mkdir -p "$cache/$key"
     mv "$build/src/otelcol" "$binary"
 fi

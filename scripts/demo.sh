@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Shows the whole of it on this machine: scripts/demo.sh [SECONDS]
+# Demonstrates the profiler on this machine: scripts/demo.sh [SECONDS]
 #
-# Installs what is missing, builds what is released, starts `otlpprof collect`, runs the sample program (several
-# threads; Java code that calls into libddproftest and libc) under the agent with remotesym, and prints the top
-# frames of what arrived: Java frames by name, libddproftest's as <build-id>.<remote>(0xADDRESS), which a
-# backend that has the library's symbols would resolve. No process is left behind; the profiles stay in
-# target/demo.
+# Installs missing tools, builds the release, starts `otlpprof collect`, and runs the sample program (several
+# threads; Java code that calls into libddproftest and libc) under the agent with remotesym. Prints the top
+# frames of the received profiles: Java frames by name, libddproftest's frames as
+# <build-id>.<remote>(0xADDRESS), which a backend with the library's symbols would resolve. Leaves no process
+# behind; the profiles stay in target/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,12 +23,12 @@ heading() {
     printf '\n== %s\n\n' "$*"
 }
 
-# A path as short as it can be said from here.
+# Prints a path relative to this folder if it is inside.
 short() {
     realpath -m --relative-base=. "$1"
 }
 
-# Prints a command as a person would type it.
+# Prints a command in the form in which a user would type it.
 show() {
     echo "\$ $*"
 }
@@ -40,7 +40,7 @@ build=$(scripts/build-release.sh)
 agent=$build/libotlpprof.so
 echo "$(short "$agent") ($(du -h --apparent-size "$agent" | cut -f1))"
 
-# A java that runs what the build has compiled.
+# Prints a java that can run the compiled classes.
 find_java() {
     local java
     for java in "${JAVA_HOME:-/nonexistent}/bin/java" "$(command -v java || true)" /usr/lib/jvm/*/bin/java; do
@@ -87,7 +87,7 @@ show "otlpprof print --top-frames 20 $(short "$out/profiles")/*"
 "$build/otlpprof" print --top-frames 20 "${profiles[@]}" | sed -n '/^top /,$p' >"$out/top.txt"
 cat "$out/top.txt"
 
-# The demo does not claim what it does not show.
+# Verify each claim before printing it.
 "$build/otlpprof" validate "${profiles[@]}" >"$out/validate.txt" ||
     fail "the profiles are not valid: $(cat "$out/validate.txt")"
 id=$(readelf -n "$build/libddproftest.so" | sed -n 's/.*Build ID: //p')
@@ -101,7 +101,7 @@ echo
     sum != "" { shown = index($0, id); if (shown) print sum; sum = "" }
     shown'
 
-# One remote frame, resolved as a backend would.
+# Resolves one remote frame in the way a backend would.
 address=$(sed -n "s/.*$id\.<remote>(\(0x[0-9a-f]*\)).*/\1/p" "$out/top.txt" | head -n1)
 symbol=$(addr2line -f -e "$build/libddproftest.so" "$address" | head -n1)
 

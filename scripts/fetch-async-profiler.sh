@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings async-profiler's library from Maven Central to .cache/async-profiler and prints its path. The benchmarks
-# compare with it; nothing else needs it.
+# Fetches async-profiler's library from Maven Central into .cache/async-profiler and prints its path. Only the
+# benchmarks need it, for comparisons.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,7 +25,7 @@ if [ ! -f "$library" ]; then
     trap 'rm -rf "$work"' EXIT
     mkdir -p "$directory"
     python3 -m zipfile -e "$jar" "$work/jar"
-    # Moved there whole.
+    # Move the complete file into place, so that no reader sees a partial one.
     cp "$work/jar/$platform/libasyncProfiler.so" "$directory/.incoming"
     mv "$directory/.incoming" "$library"
 fi

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Brings jars from Maven Central to .cache/maven and prints their class path:
+# Fetches jars from Maven Central into .cache/maven and prints their class path:
 # scripts/fetch-maven.sh [--with-dependencies] GROUP:NAME:VERSION[:CLASSIFIER]...
 #
-# With --with-dependencies what they need at run time comes as well, into a folder for each of them.
+# With --with-dependencies also fetches the jars' run-time dependencies, into one folder per jar.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,7 +25,7 @@ maven() {
     mvn --quiet --batch-mode "$@" </dev/null >&2
 }
 
-# The folder with the jar and what it needs.
+# Prints the folder with a jar and its dependencies.
 tree() {
     local artifact=$1 group name version classifier folder
     IFS=: read -r group name version classifier <<<"$artifact"
@@ -50,14 +50,14 @@ tree() {
 END
         maven --file "$work/pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
             "-DoutputDirectory=$work/jars"
-        # Moved there whole.
+        # Move the complete folder into place, so that no reader sees a partial one.
         mv "$work/jars" "$folder"
         rm -rf "$work"
     fi
     jars+=("$folder/*")
 }
 
-# The jar alone.
+# Fetches a jar without its dependencies.
 jar() {
     local artifact=$1 name version classifier jar
     IFS=: read -r _ name version classifier <<<"$artifact"
@@ -65,10 +65,10 @@ jar() {
     jars+=("$cache/$jar")
     [ ! -f "$cache/$jar" ] || return 0
     work=$(mktemp -d "$cache/.incoming.XXXXXX")
-    # Its packaging stands before the classifier there.
+    # In Maven's notation the packaging comes before the classifier.
     [ -z "$classifier" ] || artifact=${artifact%:*}:jar:$classifier
     maven dependency:copy "-Dartifact=$artifact" "-DoutputDirectory=$work"
-    # Moved there whole.
+    # Move the complete file into place, so that no reader sees a partial one.
     mv "$work/$jar" "$cache/$jar"
     rm -rf "$work"
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Brings OpenTelemetry's Java API and SDK from Maven Central and prints their class path: scripts/fetch-opentelemetry.sh
+# Fetches OpenTelemetry's Java API and SDK from Maven Central and prints their class path:
+# scripts/fetch-opentelemetry.sh [--java-agent]
 #
-# With --java-agent it is the path of OpenTelemetry's Java agent.
+# With --java-agent prints the path of OpenTelemetry's Java agent instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

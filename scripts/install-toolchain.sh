@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# Installs those of the named tools that are missing:
-# scripts/install-toolchain.sh [rust] [cc] [jdk] [python] [go] [openssl] [maven] [allocators] [zig]
+# Installs the named tools that are missing:
+# scripts/install-toolchain.sh [rust] [cc] [cross] [jdk] [python] [go] [openssl] [maven] [allocators] [zig]
 #
 #   rust     cargo, rustfmt and clippy, through rustup
 #   cc       a C compiler and binutils (addr2line, readelf)
-#   cross    a C compiler for aarch64, and qemu-user to run what it makes
+#   cross    a C compiler for aarch64, and qemu-user to run its output
 #   jdk      a JDK with javac
 #   python   a virtual environment with pip in .cache/venv
 #   go       a Go compiler (builds the collector that tests upload to): Debian's, or one in .cache/go
-#   openssl  the command that makes certificates for tests of TLS
-#   maven    mvn, which fetches the Java libraries that tests run
-#   allocators  jemalloc and tcmalloc, which tests have in the C library's place
-#   zig      zig and cargo-zigbuild in .cache/zig, which link what is released
+#   openssl  the command that creates certificates for tests of TLS
+#   maven    mvn, which fetches the Java libraries for tests
+#   allocators  jemalloc and tcmalloc, which tests preload in place of the C library's allocator
+#   zig      zig and cargo-zigbuild in .cache/zig, which link the release
 #
-# Without a name: rust, cc, jdk and python. Nothing happens for what is there. System packages need Debian and root or sudo.
-# What cannot be had ends it with one line.
+# Without a name: rust, cc, jdk and python. Tools that exist are kept. System packages need Debian and root or
+# sudo. If a tool cannot be installed, the script ends with a one-line message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What the collector of scripts/collector.sh asks for.
+# The version that the collector of scripts/collector.sh requires.
 readonly GO_VERSION=1.25.0
-# Of PyPI. They are tried together.
+# PyPI packages, tested in this combination.
 readonly ZIG_PACKAGES=(ziglang==0.15.2 cargo-zigbuild==0.24.1)
-# From this one on Go fetches by itself the version that a module asks for.
+# From this version on, Go itself fetches the version that a module requires.
 readonly GO_FETCHES_ITSELF=1.21
 
 scratch=
@@ -41,17 +41,17 @@ has() {
     command -v "$1" >/dev/null 2>&1
 }
 
-# Whether the first version is the second one or a later one.
+# Whether the first version is equal to or later than the second.
 at_least() {
     [ "$(printf '%s\n' "$2" "$1" | sort -V | head -n1)" = "$2" ]
 }
 
-# A folder for what is needed until the script ends.
+# Creates a temporary folder, which is removed at the script's end.
 make_scratch() {
     [ -n "$scratch" ] || scratch=$(mktemp -d)
 }
 
-# Runs apt-get, as root, with nothing on stdin, and what it says in a file.
+# Runs apt-get as root, without stdin, and writes its output to a file.
 apt_get() {
     make_scratch
     local as_root=()
@@ -59,7 +59,7 @@ apt_get() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" </dev/null >"$scratch/apt" 2>&1
 }
 
-# What a program said at last, in no more than a line.
+# Prints the last line of stdin, cut to 200 characters.
 last_words() {
     tail -n1 | cut -c 1-200
 }
@@ -69,7 +69,7 @@ apt_install() {
     has apt-get || fail "missing: $*; install them by hand (apt-get was not found)"
     [ "$(id -u)" = 0 ] || has sudo || fail "missing: $*; run as root or install sudo"
     say "installing $*"
-    # Lists that cannot be brought up to date may be good enough.
+    # An update may fail and yet leave usable lists.
     local stale=
     apt_get update -o APT::Update::Error-Mode=any || stale=" ($(sed -n 's/^[EW]: //p' "$scratch/apt" | head -n1))"
     apt_get install -y --no-install-recommends "$@" || fail "apt-get cannot install $*:" \
@@ -91,7 +91,7 @@ install_rust() {
     by_hand="install Rust $wanted or later with rustfmt and clippy by hand"
     make_scratch
     if has rustup && ! cargo --version >/dev/null 2>&1; then
-        # Debian's rustup comes without any Rust.
+        # Debian's rustup comes without a toolchain.
         say "installing Rust through the rustup that is there"
         rustup toolchain install stable --profile minimal "${components[@]}" </dev/null >"$scratch/rustup" 2>&1 &&
             rustup default stable </dev/null >>"$scratch/rustup" 2>&1 ||
@@ -123,7 +123,7 @@ install_cross() {
         apt_install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 }
 
-# The same places as build.rs looks in.
+# Searches the same places as build.rs.
 install_jdk() {
     has javac && return
     [ -x "${JAVA_HOME:-/nonexistent}/bin/javac" ] && return
@@ -172,7 +172,7 @@ install_maven() {
 install_allocators() {
     compgen -G '/usr/lib/*/libjemalloc.so.2' >/dev/null || apt_install libjemalloc2
     compgen -G '/usr/lib/*/libtcmalloc_minimal.so.4' >/dev/null && return
-    # Debian 13 has it under another name.
+    # Debian 13 has another name for the package.
     local package=libtcmalloc-minimal4
     ! apt-cache show libtcmalloc-minimal4t64 >/dev/null 2>&1 || package+=t64
     apt_install "$package"

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Makes recordings for the tests of the parser, in .cache/jfr-corpus, and prints that path. What is there is kept.
+# Creates recordings for the parser's tests in .cache/jfr-corpus, and prints that path. Existing recordings
+# are kept.
 #
 #   NAME-default.jfr   the JDK's default settings            } of a JDK of each version in .cache/jdks;
-#   NAME-rich.jfr      all that a profile is made of         } NAME is its folder there
+#   NAME-rich.jfr      all events that go into profiles      } NAME is its folder there
 #   NAME-killed.jfr    a chunk of a JVM that was killed      }
 #   NAME-deep.jfr      several chunks, stacks of 512 frames,
-#                      methods that are traced (25)          }
+#                      traced methods (25)                   }
 #   scrubbed.jfr       NAME-deep.jfr of the newest JDK, without some of its events and one of its threads
-#   disassembled_*.jfr the same, cut into its chunks
-#   async-profiler.jfr, async-profiler-both.jfr, async-profiler-chunks.jfr, async-profiler-sync.jfr, datadog.jfr
-#                      by these profilers (where Maven Central can be reached); both: samples of two clocks are events of
-#                      one type; chunks: several; sync: its chunks and those of the JVM's own recorder in one file
-#   chunks.jfr         chunks.1.jfr to chunks.3.jfr, of several JVMs, one behind the other
+#   disassembled_*.jfr NAME-deep.jfr of the newest JDK, cut into its chunks
+#   async-profiler.jfr, async-profiler-both.jfr, async-profiler-chunks.jfr, async-profiler-sync.jfr,
+#   datadog.jfr
+#                      by these profilers (if Maven Central is reachable); both: samples of two clocks are
+#                      events of one type; chunks: several chunks; sync: its chunks and the chunks of the
+#                      JVM's own recorder in one file
+#   chunks.jfr         concatenation of chunks.1.jfr to chunks.3.jfr, which come from several JVMs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,7 +26,7 @@ mkdir -p "$CORPUS"
 work=$(mktemp -d "$CORPUS/.making.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# A recording is moved to its place when it is whole.
+# Moves a recording to its place when it is complete.
 keep() {
     [ -s "$work/$1" ] || {
         echo "jfr-corpus: $1 was not made" >&2
@@ -44,7 +47,7 @@ record() {
     keep "$name.jfr"
 }
 
-# The repository's last chunk of a JVM that had no time to finish it.
+# Keeps the last chunk in the repository of a JVM that was killed before finishing the chunk.
 record_killed() {
     local name=$1 home=$2
     [ -f "$CORPUS/$name.jfr" ] && return
@@ -64,7 +67,7 @@ record_killed() {
     keep "$name.jfr"
 }
 
-# One of each version, of a version that comes twice the last.
+# One JDK of each version; if there are several, the last.
 declare -A homes
 for home in .cache/jdks/*-*; do
     name=$(basename "$home")
@@ -75,11 +78,11 @@ for home in "${homes[@]}"; do
     record "$name-default" "$home" default programs.Recorded $SECONDS_LONG
     record "$name-rich" "$home" "$PWD/scripts/jfr-corpus.jfc" programs.Recorded $SECONDS_LONG
     record "$name-deep" "$home" "$PWD/scripts/jfr-corpus.jfc" programs.RecordedInChunks 2
-    # JDK 11 shows nothing before a chunk is finished.
+    # JDK 11 writes no part of a chunk before the chunk is finished.
     [ "${name%%-*}" = 11 ] || record_killed "$name-killed" "$home"
 done
 
-# What the JDK's own program makes of a recording.
+# Recordings that the JDK's own `jfr` command derives from a recording.
 jfr=${homes[25]}/bin/jfr
 whole=$CORPUS/$(basename "${homes[25]}")-deep.jfr
 if [ ! -f "$CORPUS/scrubbed.jfr" ] && [ -x "$jfr" ]; then
@@ -92,7 +95,7 @@ if [ ! -f "$CORPUS/disassembled_0.jfr" ] && [ -x "$jfr" ]; then
     echo "jfr-corpus: disassembled" >&2
     cp "$whole" "$work/disassembled.jfr"
     "$jfr" disassemble --max-chunks 1 --output "$work" "$work/disassembled.jfr" >"$work/log" 2>&1
-    # The first last: where it is, all are.
+    # Keep the first part last: if it exists, all parts exist.
     for part in $(cd "$work" && ls -r disassembled_*.jfr); do
         keep "$part"
     done
@@ -110,7 +113,7 @@ record_by_async_profiler() {
 record_by_async_profiler async-profiler $SECONDS_LONG interval=2ms,wall=20ms,alloc=200k,lock=100us
 record_by_async_profiler async-profiler-both $SECONDS_LONG \
     interval=2ms,wall=20ms,nobatch,nativemem=64k,live,alloc=100k
-# The shortest chunks there are.
+# The shortest chunk time that async-profiler accepts.
 record_by_async_profiler async-profiler-chunks 7 interval=20ms,alloc=2m,lock=1ms,chunktime=5
 record_by_async_profiler async-profiler-sync $SECONDS_LONG interval=2ms,alloc=200k,lock=100us,jfrsync=default
 if [ ! -f "$CORPUS/datadog.jfr" ] && jar=$(scripts/fetch-maven.sh com.datadoghq:ddprof:1.22.0); then

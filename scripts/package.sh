@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
-# Makes what is published for Java programs, in target/package: scripts/package.sh [--library FILE]... [--out DIR]
+# Creates the artifacts to publish for Java programs, in target/package:
+# scripts/package.sh [--library FILE]... [--out DIR]
 #
-#   otlpprof-VERSION.jar                 the classes of java/api (for Java 11 and later), and the agent's library
-#   otlpprof-opentelemetry-VERSION.jar   those of java/opentelemetry, which link samples to OpenTelemetry's current span
+#   otlpprof-VERSION.jar                 the classes of java/api (for Java 11 and later), and the agent's
+#                                        library
+#   otlpprof-opentelemetry-VERSION.jar   the classes of java/opentelemetry, which link samples to
+#                                        OpenTelemetry's current span
 #   each with -sources.jar, -javadoc.jar and .pom
-#   otlpprof-opentelemetry-extension-VERSION.jar   both's classes in one, as an extension of the OpenTelemetry Java agent
+#   otlpprof-opentelemetry-extension-VERSION.jar
+#                                        the classes of both, as an extension of the OpenTelemetry Java
+#                                        agent
 #
-# Coordinates: io.otlpprof:NAME:VERSION. The library is that of scripts/build-release.sh for this machine; with
-# --library, given once for each architecture, it is one that is built already. Needs a JDK, and Maven for
+# Coordinates: io.otlpprof:NAME:VERSION. By default scripts/build-release.sh builds the library for this
+# machine. --library names a built library instead, once for each architecture. Needs a JDK, and Maven for
 # OpenTelemetry's jars.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,7 +42,8 @@ if [ ${#libraries[@]} = 0 ]; then
     libraries=("$(scripts/build-release.sh)/libotlpprof.so")
 fi
 
-# e_machine of the ELF header, as two bytes (elf.h: EM_X86_64, EM_AARCH64).
+# Prints the architecture of an ELF file, from e_machine in its header, two bytes (elf.h: EM_X86_64,
+# EM_AARCH64).
 architecture() {
     [ "$(od -An -tx1 -N6 "$1" | tr -d ' ')" = 7f454c460201 ] || fail "$1 is no 64-bit little-endian ELF file"
     case $(od -An -tu2 -j18 -N2 "$1" | tr -d ' ') in
@@ -52,15 +58,16 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/done"
 
-# compile CLASS_PATH CLASSES SOURCE...
+# Compiles sources and adds the license: compile CLASS_PATH CLASSES SOURCE...
 compile() {
-    # -options: newer compilers warn that they will drop old releases one day. -classfile: annotations of OpenTelemetry's.
+    # Without -options: newer compilers warn about support for old releases. Without -classfile: it warns
+    # about annotations in OpenTelemetry's classes.
     javac --release 11 -g -encoding UTF-8 -Xlint:all,-options,-classfile -Werror -cp "$1" -d "$2" "${@:3}"
     mkdir -p "$2/META-INF"
     cp LICENSE "$2/META-INF/"
 }
 
-# dependency GROUP NAME VERSION
+# Prints a dependency of a pom: dependency GROUP NAME VERSION
 dependency() {
     echo "    <dependency>"
     echo "      <groupId>$1</groupId>"
@@ -69,8 +76,8 @@ dependency() {
     echo "    </dependency>"
 }
 
-# publish NAME DESCRIPTION DEPENDENCIES CLASS_PATH CLASSES SOURCES MANIFEST: the four files of an artifact. SOURCES is the
-# folder of its package's sources.
+# Creates the four files of an artifact. SOURCES is the folder of its package's sources:
+# publish NAME DESCRIPTION DEPENDENCIES CLASS_PATH CLASSES SOURCES MANIFEST
 publish() {
     local name=$1 description=$2 dependencies=$3 class_path=$4 classes=$5 sources=$6 manifest=$7
     local files=$work/$name package=${6#java/*/}
@@ -127,7 +134,7 @@ END
 publish otlpprof "OpenTelemetry-native continuous profiler for the JVM: its Java API, and the agent" \
     "" "" "$api" java/api/io/otlpprof "$work/manifest"
 
-# OpenTelemetry is whoever's uses it, in their version.
+# The artifact does not contain OpenTelemetry: the application provides it, in the application's version.
 opentelemetry=$(scripts/fetch-opentelemetry.sh)
 companion=$work/companion
 compile "$api:$opentelemetry" "$companion" java/opentelemetry/io/otlpprof/opentelemetry/*.java
@@ -136,8 +143,9 @@ services=$companion/META-INF/services
 echo io.otlpprof.opentelemetry.ProfiledAutoConfiguration \
     >"$services/io.opentelemetry.sdk.autoconfigure.spi.AutoConfigurationCustomizerProvider"
 
-# All classes that the Java agent's loader of extensions needs in one file. That agent has its own way to a storage. Without the
-# library: once loaded for them, it would serve none but these classes, which start no profiler.
+# The extension has all classes in one file, because the Java agent's extension loader needs that. The Java
+# agent installs context storages in its own way. The library is left out: loaded by that class loader, it
+# would serve only these classes, which start no profiler.
 extension=$work/done/otlpprof-opentelemetry-extension-$version.jar
 mkdir "$work/extension"
 cp -r "$api/io" "$work/extension"
@@ -155,7 +163,7 @@ publish otlpprof-opentelemetry "Links profiles to OpenTelemetry's spans" "$(depe
     "$api:$opentelemetry" "$companion" java/opentelemetry/io/otlpprof/opentelemetry "$work/manifest"
 
 mkdir -p "$out"
-# Each is moved there whole: JVMs that have the old one open keep it.
+# Replace each file atomically: JVMs that have the old file open keep reading it.
 for file in "$work/done"/*; do
     cp "$file" "$out/.incoming"
     mv "$out/.incoming" "$out/${file##*/}"

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Counts what is in files of OTLP profiles as OpenTelemetry's own Python package reads them.
+# Counts the contents of OTLP profile files as OpenTelemetry's own Python package reads them.
 #
 #   scripts/python-oracle.sh FILE...     prints one line of JSON for each file
-#   scripts/python-oracle.sh -           the same for each file that a line of standard input names
+#   scripts/python-oracle.sh -           prints one line of JSON for each file name read from standard input
 #
-# Files are protobuf, plain or length-prefixed, or JSON, a document a line. Needs python3 with venv, and PyPI the first time. OTLPPROF_CACHE
-# names another cache folder than .cache.
+# Files are protobuf, plain or length-prefixed, or JSON, one document per line. Needs python3 with venv, and
+# PyPI for the first run. OTLPPROF_CACHE names another cache folder than .cache.
 set -eu
 
-# The package's version with the layout of opentelemetry-proto v1.10.
+# The version of the package that has the layout of opentelemetry-proto v1.10.
 package=opentelemetry-proto==1.45.2
 
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -16,7 +16,7 @@ cache=${OTLPPROF_CACHE:-$scripts/../.cache}
 mkdir -p "$cache"
 venv=$cache/python-oracle-${package#*==}
 
-# Tests run at the same time; one of them installs. A folder that is not finished is made anew.
+# Tests run concurrently, and one of them installs. An unfinished folder is created again.
 exec 9>"$venv.lock"
 flock 9
 if [ ! -e "$venv/installed" ]; then

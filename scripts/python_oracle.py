@@ -62,7 +62,7 @@ def count(data):
 def paths():
     for path in sys.argv[1:]:
         if path == "-":
-            # Line by line: whoever asks waits for the answer to one before it names the next.
+            # Read line by line: the caller waits for each answer before it sends the next name.
             yield from (line.rstrip("\n") for line in iter(sys.stdin.readline, ""))
         else:
             yield path

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Start/stop cycles, and sampling every 100 µs in many kinds of JVMs: nothing may crash or remain, and stacks must
-# reach their roots. Then all engines at once for ten minutes, whose counts must add up. Prints one line a run.
+# Runs start/stop cycles, and sampling every 100 µs in many kinds of JVMs. Nothing may crash or remain, and
+# stacks must reach their roots. Then runs all engines at once for ten minutes; their counts must add up.
+# Prints one line per run.
 #
-#     scripts/soak.sh            1,000 cycles on each JDK; a minute of each program, and 15 seconds of it on each kind of
-#                                JVM; ten minutes of all engines on the newest JDK; about two hours
+#     scripts/soak.sh            1,000 cycles on each JDK; a minute of each program, and 15 seconds of it on
+#                                each kind of JVM; ten minutes of all engines on the newest JDK; about two
+#                                hours
 #     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on one of each version
 #
-# PROFILE=release takes what is released (scripts/build-release.sh). OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs, else it is those in
-# .cache/jdks, which scripts/install-jdks.sh brings together.
+# PROFILE=release takes the release (scripts/build-release.sh). OTLPPROF_TEST_JDKS (a list like PATH) names
+# the JDKs; the default is the JDKs in .cache/jdks, which scripts/install-jdks.sh collects.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +24,7 @@ case ${1:-} in
 esac
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
-# What is measured is what a sample costs, however many there are.
+# Without budget and limit, which would reduce the number of samples.
 export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 profile=${PROFILE:-dev}
 if [[ $profile == release ]]; then
@@ -46,7 +48,7 @@ if [[ -n ${OTLPPROF_TEST_JDKS:-} ]]; then
 else
     jdks=(.cache/jdks/*)
     if [[ $short && -z ${OTLPPROF_TEST_EVERYTHING:-} ]]; then
-        # The last of each version, whose number its name begins with.
+        # Takes the last JDK of each version. A JDK's name begins with its version.
         declare -A last
         for jdk in "${jdks[@]}"; do
             name=$(basename "$jdk")
@@ -60,8 +62,8 @@ fi
     exit 2
 }
 
-# java JDK SECONDS NAME FLAGS PROGRAM [ARGUMENT...]: runs a program in a directory of its own, with more than the
-# time that it should take. A JVM that hangs is aborted, which leaves its stacks.
+# Runs a program in a directory of its own: java JDK SECONDS NAME FLAGS PROGRAM [ARGUMENT...]. The timeout is
+# longer than the program should take. A JVM that hangs is aborted, which dumps its stacks.
 java() {
     local jdk=$1 seconds=$2 name=$3 flags=$4
     shift 4
@@ -82,10 +84,11 @@ java() {
     }
 }
 
-# sample JDK SECONDS NAME FLAGS PROGRAM: runs it under the agent; prints how many samples reach their root. PERCENT of
-# them must, and there must be at least LEAST. A sample is a stack that was taken, whatever number of periods it stands
-# for: with timestamps they can be told apart. Only stacks that end in a known entry count, which is how others' are
-# read; with remote frames (REMOTE=true) native roots have no names to be known by.
+# Runs a program under the agent and prints how many samples reach their root: sample JDK SECONDS NAME FLAGS
+# PROGRAM. PERCENT of the samples must reach it, and there must be at least LEAST. A sample is a recorded
+# stack, regardless of its weight in periods; timestamps tell samples apart. Only stacks that end in a known
+# entry count, the criterion that is also used for other profilers. With remote frames (REMOTE=true) native
+# roots have no names to recognise.
 sample() {
     local jdk=$1 seconds=$2 name=$3 flags=$4 program=$5
     local remote=${REMOTE:-false} known_roots=
@@ -100,11 +103,11 @@ sample() {
         failed "$jdk $name: the profiles are not valid:"$'\n'"$(cat "$run/validate.txt")"
     printf '%-28s %-10s %-28s %s\n' "$(basename "$jdk")" "$name" "$program${flags:+ $flags}" "${result%%$'\n'*}"
     [[ ${result%% *} -ge $LEAST ]] || failed "$jdk $name: less than $LEAST samples"
-    # The agent's own counts. Drops are no failure of this test.
+    # The agent's own counts. Dropped samples do not fail this test.
     grep -oE 'samples_(recorded|dropped)=[0-9]+' "$run/output.txt" | paste -sd ' ' || true
 }
 
-# start_stop JDK OPTIONS: a thousand sessions in one process.
+# Runs a thousand sessions in one process: start_stop JDK OPTIONS
 start_stop() {
     local jdk=$1 name=cycles-$2
     local options="start,cpu=100us,cpu.clock=$2,file=profiles-%p.otlp,strict=true,loglevel=error"
@@ -138,7 +141,7 @@ if [[ $short ]]; then
     demo_seconds=2 kind_demo_seconds=2
 fi
 
-# kind JDK NAME FLAGS [PROGRAM]: a short run of one kind of JVM.
+# Runs one kind of JVM for a short time: kind JDK NAME FLAGS [PROGRAM]
 kind() {
     local seconds=$kind_demo_seconds
     [[ -z ${4:-} ]] || seconds=$kind_seconds
@@ -152,7 +155,7 @@ for jdk in "${jdks[@]}"; do
     if "$jdk/bin/java" -version 2>&1 | grep -Eq 'version "(2[1-9]|[3-9][0-9])'; then
         sample "$jdk" "$seconds" virtual "" VirtualThreads
     fi
-    # The short form has two minutes.
+    # The short form has only two minutes.
     [[ $short && $jdk != "${jdks[-1]}" ]] && continue
     REMOTE=true kind "$jdk" remote ""
     kind "$jdk" xint -Xint

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds everything for aarch64 with warnings as errors, and runs the unit tests, the walkers' over recorded states among
-# them, under qemu-user. Arguments go to the unit tests. Takes some minutes the first time.
+# Builds everything for aarch64 with warnings as errors, and runs the unit tests under qemu-user, including
+# those of the walkers on recorded states. Arguments are passed to the unit tests. Takes some minutes the
+# first time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,19 +13,20 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 scripts/install-aarch64.sh
 . .cache/aarch64/environment
 
-# Dependencies are compiled for this alone, and tested elsewhere: as fast as can be.
+# Dependencies are tested elsewhere, so compile them as fast as possible.
 profile=(--config 'profile.dev.debug=false')
 for crate in $(sed -n '/^\[profile.dev.package\]/,/^$/s/^\(.*\)\.opt-level.*/\1/p' Cargo.toml); do
     profile+=(--config "profile.dev.package.$crate.opt-level=0")
 done
 if [ -n "${CLIPPY_DRIVER:-}" ]; then
-    # A Rust without its own cargo-clippy: what that does.
+    # This Rust has no cargo-clippy of its own; do the same as cargo-clippy.
     RUSTC_WORKSPACE_WRAPPER=$CLIPPY_DRIVER CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__" \
         cargo check --locked "${profile[@]}" --all-targets </dev/null
 else
     cargo clippy --locked "${profile[@]}" --all-targets -- -D warnings </dev/null
 fi
-# What qemu-user is not like the kernel in: the vDSO, process_vm_readv, limits on files, blocked signals.
+# Tests that fail because qemu-user differs from the kernel: vDSO, process_vm_readv, file limits, blocked
+# signals.
 emulated=(
     --skip elf::objects::scan::tests::the_vdso_is_the_same_by_list_and_by_header
     --skip elf::process_memory::tests::reads_up_to_a_hole_and_not_into_it
@@ -35,5 +37,5 @@ emulated=(
     --skip sampling::own_threads::tests::all_signals_but_those_of_faults_are_blocked_in_it_and_in_its_own_threads
 )
 cargo test --locked "${profile[@]}" --lib -- "${emulated[@]}" "$@" </dev/null
-# Walks of real stacks, through the C library's call frame information and a signal's frame.
+# Walks of real stacks, through the C library's call frame information and a signal frame.
 cargo test --locked "${profile[@]}" --test elf_walk </dev/null

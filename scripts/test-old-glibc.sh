@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Runs the released library in a JVM, and the released command, on Debian 11's C library: scripts/test-old-glibc.sh FOLDER
+# Runs the released library in a JVM, and the released command, on Debian 11's C library:
+# scripts/test-old-glibc.sh FOLDER
 #
-# FOLDER is that of scripts/build-release.sh. The C library is unpacked into .cache/debian11 from Debian's own package; what is
-# tested runs in a root of its own with that library, the JDK and the folder, and nothing else of this system. Needs root, or
-# user namespaces, and a Debian to download from.
+# FOLDER is the result of scripts/build-release.sh. The C library is unpacked from Debian's own package into
+# .cache/debian11. The tested programs run in a root directory of their own with that library, the JDK and
+# FOLDER, and nothing else of this system. Needs root, or user namespaces, and a Debian mirror to download
+# from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,14 +19,14 @@ fail() {
     exit 1
 }
 
-# Loud, and a failure where every test has to run.
+# Prints a prominent message; fails if CI is set, where every test has to run.
 not_tested() {
     [ -z "${CI:-}" ] || fail "$*"
     echo "test-old-glibc: NOT TESTED: $*" >&2
     exit 0
 }
 
-# apt-get over Debian 11's list alone: nothing is installed.
+# Runs apt-get on Debian 11's list only. Installs nothing.
 debian11() {
     apt-get -qq -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
         -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" -o Dir::Cache="$scratch/cache" \
@@ -34,7 +36,7 @@ debian11() {
 install_debian11() {
     [ -x "$DEBIAN/sbin/ldconfig" ] && return
     command -v apt-get >/dev/null || not_tested "no apt-get to download Debian 11's C library with"
-    # The mirror that this system has its own packages from.
+    # Uses the mirror that this system's own packages come from.
     local mirror said
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m1 '/debian/$' || true)
     [ -n "$mirror" ] || not_tested "this system is no Debian, whose mirror would have Debian 11's C library"
@@ -53,7 +55,7 @@ install_debian11() {
     mv "$scratch/root"/* "$DEBIAN/"
 }
 
-# The newest JDK of which every library that a JVM needs is in it or in the C library.
+# Prints the newest JDK whose JVM needs only libraries in the JDK or in the C library.
 find_jdk() {
     local jdk foreign
     for jdk in $(printf '%s\n' .cache/jdks/* | sort -rV); do
@@ -83,9 +85,9 @@ trap 'rm -rf "$work" "$scratch"' EXIT
 mkdir "$work/root" "$work/out"
 export DEBIAN
 
-# Runs a program in a root of its own: in_debian11 PROGRAM [ARGUMENT...]
+# Runs a program in a root directory of its own: in_debian11 PROGRAM [ARGUMENT...]
 in_debian11() {
-    # The mounts end with the namespace.
+    # The mounts disappear with the namespace.
     timeout 120 "${alone[@]}" bash -euc '
         root=$1 jdk=$2 folder=$3 out=$4
         shift 4

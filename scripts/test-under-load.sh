@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
-# Runs each file of tests three times beside four processes that do nothing but spin: scripts/test-under-load.sh [NAME...]
+# Runs each file of tests three times beside four busy-looping processes: scripts/test-under-load.sh [NAME...]
 #
-# A test holds on a busy machine as on a quiet one. NAME is a file in tests/ without its ending, or `lib` for the unit tests;
-# without any, all are run. The ledger, target/under-load/ledger, has a line for each run: result, seconds, file, and the
-# digest of the program that ran. A later run resumes it: what has passed three times as it is built now is not run again, what
-# has failed is. TURNS and SPINNERS change the numbers. What a failed run printed is beside the ledger. Exits 0 if all have passed.
+# Tests must pass on a busy machine too. NAME is a file in tests/ without its extension, or `lib` for the unit
+# tests; the default is all. The ledger, target/under-load/ledger, has a line for each run: result, seconds,
+# file, and the digest of the program that ran. A later invocation resumes from it: it skips files that have
+# passed three times in their current build, and repeats failed ones. TURNS and SPINNERS change the numbers.
+# The output of a failed run is beside the ledger. Exits with 0 if all have passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 turns=${TURNS:-3} spinners=${SPINNERS:-4}
-# Longer than any file of tests takes on a quiet machine, by far.
+# Far longer than any file of tests takes on a quiet machine.
 readonly LIMIT_S=3600
 folder=$(realpath -m "${CARGO_TARGET_DIR:-target}")/under-load
 ledger=$folder/ledger
 mkdir -p "$folder"
 touch "$ledger"
 
-# Name and program of each file of tests, as cargo has built them.
+# Lists name and program of each file of tests, as cargo has built them.
 cargo test --locked --no-run --message-format=json </dev/null |
     python3 -c '
 import json, sys
@@ -45,7 +46,7 @@ for ((n = 0; n < spinners; n++)); do
     pids+=($!)
 done
 
-# Runs of a program that the ledger has with a result.
+# Prints how often the ledger has this result for a program: count RESULT NAME DIGEST
 count() {
     grep -c "^$1 .* $2 $3\$" "$ledger" || true
 }
