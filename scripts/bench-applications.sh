@@ -5,8 +5,9 @@
 # Each application is driven by a program in benches/applications, whose first lines list its requirements:
 # libraries, JVM options, the oldest and the newest JDK. A cell is one application on one JDK under one
 # profiler, and is complete with SAMPLES (20000) stacks. Each run is recorded in the ledger, so that a later
-# invocation resumes after the last complete cell. The definition of a broken stack is that of `otlpprof
-# check-stacks --known-roots`, for both profilers. The counts do not depend on other load of the machine.
+# invocation resumes after the last complete cell. A stack is broken by the definition of
+# `otlpprof check-stacks --known-roots`, for both profilers. The counts do not depend on other
+# load of the machine.
 #
 # APPLICATIONS and JDKS (absolute homes) select cells, separated by colons. SECONDS_EACH (10) is the duration
 # of a run. The agent and the command are built with PROFILE (release). The ledger is

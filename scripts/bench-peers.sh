@@ -11,8 +11,8 @@
 #   applications
 #            stacks of real applications that reach their root (scripts/bench-applications.sh)
 #   agreement
-#            each method's share of the CPU time by both profilers, beside the share that the program was built
-#            to spend
+#            each method's share of the CPU time by both profilers, beside the share that the program was
+#            built to spend
 #
 # stacks prints a table in Markdown, from SAMPLES (200000) samples of each profiler and cell. WALKERS
 # (vm:vmx:dwarf:fp) and PROGRAMS select the cells. The whole table takes hours. TURNS (11; engines 7,

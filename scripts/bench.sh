@@ -9,8 +9,8 @@
 #   handler          nanoseconds for one sample in the signal handler, by depth
 #   encode           throughput of the OTLP writers
 #   unwind_compile   milliseconds and bytes of libjvm's unwind table
-#   jfr              reading and converting recordings, beside the JDK's reader, JMC's, async-profiler's, jfrs,
-#                    and jfrconv
+#   jfr              reading and converting recordings, beside the JDK's reader, JMC's, async-profiler's,
+#                    jfrs, and jfrconv
 #   context          nanoseconds of setting a context, beside Datadog's java-profiler, and of reading it in a
 #                    handler
 #

@@ -29,8 +29,8 @@ pub struct StubTable {
 }
 
 /// The first instructions of a stub with a frame of its own (`MacroAssembler::enter`,
-/// cpu/*/macroAssembler_*.cpp, JDK 11-25): `push rbp; mov rbp, rsp` in both encodings; `stp x29, x30, [sp,
-/// #-16]!; mov x29, sp`.
+/// cpu/*/macroAssembler_*.cpp, JDK 11-25): `push rbp; mov rbp, rsp` in both encodings, or
+/// `stp x29, x30, [sp, #-16]!; mov x29, sp`.
 const ENTERS: &[&[u8]] = if cfg!(target_arch = "aarch64") {
     &[&[0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 0x03, 0x00, 0x91]]
 } else {

@@ -104,8 +104,9 @@ pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<Inter
 }
 
 /// Appends the stages in which the codelet that begins at `start` throws an exception to the caller, after
-/// its frame has been removed: `ldp x29, x30, [sp], 16; …; stp x0, x30, [sp, -16]!; …; stp x8, x12, [sp,
-/// -16]!; …; blr; ldp x8, x12, [sp], 16; …; ldp x0, x30, [sp], 16; …; br x1`.
+/// its frame has been removed: `ldp x29, x30, [sp], 16`; `stp x0, x30, [sp, -16]!`;
+/// `stp x8, x12, [sp, -16]!`; `blr`; `ldp x8, x12, [sp], 16`; `ldp x0, x30, [sp], 16`; `br x1`. Other
+/// instructions, but no jumps, may stand in between.
 pub(in crate::jvm) fn find_throws(start: u64, bytes: &[u8], throws: &mut Vec<ThrowStage>) {
     let instructions = instructions(bytes);
     for (pop, _) in instructions.iter().enumerate().filter(|&(_, &code)| code == POP_RECORD) {

@@ -94,8 +94,8 @@ fn returned_to(code: &[Instruction]) -> Option<(i64, i64, i64)> {
     Some((slot(last_sp)?, slot(bcp)?, slot(locals)?))
 }
 
-/// The slots `(last_sp, sender_sp)` used where the fixed frame is built: `stp x29, x30, [sp, n]; add x29, sp,
-/// n`, and a few instructions later `stp xzr, sender, [sp, last_sp]`.
+/// The slots `(last_sp, sender_sp)` used where the fixed frame is built, by
+/// `stp x29, x30, [sp, n]; add x29, sp, n`, and a few instructions later `stp xzr, sender, [sp, last_sp]`.
 fn fixed_frame(code: &[Instruction]) -> Option<(i64, i64)> {
     let &[
         Instruction::StorePair { what: [FP, 30], to: SP, offset },

@@ -1,10 +1,14 @@
 //! Learns the stages of the stubs that thaw frozen frames, from the stubs' instructions (aarch64).
 //!
 //! Source: cpu/aarch64/stubGenerator_aarch64.cpp (`generate_cont_thaw`), macroAssembler_aarch64.cpp
-//! (`call_VM_leaf_base`), 21 and 25. The stub calls `prepare_thaw`, makes room by `sub x8, sp, x9; and x8,
-//! x8, -16; mov sp, x8`, and calls `thaw`, which returns the stack pointer of the youngest thawed frame. `mov
-//! x9, x0` keeps that stack pointer, and `sub sp, x9, 16` switches to it. Each call pushes a pair of
-//! registers before and pops the pair afterwards.
+//! (`call_VM_leaf_base`), 21 and 25. The stub
+//!
+//! 1. calls `prepare_thaw`;
+//! 2. makes room, by `sub x8, sp, x9; and x8, x8, -16; mov sp, x8`;
+//! 3. calls `thaw`, which returns the stack pointer of the youngest thawed frame;
+//! 4. keeps that stack pointer, by `mov x9, x0`, and switches to it, by `sub sp, x9, 16`.
+//!
+//! Each call pushes a pair of registers before and pops the pair afterwards.
 
 use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;

@@ -104,8 +104,8 @@ fn pop_behind_leave(bytes: &[u8], leave: usize) -> usize {
 }
 
 /// Appends the stages in which the codelet that begins at `start` throws an exception to the caller, after
-/// its frame has been removed: `leave; pop rdx; mov rsp, rbx; …; push rax; push rdx; …; sub rsp, 8; call; add
-/// rsp, 8; …; mov rbx, rax; pop rdx; pop rax; jmp rbx`.
+/// its frame has been removed: `leave; pop rdx; mov rsp, rbx`, later `push rax; push rdx`, later
+/// `sub rsp, 8; call; add rsp, 8`, and at last `mov rbx, rax; pop rdx; pop rax; jmp rbx`.
 pub(in crate::jvm) fn find_throws(start: u64, bytes: &[u8], throws: &mut Vec<ThrowStage>) {
     for (leave, _) in bytes.iter().enumerate().filter(|&(_, &byte)| byte == LEAVE) {
         let pop = pop_behind_leave(bytes, leave);

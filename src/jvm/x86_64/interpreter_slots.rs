@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn an_exit_takes_the_senders_stack_pointer_from_its_slot() {
-        // Another load into rbx, the load of the slot into rbx, other code, `leave; pop r13; mov rsp, rbx;
-        // jmp r13`.
+        // Another load into rbx, the load of the slot into rbx, other code, and
+        // `leave; pop r13; mov rsp, rbx; jmp r13`.
         let normal: &[u8] = &[
             0x48, 0x8b, 0x5d, 0xe8, 0x48, 0x8b, 0x5d, 0xf8, 0x90, 0xc9, 0x41, 0x5d, 0x48, 0x8b, 0xe3, 0x41,
             0xff, 0xe5,

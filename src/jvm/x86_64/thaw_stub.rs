@@ -1,10 +1,15 @@
 //! Learns the stages of the stubs that thaw frozen frames, from the stubs' instructions (x86_64).
 //!
 //! Source: cpu/x86/stubGenerator_x86_64.cpp (`generate_cont_thaw`), macroAssembler_x86.cpp
-//! (`call_VM_leaf_base`), 21 and 25. The stub calls `prepare_thaw`, makes room by `sub rsp, rbx`, and calls
-//! `thaw`, which returns the stack pointer of the youngest thawed frame. `mov rbx, rax` keeps that stack
-//! pointer, and `mov rsp, rbx; sub rsp, 16` switches to it. The stub contains each call twice: `sub rsp, 8;
-//! call; add rsp, 8; jmp end` for a misaligned stack, and `call` for an aligned one.
+//! (`call_VM_leaf_base`), 21 and 25. The stub
+//!
+//! 1. calls `prepare_thaw`;
+//! 2. makes room, by `sub rsp, rbx`;
+//! 3. calls `thaw`, which returns the stack pointer of the youngest thawed frame;
+//! 4. keeps that stack pointer, by `mov rbx, rax`, and switches to it, by `mov rsp, rbx; sub rsp, 16`.
+//!
+//! The stub contains each call twice: `call` for an aligned stack, and for a misaligned one
+//! `sub rsp, 8; call; add rsp, 8; jmp end`.
 
 use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;
