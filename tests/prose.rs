@@ -1,4 +1,5 @@
-//! The rules of CONTRIBUTING.md for prose that a program can check: how comments begin, and how long lines are.
+//! The rules of CONTRIBUTING.md for prose that a program can check: first words of comments, and the length
+//! of their lines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ fn files() -> Vec<(PathBuf, &'static str)> {
     listed.split('\0').filter_map(with_sign).collect()
 }
 
-/// The text of a line that is a comment, or ends in one: behind `//`, `///`, `//!`, `#`, or the `*` of a block.
+/// The text of a comment in a line: after `//`, `///`, `//!`, `#`, or the `*` of a block.
 fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
     let line = line.trim_start();
     let is_in_block = sign == "//" && (line.starts_with("/*") || line.starts_with("* ") || line == "*");
