@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * A pthread, never attached to the JVM, that renames itself: {@code RenamedPthread MILLISECONDS}. The value is
- * the CPU time under each of two names.
+ * A pthread, never attached to the JVM, that renames itself: {@code RenamedPthread MILLISECONDS}. The argument
+ * is the CPU time under each of two names.
  */
 public final class RenamedPthread {
     private RenamedPthread() {}
