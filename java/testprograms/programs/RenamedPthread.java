@@ -1,7 +1,7 @@
 package programs;
 
 /**
- * A pthread, never attached to the JVM, that renames itself: {@code RenamedPthread MILLISECONDS}. The argument
+ * A pthread, never attached to the JVM, that renames itself: {@code RenamedPthread MILLISECONDS}. The value
  * is the CPU time under each of two names.
  */
 public final class RenamedPthread {
