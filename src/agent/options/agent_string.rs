@@ -16,9 +16,9 @@ pub(super) enum Command {
 /// The commands, for the parser and the help.
 pub(super) const COMMANDS: [(&str, Command, &str); 5] = [
     ("start", Command::Start, "start profiling (as without a command)"),
-    ("stop", Command::Stop, "write and upload what is pending, and stop"),
-    ("flush", Command::Flush, "write what is pending, leave it to the upload, and go on"),
-    ("status", Command::Status, "print what the agent is doing"),
+    ("stop", Command::Stop, "write and upload pending profiles, and stop"),
+    ("flush", Command::Flush, "write pending profiles, queue them for upload, and continue"),
+    ("status", Command::Status, "print the agent's state"),
     ("help", Command::Help, "print this text"),
 ];
 

@@ -4,10 +4,10 @@
 //! for the rendering of frames. The callers:
 //!
 //! - code that notices that objects may have been loaded or unloaded (a poller, a dlopen hook) calls
-//! [`ObjectRegistry::refresh`] and publishes a changed map to the handlers;
+//!   [`ObjectRegistry::refresh`] and publishes a changed map to the handlers;
 //! - a background thread calls [`ObjectRegistry::compile_next`] until all unwind tables are compiled;
 //! - the drainer of samples looks up details. When all samples taken with maps before number *n* have been
-//! drained, the drainer calls [`ObjectRegistry::retire`] with *n*.
+//!   drained, the drainer calls [`ObjectRegistry::retire`] with *n*.
 //!
 //! | Module | Duty |
 //! |---|---|

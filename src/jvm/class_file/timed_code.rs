@@ -5,7 +5,7 @@
 //! - at the beginning, `start = System.nanoTime()`;
 //! - before each return, `exited(start, shortest)`;
 //! - around all of the code, an exception handler that calls `exited(start, shortest)` and rethrows the
-//! exception.
+//!   exception.
 //!
 //! In a constructor, the handler covers only the code after the call of the other constructor. Before that
 //! call, `this` is uninitialised, and no handler may have such a `this` (JVM specification, 4.10.1.4).

@@ -28,7 +28,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "budget",
         value: "PERCENT|off",
         default: Some("2"),
-        help: "of each processor that is used, how much the profiler may use; it samples more seldom to keep to it",
+        help: "the profiler's most CPU time, in percent of the used processors; it samples less often to stay within",
         read: |draft, text| set(&mut draft.options.budget, read_budget(text)),
         ..PLAIN
     },
@@ -36,7 +36,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "limit",
         value: "NUMBER|ENGINE:NUMBER+...|off",
         default: Some("10000"),
-        help: "the most samples a second of each engine whose samples come by events; each then stands for more of them",
+        help: "the most samples a second of each engine that samples events; above it, a sample stands for more events",
         read: |draft, text| set(&mut draft.options.limits, read_limits(text)),
         ..PLAIN
     },
@@ -44,14 +44,14 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "delay",
         value: "DURATION",
         default: Some("0s"),
-        help: "begin to sample this long after the start",
+        help: "begin sampling this long after the start",
         read: |draft, text| set(&mut draft.options.delay, value::duration(text, Duration::ZERO, 24 * HOUR)),
         ..PLAIN
     },
     OptionSpec {
         name: "duration",
         value: "DURATION",
-        help: "stop by itself when it has sampled this long",
+        help: "stop after sampling this long",
         read: |draft, text| {
             set_some(&mut draft.options.duration, value::duration(text, 100_000 * US, 10_000 * HOUR))
         },
@@ -81,7 +81,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "loop",
         value: "DURATION",
-        help: "write the profiles of this much time to one file, then begin another; with %t in `file`",
+        help: "begin another file after this much time; needs %t in `file`",
         read: |draft, text| {
             set_some(&mut draft.options.file_period, value::duration(text, 100_000 * US, 10_000 * HOUR))
         },
@@ -122,21 +122,21 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "timeout",
         value: "DURATION",
         default: Some("10s"),
-        help: "how long one upload may take",
+        help: "the longest time of one upload",
         read: |draft, text| set(&mut draft.upload.timeout, value::duration(text, 1_000 * US, HOUR)),
         ..PLAIN
     },
     OptionSpec {
         name: "certificate",
         value: "PATH",
-        help: "PEM file of the authorities that https endpoints are checked against, instead of the system's",
+        help: "PEM file of the certificate authorities for https endpoints, instead of the system's",
         read: |draft, text| set_some(&mut draft.upload.ca_certificate, value::text(text).map(Into::into)),
         ..PLAIN
     },
     OptionSpec {
         name: "client_certificate",
         value: "PATH",
-        help: "PEM file of the certificate that https endpoints know the agent by (mutual TLS); with client_key",
+        help: "PEM file of the agent's own certificate for https endpoints (mutual TLS); with client_key",
         read: |draft, text| set_some(&mut draft.upload.client_certificate, value::text(text).map(Into::into)),
         ..PLAIN
     },
@@ -159,7 +159,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "upload.queue",
         value: "SIZE",
         default: Some("32m"),
-        help: "the most memory for profiles that wait to be uploaded; older ones are dropped and counted",
+        help: "the most memory for profiles that wait for upload; the oldest are dropped and counted",
         read: |draft, text| set(&mut draft.upload.queue_bytes, value::size(text, 64 * KIB, GIB)),
         ..PLAIN
     },
@@ -183,7 +183,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "loglevel",
         value: "off|error|warn|info|debug",
         default: Some("info"),
-        help: "what the agent says on stderr",
+        help: "the least important messages that the agent prints to stderr",
         read: |draft, text| {
             let levels = [
                 ("off", LevelFilter::Off),
@@ -201,7 +201,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "BOOL",
         default: Some("false"),
         bare: Some("true"),
-        help: "fail the JVM's start on a mistake in the options, instead of running without profiles",
+        help: "stop the JVM's start on a mistake in the options, instead of running without profiles",
         read: |draft, text| set(&mut draft.options.strict, value::boolean(text)),
         ..PLAIN
     },

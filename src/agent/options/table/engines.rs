@@ -17,7 +17,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "DURATION|on|off",
         default: Some("10ms"),
         bare: Some("on"),
-        help: "sample every thread each time it has used this much CPU time (on: 10ms)",
+        help: "sample each thread once per this much CPU time (on: 10ms)",
         read: |draft, text| {
             let interval =
                 |text: &str| value::duration(text, Config::SHORTEST_INTERVAL, Config::LONGEST_INTERVAL);
@@ -29,7 +29,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "cpu.clock",
         value: "auto|perf|timer|itimer",
         default: Some("auto"),
-        help: "what times CPU samples: perf events, a timer per thread, the process's timer; auto: the first that works",
+        help: "the clock of CPU samples: perf events, a timer for each thread, the process's timer; auto: the first that works",
         read: |draft, text| {
             let clocks = [
                 ("auto", CpuClock::Auto),
@@ -55,7 +55,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "DURATION|on|off",
         default: Some("off"),
         bare: Some("on"),
-        help: "sample every thread each time this much time has passed, whatever it does (on: 50ms)",
+        help: "sample each thread once per this much elapsed time, running or waiting (on: 50ms)",
         read: |draft, text| {
             let interval = |text: &str| value::duration(text, 100 * US, HOUR);
             set(&mut draft.options.wall, switchable(text, "50ms", interval))
@@ -66,7 +66,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "wall.signal",
         value: "SIGNAL",
         default: Some("SIGVTALRM"),
-        help: "the signal of wall-clock samples, by name or number; another than `signal`",
+        help: "the signal of wall-clock samples, by name or number; must differ from `signal`",
         read: |draft, text| set(&mut draft.options.wall_signal, value::signal(text)),
         ..PLAIN
     },
@@ -91,7 +91,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "auto|BOOL",
         default: Some("auto"),
         bare: Some("true"),
-        help: "put the kernel's own frames on top of the stacks of `event`; auto: where the process may have them",
+        help: "put the kernel's own frames on top of the stacks of `event`; auto: if the process has the permission",
         read: |draft, text| {
             let frames = match text {
                 "auto" => Ok(KernelFrames::Auto),
@@ -106,7 +106,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "event.period",
         value: "NUMBER",
-        help: "how many events make a sample, in place of the event's own PERIOD or of what is usual for it",
+        help: "the number of events between two samples, in place of PERIOD in `event` or the event's default",
         read: |draft, text| set(&mut draft.event_period, read_period(text).map(Some)),
         ..PLAIN
     },
@@ -114,7 +114,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "event.signal",
         value: "SIGNAL",
         default: Some("SIGSTKFLT"),
-        help: "the signal of samples by a perf event, by name or number; another than `signal` and `wall.signal`",
+        help: "the signal of samples by a perf event, by name or number; must differ from `signal` and `wall.signal`",
         read: |draft, text| set(&mut draft.options.event_signal, value::signal(text)),
         ..PLAIN
     },
@@ -135,7 +135,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "SIZE|on|off",
         default: Some("off"),
         bare: Some("on"),
-        help: "tell at each interval's end what survives collections, of one in about so many allocated bytes (on: 512k)",
+        help: "report live objects at each interval's end, sampled as one in about so many allocated bytes (on: 512k)",
         read: |draft, text| {
             let interval = switchable(text, "512k", |text| value::size(text, 1, GIB));
             set(&mut draft.options.live, interval.map(|interval| interval.map(|bytes| bytes as u64)))
@@ -177,7 +177,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "BOOL",
         default: Some("false"),
         bare: Some("true"),
-        help: "with nativemem: tell at each interval's end what of the sampled memory has not been freed",
+        help: "with nativemem: report at each interval's end the sampled memory that has not been freed",
         read: |draft, text| set(&mut draft.options.nativemem_leaks, value::boolean(text)),
         ..PLAIN
     },
@@ -186,7 +186,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "NUMBER|on|off",
         default: Some("off"),
         bare: Some("on"),
-        help: "sample one of so many exceptions, where they are made (on: 1, all)",
+        help: "sample one of so many exceptions, where they are created (on: 1, all)",
         read: |draft, text| {
             let period = switchable(text, "1", |text| value::integer(text, 1, 1_000_000));
             set(&mut draft.options.exceptions, period.map(|period| period.map(|count| count as u64)))
@@ -198,7 +198,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "BOOL",
         default: Some("false"),
         bare: Some("true"),
-        help: "with exceptions: where they are thrown, each time; makes all throws slow; with -agentpath only",
+        help: "with exceptions: sample each throw, where it is thrown; slows all throws; with -agentpath only",
         read: |draft, text| set(&mut draft.options.exceptions_thrown, value::boolean(text)),
         ..PLAIN
     },
@@ -207,7 +207,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "EVENT+EVENT|true|false",
         default: Some("false"),
         bare: Some("true"),
-        help: "merge events of a JDK recording: those that no engine is there for, or these (NAME or NAME:VALUE_FIELD)",
+        help: "merge events of a JDK recording: all that no running engine replaces, or these (NAME or NAME:VALUE_FIELD)",
         read: |draft, text| set(&mut draft.options.recorded_events, recorded_events(text)),
         ..PLAIN
     },

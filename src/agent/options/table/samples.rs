@@ -14,14 +14,14 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "BOOL",
         default: Some("false"),
         bare: Some("true"),
-        help: "sample only threads that have registered themselves (Otlpprof.addThread in Java)",
+        help: "sample only registered threads (Otlpprof.addThread in Java)",
         read: |draft, text| set(&mut draft.options.filter, value::boolean(text)),
         ..PLAIN
     },
     OptionSpec {
         name: "threads",
         value: "NAME+!NAME...",
-        help: "keep samples of threads of these names, without those behind a !; * stands for anything",
+        help: "keep samples of threads with these names, except names after a !; * matches anything",
         read: |draft, text| {
             let (unwanted, wanted) =
                 patterns(text)?.into_iter().partition::<Vec<_>, _>(|name| name.starts_with('!'));
@@ -35,14 +35,14 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "include",
         value: "FRAME+...",
-        help: "keep stacks with a frame of one of these names, like com.example.Class.method; * stands for anything",
+        help: "keep stacks with a frame of one of these names, like com.example.Class.method; * matches anything",
         read: |draft, text| set(&mut draft.options.frames.wanted, frame_patterns(text)),
         ..PLAIN
     },
     OptionSpec {
         name: "exclude",
         value: "FRAME+...",
-        help: "leave out stacks with a frame of one of these names",
+        help: "omit stacks with a frame of one of these names",
         read: |draft, text| set(&mut draft.options.frames.unwanted, frame_patterns(text)),
         ..PLAIN
     },
@@ -50,7 +50,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "cstack",
         value: "vm|vmx|fp|dwarf|no",
         default: Some("vm"),
-        help: "stacks: vm, vmx (native frames throughout), fp, dwarf (the VM makes and keeps ids of all methods), no (Java only)",
+        help: "the stack walker: vm, vmx (all native frames), fp, dwarf (the VM keeps ids of all methods), no (Java only)",
         read: |draft, text| {
             let walkers = StackWalker::ALL.map(|walker| (walker.name(), walker));
             set(&mut draft.options.stack_walker, value::choice(text, &walkers))
@@ -70,7 +70,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "BOOL",
         default: Some("false"),
         bare: Some("true"),
-        help: "leave native frames to the backend: build-id and address instead of a symbol",
+        help: "record native frames as build-id and address, for the backend to symbolize",
         read: |draft, text| set(&mut draft.options.remotesym, value::boolean(text)),
         ..PLAIN
     },
@@ -78,7 +78,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "native_frames",
         value: "remote|name",
         default: Some("remote"),
-        help: "remote frames as address and mapping, or (name) with <build-id>.<remote>(0xADDRESS) as function name",
+        help: "the form of remote frames: address and mapping, or (name) <build-id>.<remote>(0xADDRESS) as function name too",
         read: |draft, text| {
             let forms = [("remote", NativeFrames::Remote), ("name", NativeFrames::Name)];
             set(&mut draft.options.encode.native_frames, value::choice(text, &forms))
@@ -89,7 +89,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "class_names",
         value: "normalised|full",
         default: Some("normalised"),
-        help: "classes made at run time without what numbers them (Foo$$Lambda), or (full) as the VM has them",
+        help: "names of classes created at run time: without their numbers (Foo$$Lambda), or (full) as in the VM",
         read: |draft, text| {
             let forms = [("normalised", true), ("full", false)];
             set(&mut draft.options.normalise_class_names, value::choice(text, &forms))
@@ -120,7 +120,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         // Publishing the trace costs setters nothing: a block already is a published record of its trace, and
         // the thread's pointer to its block is set once.
         default: Some("trace"),
-        help: "what profilers outside the process may read of threads' contexts: nothing, trace and span, attributes too",
+        help: "the contexts of threads that other processes can read: none, trace and span, attributes too",
         read: |draft, text| {
             let publications = [
                 ("off", ContextPublication::Off),
@@ -137,7 +137,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         bare: Some("true"),
         // The VM's events of each mount and unmount are expensive.
         default: Some("false"),
-        help: "they may read those of virtual threads too, from the first that sets a context on, at a price for each mount",
+        help: "other processes can read contexts of virtual threads too; from the first context on, each mount is slower",
         read: |draft, text| set(&mut draft.options.publishes_virtual_threads, value::boolean(text)),
         ..PLAIN
     },
