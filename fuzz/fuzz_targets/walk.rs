@@ -16,7 +16,7 @@ mod little_vm;
 
 use std::sync::Arc;
 
-use counted_memory::{CountedMemory, MOST_LOADS};
+use counted_memory::{CountedMemory, MOST_FAILED, MOST_LOADS};
 use libfuzzer_sys::fuzz_target;
 use otlpprof::core;
 use otlpprof::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
@@ -231,5 +231,6 @@ fuzz_target!(|bytes: &[u8]| {
         Walk::new(&counted, start).walk(&mut sink);
         assert!(!sink.is_empty() && sink.len() <= DEPTH);
         assert!(counted.loads() <= MOST_LOADS, "{}", counted.loads());
+        assert!(counted.failed() <= MOST_FAILED, "{}", counted.failed());
     }
 });

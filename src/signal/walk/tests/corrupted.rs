@@ -9,7 +9,7 @@ use super::continuation::{
     BAD_MASK, CHUNK, CHUNK_KLASS, CONTINUATION, CONTINUATION_KLASS, ENTRY, ENTRY_FIELD, FRAME, PARENT,
     PREEMPT, SIZE, Scene,
 };
-use super::counted_memory::{CountedMemory, MOST_LOADS};
+use super::counted_memory::{CountedMemory, MOST_FAILED, MOST_LOADS};
 use super::relocated::{INDEX, YOUNG, entry, forward, refer};
 use super::{every_rule, little_vm, machine, native, relocated};
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
@@ -55,6 +55,7 @@ pub(super) fn assert_ends<M: Memory>(memory: &M, start: &Start<'_>) {
         Walk::new(&counted, Start { walker, ..*start }).walk(&mut sink);
         assert!(!sink.is_empty() && sink.len() <= DEPTH, "{walker:?} {:?}", start.registers);
         assert!(counted.loads() <= MOST_LOADS, "{walker:?} {:?}", start.registers);
+        assert!(counted.failed() <= MOST_FAILED, "{walker:?} {:?}", start.registers);
     }
 }
 

@@ -8,6 +8,9 @@ use crate::signal::walk::MAX_STEPS;
 /// The most loads of one walk: 64 for each step on average.
 pub(crate) const MOST_LOADS: usize = 64 * MAX_STEPS;
 
+/// The most reads of one walk that may fail. In a process each of them costs a signal.
+pub(crate) const MOST_FAILED: usize = 1024;
+
 pub(crate) struct CountedMemory<'a, M> {
     memory: &'a M,
     loads: Cell<usize>,
