@@ -94,18 +94,22 @@ fn of_shared_roots(events: usize, depth: usize, repeated_percent: usize, context
 /// Makes a recording with stacks that share nothing, as in the Java converter's own grid.
 fn of_random_frames(events: usize, depth: usize, repeated_percent: usize, spans: usize) -> Vec<u8> {
     let event = "datadog.ExecutionSample";
-    random_frames::recording(RandomShape { event, events, depth, repeated_percent, spans })
+    let has_inline_frames = false;
+    random_frames::recording(RandomShape { event, events, depth, repeated_percent, spans, has_inline_frames })
 }
 
-/// Measures the grid's largest cell of random frames, converted from file to file: processes beside
-/// jfrconv's, warm and cold, with their memory. The events are `jdk.ExecutionSample`, since jfrconv supports
-/// no other events of the grid.
+/// Measures the grid's largest cell of random frames, converted from file to file: processes, warm and cold,
+/// with their memory. The second recording has the encoding that jfrconv can read. The events are
+/// `jdk.ExecutionSample`, since jfrconv supports no other events of the grid.
 fn largest_cell() {
     let event = "jdk.ExecutionSample";
     let (events, depth, repeated_percent, spans) = (5_000, 100, 0, 1_000);
-    let bytes = random_frames::recording(RandomShape { event, events, depth, repeated_percent, spans });
-    let path = std::env::temp_dir().join(format!("otlpprof-bench-grid.{}.jfr", std::process::id()));
-    std::fs::write(&path, bytes).expect("the recording");
-    contest::convert(&path.to_string_lossy());
-    std::fs::remove_file(&path).expect("the recording");
+    for has_inline_frames in [false, true] {
+        let shape = RandomShape { event, events, depth, repeated_percent, spans, has_inline_frames };
+        let path = std::env::temp_dir().join(format!("otlpprof-bench-grid.{}.jfr", std::process::id()));
+        std::fs::write(&path, random_frames::recording(shape)).expect("the recording");
+        println!("{events} events of {depth} random frames, inline: {has_inline_frames}");
+        contest::convert(&path.to_string_lossy(), has_inline_frames);
+        std::fs::remove_file(&path).expect("the recording");
+    }
 }

@@ -23,6 +23,7 @@ const LARGE: RandomShape = RandomShape {
     depth: 100,
     repeated_percent: 0,
     spans: 1_000,
+    has_inline_frames: false,
 };
 
 fn converted(recording: &[u8]) -> Vec<u8> {
@@ -34,7 +35,18 @@ fn converted(recording: &[u8]) -> Vec<u8> {
 #[test]
 fn every_frame_of_random_stacks_is_the_recordings() {
     let _serial = SERIAL.lock();
-    let shape = RandomShape { events: 300, depth: 50, repeated_percent: 70, ..LARGE };
+    for has_inline_frames in [false, true] {
+        assert_same_frames(RandomShape {
+            events: 300,
+            depth: 50,
+            repeated_percent: 70,
+            has_inline_frames,
+            ..LARGE
+        });
+    }
+}
+
+fn assert_same_frames(shape: RandomShape) {
     let data = ProfilesData::decode(&*converted(&recording(shape))).unwrap();
     let dictionary = data.dictionary.as_ref().unwrap();
     let name = |index: i32| &*dictionary.string_table[index as usize];

@@ -59,14 +59,14 @@ pub(crate) fn run(path: &str) {
     let bytes = std::fs::metadata(path).expect("the recording").len();
     println!("{path}: {bytes} B");
     compare_all("read every event with its stack", &readers(path), bytes, None);
-    convert(path);
+    convert(path, true);
 }
 
-/// Measures the converters with one recording.
-pub(crate) fn convert(path: &str) {
+/// Measures the converters with one recording, which jfrconv may be unable to read.
+pub(crate) fn convert(path: &str, with_jfrconv: bool) {
     let bytes = std::fs::metadata(path).expect("the recording").len();
     let out = std::env::temp_dir().join(format!("otlpprof-bench-jfr.{}", std::process::id()));
-    compare_all("convert to OTLP", &converters(path, &out), bytes, Some(&out));
+    compare_all("convert to OTLP", &converters(path, &out, with_jfrconv), bytes, Some(&out));
     let _ = std::fs::remove_file(&out);
 }
 
@@ -118,19 +118,17 @@ fn readers(path: &str) -> Vec<Program> {
     all
 }
 
-fn converters(path: &str, out: &Path) -> Vec<Program> {
+fn converters(path: &str, out: &Path, with_jfrconv: bool) -> Vec<Program> {
     let out = out.to_string_lossy();
     let named = |name, program| Program { name, ..program };
     let mut all = vec![named(
         "otlpprof, execution samples",
         ours(&["convert", path, &out, "jdk.ExecutionSample", "jdk.ActiveSetting"]),
     )];
-    all.extend(java(
-        "jfrconv, execution samples",
-        "",
-        Some("JFR_CONVERTER"),
-        &["ConvertByJfrconv", path, &out],
-    ));
+    if with_jfrconv {
+        let arguments = ["ConvertByJfrconv", path, &out];
+        all.extend(java("jfrconv, execution samples", "", Some("JFR_CONVERTER"), &arguments));
+    }
     all.push(named("otlpprof, all events", ours(&["convert", path, &out])));
     all.push(Program {
         name: "otlpprof convert, all events",

@@ -3,7 +3,8 @@
 //! frames have 487,000 distinct locations.
 //!
 //! The encoding is that of JDK Mission Control's writer (flightrecorder.writer 9.1.2): frames are constants
-//! to which stacks refer, and bytecode indices are unknown.
+//! to which stacks refer, and bytecode indices are unknown. async-profiler's reader requires the JVM's own
+//! encoding, in which stacks contain their frames.
 
 #![allow(dead_code, reason = "not every user uses all of it")]
 
@@ -28,13 +29,16 @@ pub(crate) struct RandomShape {
     pub(crate) repeated_percent: usize,
     /// The number of spans, which the events use in turn.
     pub(crate) spans: usize,
+    /// Whether stacks contain their frames, in place of references to them.
+    pub(crate) has_inline_frames: bool,
 }
 
 const CLASSES: i64 = 1_000;
 const METHODS: i64 = 10_000;
 const LINES: i64 = 1_000;
 const SAMPLE: i64 = 100;
-const POOLS: u32 = 8;
+/// The number of constant pools besides that of frames.
+const POOLS: u32 = 7;
 /// The bytecode index -1 in 32 bits.
 const NO_BYTECODE_INDEX: i64 = 0xffff_ffff;
 const STACK_OF_REFERENCES: TypeOf = (
@@ -89,7 +93,9 @@ pub(crate) fn recording(shape: RandomShape) -> Vec<u8> {
         ],
     );
     let mut types = [VALUE_TYPES, &[event]].concat();
-    types.iter_mut().filter(|of| of.0 == STACK_TRACE).for_each(|of| *of = STACK_OF_REFERENCES);
+    if !shape.has_inline_frames {
+        types.iter_mut().filter(|of| of.0 == STACK_TRACE).for_each(|of| *of = STACK_OF_REFERENCES);
+    }
     // Frames have keys from 1, in the order of their first occurrence.
     let mut frames = Vec::new();
     let mut keys = HashMap::new();
@@ -114,7 +120,14 @@ pub(crate) fn recording(shape: RandomShape) -> Vec<u8> {
             });
         }
     };
-    crafted(&types, events, POOLS, |out| {
+    let frame = |out: &mut synthetic::Writer, key: i64| {
+        let (method, line) = frames[key as usize - 1];
+        out.long(1 + method);
+        out.int(line);
+        out.integer(NO_BYTECODE_INDEX);
+        out.long(1);
+    };
+    crafted(&types, events, POOLS + u32::from(!shape.has_inline_frames), |out| {
         synthetic::threads(out);
         out.pool(SYMBOL, 1..FIRST_METHOD + METHODS, |out, key| match key {
             1 => out.text("()V"),
@@ -129,17 +142,15 @@ pub(crate) fn recording(shape: RandomShape) -> Vec<u8> {
         });
         out.pool(FRAME_TYPE, 1..2, |out, _| out.text("JIT compiled"));
         out.pool(THREAD_STATE, 1..2, |out, _| out.text("RUNNABLE"));
-        out.pool(STACK_FRAME, 1..frames.len() as i64 + 1, |out, key| {
-            let (method, line) = frames[key as usize - 1];
-            out.long(1 + method);
-            out.int(line);
-            out.integer(NO_BYTECODE_INDEX);
-            out.long(1);
-        });
+        if !shape.has_inline_frames {
+            out.pool(STACK_FRAME, 1..frames.len() as i64 + 1, frame);
+        }
         out.pool(STACK_TRACE, 1..stacks as i64 + 1, |out, key| {
             out.bytes.push(0);
             out.int(shape.depth as i64);
-            traces[key as usize - 1].iter().for_each(|&frame| out.long(frame));
+            for &key in &traces[key as usize - 1] {
+                if shape.has_inline_frames { frame(out, key) } else { out.long(key) }
+            }
         });
     })
 }
