@@ -235,7 +235,9 @@ impl JavaRun {
 /// Replaces the placeholders in options: `FILE` by the file that most tests write to, `DIR` by its folder.
 fn with_paths(options: &str, profiles: &Path) -> String {
     let folder = profiles.to_str().expect("a temporary path is UTF-8");
-    options.replace("FILE", &format!("{folder}/profile.otlp")).replace("DIR", folder)
+    // The folder's random name may contain a placeholder, so the text is replaced part by part.
+    let parts: Vec<_> = options.split("FILE").map(|part| part.replace("DIR", folder)).collect();
+    parts.join(&format!("{folder}/profile.otlp"))
 }
 
 /// The number of the line of a test program that ends in the comment `mark`.
