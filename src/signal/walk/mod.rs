@@ -269,8 +269,9 @@ pub enum Step {
 /// The most steps of one walk. Inlining makes more frames than steps, never fewer.
 pub const MAX_STEPS: usize = 16 * 1024;
 
-/// The most instructions of undescribed code that one walk follows: about a millisecond's work.
-const MAX_FOLLOWED_INSTRUCTIONS: u32 = 32 * 1024;
+/// The most instructions of undescribed code that one walk follows: some tenths of a millisecond. The time is
+/// the program's, and counts as its CPU time.
+const MAX_FOLLOWED_INSTRUCTIONS: u32 = 2 * 1024;
 
 /// The largest frame, in bytes; a larger one is taken for an error. HotSpot's default stacks are 1 MiB, a
 /// main thread's stack is 8 MiB.

@@ -6,6 +6,7 @@
 
 use super::registers::Registers;
 use super::{Cursor, Step, Walk};
+use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 
 /// The number of consecutive callers, each behind a call, that is accepted as proof.
@@ -14,7 +15,18 @@ const MAX_CHECKED_FRAMES: usize = 64;
 /// library.
 const MAX_UNDESCRIBED_CALLERS: usize = 8;
 
+/// The cost of an instruction of code that is in no known object, in instructions of other code.
+const COST_IN_UNKNOWN_OBJECT: u32 = 8;
+
 impl<M: Memory> Walk<'_, M> {
+    /// The amount by which an instruction at `pc` reduces the number that the walk may still follow. Code of
+    /// a library that is being loaded is in no known object yet: the library has call frame information as a
+    /// rule, so its instructions seldom lead anywhere.
+    pub(super) fn cost_of_instruction(&self, pc: u64) -> u32 {
+        let is_known = self.in_code_cache(pc) || self.objects.find(RuntimeAddr(pc)).is_some();
+        if is_known { 1 } else { COST_IN_UNKNOWN_OBJECT }
+    }
+
     /// The caller of the undescribed native code at `cursor`, if it is certain. `known` are the registers
     /// there, if the thread was interrupted there.
     pub(super) fn undescribed_caller(&self, cursor: &Cursor, known: Option<&Registers>) -> Option<Cursor> {

@@ -88,8 +88,9 @@ impl<M: Memory> Walk<'_, M> {
         let mut branches = [state; MAX_BRANCHES];
         let mut branch_count = 0_usize;
         let mut jumps_back = 0_usize;
+        let cost = self.cost_of_instruction(cursor.pc);
         for _ in 0..MAX_INSTRUCTIONS {
-            self.instructions_left.set(self.instructions_left.get().checked_sub(1)?);
+            self.instructions_left.set(self.instructions_left.get().checked_sub(cost)?);
             let next = match self.follow(&state, cursor, known, &is_inside) {
                 // A loop without an end of its own: it is left by one of its branches.
                 Next::Here(next) if next.pc < state.pc => {

@@ -1,5 +1,6 @@
 //! Hand-written code without call frame information, on x86_64, interrupted at each of its instructions.
 
+use crate::core::object::ObjectMap;
 use crate::core::record::FrameKind::{self, Native, Unwalkable};
 use crate::core::unwind::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object_with_gap, rule};
@@ -248,5 +249,15 @@ fn a_walk_follows_a_limited_number_of_instructions() {
     world.set(sp(LEVELS), ROOT_PC);
     let (reads, _) = world.reads_of_walk(CODE_START + 5, sp(0), sp(0) + 8);
     let most = MAX_FOLLOWED_INSTRUCTIONS as usize;
-    assert!(reads > most && reads < 2 * most, "{reads}");
+    assert!(reads > most && reads < 4 * most, "{reads}");
+}
+
+/// Regression: in a library that was being loaded, a walk followed tens of thousands of instructions. The sample
+/// stood for the time that it had taken, which is 35 ms, and its stack was lost after all.
+#[test]
+fn code_of_no_known_object_is_followed_for_few_instructions() {
+    let mut world = world(&[0x90; 0x800]);
+    world.objects = ObjectMap::default();
+    let (reads, _) = world.reads_of_walk(CODE_START, CALLER_STACK - 8, OTHER);
+    assert!(reads < 1024, "{reads}");
 }
