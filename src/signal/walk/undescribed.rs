@@ -16,7 +16,7 @@ const MAX_CHECKED_FRAMES: usize = 64;
 const MAX_UNDESCRIBED_CALLERS: usize = 8;
 
 /// The cost of an instruction of code that is in no known object, in instructions of other code.
-const COST_IN_UNKNOWN_OBJECT: u32 = 8;
+const COST_IN_UNKNOWN_OBJECT: u32 = 16;
 
 impl<M: Memory> Walk<'_, M> {
     /// The amount by which an instruction at `pc` reduces the number that the walk may still follow. Code of
@@ -30,6 +30,10 @@ impl<M: Memory> Walk<'_, M> {
     /// The caller of the undescribed native code at `cursor`, if it is certain. `known` are the registers
     /// there, if the thread was interrupted there.
     pub(super) fn undescribed_caller(&self, cursor: &Cursor, known: Option<&Registers>) -> Option<Cursor> {
+        // A caller has made a call. Otherwise the walk has gone wrong, and no instruction is worth following.
+        if !cursor.interrupted && !self.is_behind_call(cursor.pc) {
+            return None;
+        }
         let followed = self.way_out(cursor, known, |pc| self.is_undescribed(pc));
         followed
             .filter(|&caller| self.leads_to_an_end(caller, MAX_UNDESCRIBED_CALLERS))

@@ -261,3 +261,14 @@ fn code_of_no_known_object_is_followed_for_few_instructions() {
     let (reads, _) = world.reads_of_walk(CODE_START, CALLER_STACK - 8, OTHER);
     assert!(reads < 1024, "{reads}");
 }
+
+/// Regression: a walk that had gone wrong followed the instructions at an address to which no call returns. At an
+/// interval of 100 µs the handler took longer than that, and the thread made no progress.
+#[test]
+fn code_that_no_call_returns_to_is_not_followed() {
+    let mut world = world(&[]);
+    world.memory.put(BASE + 0x10_0000, vec![0x90; 0x1000]);
+    world.set(CALLER_FP + 8, BASE + 0x10_0100);
+    let (reads, _) = world.reads_of_walk(CALLER_PC, CALLER_STACK, CALLER_FP);
+    assert!(reads < 64, "{reads}");
+}
