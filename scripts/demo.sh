@@ -36,7 +36,9 @@ show() {
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "'$seconds' is no number of seconds"
 
 heading "Building the agent and the command (minutes the first time)"
-build=$(scripts/build-release.sh)
+scripts/install-toolchain.sh rust cc jdk
+cargo build --release --locked --quiet </dev/null
+build=$target/release
 agent=$build/libotlpprof.so
 echo "$(short "$agent") ($(du -h --apparent-size "$agent" | cut -f1))"
 

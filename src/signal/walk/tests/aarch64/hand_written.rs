@@ -1,6 +1,7 @@
 //! Hand-written code without call frame information, on aarch64, interrupted at each of its instructions.
 
 use super::machine::{BL, LR, NOP, RET, bytes};
+use crate::core::object::ObjectMap;
 use crate::core::record::FrameKind::{self, Native, Unwalkable};
 use crate::core::unwind::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object_with_gap, rule};
@@ -159,4 +160,13 @@ fn code_that_never_returns_is_given_up() {
         let frames = named(world.walk(CODE_START, CALLER_STACK, OTHER, &[(LR, CALLER_PC)]));
         assert_eq!(frames, [(Native, CODE_START), (Unwalkable, CODE_START)], "{instruction:x}");
     }
+}
+
+/// Regression: in a library that was being loaded, a walk followed tens of thousands of instructions.
+#[test]
+fn code_of_no_known_object_is_followed_for_few_instructions() {
+    let mut world = world(&[NOP; 0x200]);
+    world.objects = ObjectMap::default();
+    let (reads, _) = world.reads_of_walk(CODE_START, CALLER_STACK, OTHER);
+    assert!(reads < 512, "{reads}");
 }
