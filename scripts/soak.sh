@@ -8,8 +8,8 @@
 #                                hours
 #     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on one of each version
 #
-# PROFILE=release takes the release build. OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs; the default is
-# the JDKs in .cache/jdks, which scripts/install-jdks.sh collects.
+# PROFILE=release takes the release build. OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs; the default
+# is the JDKs in .cache/jdks, which scripts/install-jdks.sh collects.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -252,8 +252,8 @@ fn a_walk_follows_a_limited_number_of_instructions() {
     assert!(reads > most && reads < 4 * most, "{reads}");
 }
 
-/// Regression: in a library that was being loaded, a walk followed tens of thousands of instructions. The sample
-/// stood for the time that it had taken, which is 35 ms, and its stack was lost after all.
+/// Regression: in a library that was being loaded, a walk followed tens of thousands of instructions. The
+/// sample stood for the time that the walk had taken, 35 ms, and the stack was lost after all.
 #[test]
 fn code_of_no_known_object_is_followed_for_few_instructions() {
     let mut world = world(&[0x90; 0x800]);
@@ -262,8 +262,8 @@ fn code_of_no_known_object_is_followed_for_few_instructions() {
     assert!(reads < 1024, "{reads}");
 }
 
-/// Regression: a walk that had gone wrong followed the instructions at an address to which no call returns. At an
-/// interval of 100 µs the handler took longer than that, and the thread made no progress.
+/// Regression: a walk that had gone wrong followed the instructions at an address to which no call returns. At
+/// an interval of 100 µs the handler took longer than that, and the thread made no progress.
 #[test]
 fn code_that_no_call_returns_to_is_not_followed() {
     let mut world = world(&[]);
