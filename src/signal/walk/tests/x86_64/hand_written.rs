@@ -262,8 +262,8 @@ fn code_of_no_known_object_is_followed_for_few_instructions() {
     assert!(reads < 1024, "{reads}");
 }
 
-/// Regression: a walk that had gone wrong followed the instructions at an address to which no call returns. At
-/// an interval of 100 µs the handler took longer than that, and the thread made no progress.
+/// Regression: a walk that had gone wrong followed the instructions at an address to which no call returns.
+/// The handler took longer than an interval of 100 µs, and the thread made no progress.
 #[test]
 fn code_that_no_call_returns_to_is_not_followed() {
     let mut world = world(&[]);
