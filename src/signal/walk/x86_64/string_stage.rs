@@ -56,11 +56,10 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: &Registers,
     ) -> Option<Cursor> {
-        let code = self.code_of(vm, blob)?;
-        let caller = self.way_out(cursor, Some(registers), |pc| code.contains(pc))?;
+        let caller = self.way_out_of_blob(vm, blob, cursor, registers)?;
         let frame_end = cursor.sp.wrapping_add_signed(blob.frame_bytes);
         let pushed = caller.sp.wrapping_sub(frame_end);
         let is_frame = pushed.is_multiple_of(8) && (8..=MOST_BYTES).contains(&pushed);
-        (is_frame && self.is_return_address(vm, caller.pc)).then_some(caller)
+        is_frame.then_some(caller)
     }
 }

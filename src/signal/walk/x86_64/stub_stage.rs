@@ -78,7 +78,11 @@ impl<M: Memory> Walk<'_, M> {
             }
             // Native code, or its wrapper, has called a small leaf stub (cache flush, safe fetch, CPU
             // features, the check of SSE's control register). RBP may hold any value.
-            _ if !self.is_in_java(vm) => return self.leaf_stub_caller(vm, blob, cursor, registers),
+            _ if !self.is_in_java(vm) => {
+                let is_on_top = self.is_return_address(vm, self.load(sp)?);
+                let below = if is_on_top { None } else { self.way_out_of_blob(vm, blob, cursor, registers) };
+                return below.map_or_else(|| caller(sp, fp), Ok);
+            }
             _ => {}
         }
         // A blob with a frame size (a runtime stub) has its complete frame behind its entry. A stub with a
@@ -110,30 +114,6 @@ impl<M: Memory> Walk<'_, M> {
         }
         let slot = pushed.next().ok_or(WalkError::NoFrameSize)?;
         caller(slot, fp)
-    }
-
-    /// The caller of a leaf stub: the return address is on top, or the stub's instructions show how many
-    /// bytes are on top of it.
-    fn leaf_stub_caller(
-        &self,
-        vm: &VmLayout,
-        blob: &Blob,
-        cursor: &Cursor,
-        registers: &Registers,
-    ) -> Result<Cursor, WalkError> {
-        let pc = self.load(cursor.sp)?;
-        let below_pushes = || {
-            let code = self.code_of(vm, blob)?;
-            let caller = self.way_out(cursor, Some(registers), |pc| code.contains(pc))?;
-            self.is_return_address(vm, caller.pc).then_some(caller)
-        };
-        if !self.is_return_address(vm, pc)
-            && let Some(caller) = below_pushes()
-        {
-            return Ok(caller);
-        }
-        let sp = cursor.sp.wrapping_add(8);
-        self.check_progress(cursor, Cursor { pc, sp, fp: registers.fp(), interrupted: false })
     }
 
     /// The caller of a collector's stub that compiled code calls. The stub saves registers one by one, and

@@ -6,6 +6,8 @@
 
 use super::instructions::{MAX_BYTES, length};
 use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk};
 
@@ -91,6 +93,19 @@ impl<M: Memory> Walk<'_, M> {
             };
         }
         None
+    }
+
+    /// The frame that the code of `blob` returns to, if its PC can be a return address.
+    pub(super) fn way_out_of_blob(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Cursor> {
+        let code = self.code_of(vm, blob)?;
+        let caller = self.way_out(cursor, Some(registers), |pc| code.contains(pc))?;
+        self.is_return_address(vm, caller.pc).then_some(caller)
     }
 
     fn follow(
