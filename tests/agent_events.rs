@@ -168,10 +168,13 @@ fn a_virtual_thread_is_registered_itself_and_not_its_carrier() {
             // Behind its task a thread is about to end, and still registered; its carrier is never
             // registered. While the VM writes the rest of a stack to the heap, the stack cannot be walked
             // there, and a mark replaces it. Only a virtual thread's stack has such a mark.
-            let is_virtual = stack.frames.iter().any(|frame| {
-                frame.name.contains("VirtualThread$VThreadContinuation")
-                    || frame.name.starts_with("[frozen: ")
-            });
+            // `enterSpecial` mounts the thread before it calls the thread's oldest frame, and unmounts the
+            // thread after that frame has returned.
+            let is_virtual = stack.frames[0].name == "jdk.internal.vm.Continuation.enterSpecial"
+                || stack.frames.iter().any(|frame| {
+                    frame.name.contains("VirtualThread$VThreadContinuation")
+                        || frame.name.starts_with("[frozen: ")
+                });
             let is_anothers = ["removed", "other", "later"]
                 .into_iter()
                 .any(|method| stack.has(&format!("programs.RegisteredVirtualThreads.{method}")));
