@@ -47,7 +47,7 @@ pub(super) struct Blob {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stubs {
     code_begin: u64,
-    begin: u64,
+    pub begin: u64,
     /// The blob's end. The blob's other sections lie between the stubs and this address.
     pub end: u64,
 }
@@ -124,13 +124,6 @@ impl<M: Memory> Walk<'_, M> {
             BlobPart::FromBlob(field) => blob.wrapping_add_signed(int(field)?),
             BlobPart::FromPointer { base, offset } => pointer(base)?.wrapping_add_signed(int(offset)?),
         })
-    }
-
-    /// The compiled method's stubs, if `pc` is in them. C2 writes barrier stubs behind the method's own code,
-    /// where no scope applies any more, and in front of the stub section (gc/z/c2/zBarrierSetC2.cpp,
-    /// emit_stubs).
-    pub(super) fn stubs_around(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Option<Stubs> {
-        self.stubs(vm, blob).filter(|stubs| pc >= stubs.begin || !self.has_scope(vm, blob, pc))
     }
 
     /// The compiled method's stub section.

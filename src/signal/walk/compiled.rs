@@ -3,6 +3,7 @@
 //!
 //! Sources: code/pcDesc.hpp, code/scopeDesc.cpp, code/debugInfo.hpp, utilities/unsigned5.hpp (JDK 11-25).
 
+use super::arch::barrier_stub::{LONGEST_C1_STUB_BYTES, LONGEST_STUB_BYTES};
 use super::blob::Blob;
 use super::{Cursor, FrameSink, Walk, WalkError};
 use crate::core::memory::Memory;
@@ -187,14 +188,22 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The number of bytes that the method's own stubs have pushed onto its frame when the thread is at `pc`.
+    ///
+    /// C2 writes barrier stubs behind the method's own code, where no scope applies any more, and in front of
+    /// the stub section (gc/z/c2/zBarrierSetC2.cpp, emit_stubs). C1 writes them among its other stubs, of
+    /// which some have scopes (c1/c1_LIRAssembler.cpp, emit_stubs). Code with scopes can also be the method's
+    /// own, so only C1's short stubs are looked for there.
     pub(super) fn bytes_saved_at(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
-        self.stubs_around(vm, blob, pc).map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc))
+        let Some(stubs) = self.stubs(vm, blob) else { return 0 };
+        let is_stub = pc >= stubs.begin || !self.has_scope(vm, blob, pc);
+        let longest_bytes = if is_stub { LONGEST_STUB_BYTES } else { LONGEST_C1_STUB_BYTES };
+        self.bytes_saved_by_barrier(&stubs, pc, longest_bytes)
     }
 
-    /// The same number for a `pc` from which native code or a stub has been called. C1 has such calls in code
-    /// that has scopes.
+    /// The same number for a `pc` from which native code or a stub has been called.
     pub(super) fn bytes_saved_for_call(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
-        self.stubs(vm, blob).map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc))
+        let stubs = self.stubs(vm, blob);
+        stubs.map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc, LONGEST_STUB_BYTES))
     }
 
     /// The caller of a complete frame: the frame size is fixed, and the frame pointer is saved below the

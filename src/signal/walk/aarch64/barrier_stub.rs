@@ -6,36 +6,55 @@
 //! gc/z/zBarrierSetAssembler_aarch64.cpp, JDK 17). A set of registers is pushed by a store that first lowers
 //! SP, and popped by a load that raises SP afterwards (MacroAssembler::push, pop, push_fp, pop_fp,
 //! macroAssembler_aarch64.cpp).
+//!
+//! C1 makes room for r0, if that is live, and for arguments: `sub sp, sp, 32; str x0, [sp, 16]; str …; str …;
+//! bl slow_path; mov reference, x0; ldr x0, [sp, 16]; add sp, sp, 32; b continuation`, or the same with 16
+//! bytes and without x0 (generate_c1_load_barrier_stub, gc/z/zBarrierSetAssembler_aarch64.cpp, JDK 17 on).
 
 use super::instructions::{INSTRUCTION_BYTES, RET};
 use crate::core::memory::Memory;
 use crate::signal::walk::Walk;
 use crate::signal::walk::blob::Stubs;
 
-/// The most instructions that restore registers: a stub that restores all, vectors included, is shorter.
-const LONGEST_STUB_INSTRUCTIONS: u64 = 96;
+/// The most bytes that restore registers: a stub that restores all, vectors included, is shorter.
+pub(in crate::signal::walk) const LONGEST_STUB_BYTES: usize = 384;
+/// The same for C1, whose call takes up to three instructions.
+pub(in crate::signal::walk) const LONGEST_C1_STUB_BYTES: usize = 48;
 
 impl<M: Memory> Walk<'_, M> {
     /// The number of bytes on top of the frame of a method whose code, at `pc`, is in its `stubs`: the bytes
-    /// that the next instructions pop before they jump back to the method's own code.
-    pub(in crate::signal::walk) fn bytes_saved_by_barrier(&self, stubs: &Stubs, pc: u64) -> u64 {
+    /// that the next instructions pop before they jump back to the method's own code. The stub ends within
+    /// `longest_bytes`.
+    pub(in crate::signal::walk) fn bytes_saved_by_barrier(
+        &self,
+        stubs: &Stubs,
+        pc: u64,
+        longest_bytes: usize,
+    ) -> u64 {
         let mut saved = 0_u64;
-        for number in 0..LONGEST_STUB_INSTRUCTIONS {
-            let at = pc.wrapping_add(number.wrapping_mul(INSTRUCTION_BYTES));
+        for offset in (0..longest_bytes as u64).step_by(INSTRUCTION_BYTES as usize) {
+            let at = pc.wrapping_add(offset);
             let Some(instruction) = self.memory.load_u32(at).filter(|_| at < stubs.end) else { return 0 };
             if let Some(distance) = jump(instruction) {
                 return if stubs.leads_back(at.wrapping_add_signed(distance)) { saved } else { 0 };
             }
             // The registers are not saved yet, another stub begins, or the code never jumps back to the
             // method's own code.
-            if is_push(instruction) || instruction == RET {
+            if is_push(instruction) || instruction & ANY_ADDEND == SUB_SP || instruction == RET {
                 return 0;
             }
-            saved = saved.wrapping_add(popped_bytes(instruction));
+            let added =
+                if instruction & ANY_ADDEND == ADD_SP { u64::from(instruction >> 10 & 0xfff) } else { 0 };
+            saved = saved.wrapping_add(popped_bytes(instruction)).wrapping_add(added);
         }
         0
     }
 }
+
+/// `sub sp, sp, n`, `add sp, sp, n`, and the mask without n.
+const SUB_SP: u32 = 0xd100_03ff;
+const ADD_SP: u32 = 0x9100_03ff;
+const ANY_ADDEND: u32 = 0xffc0_03ff;
 
 /// The distance of a `b`.
 fn jump(instruction: u32) -> Option<i64> {

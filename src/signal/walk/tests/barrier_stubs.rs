@@ -24,6 +24,14 @@ pub(super) struct BarrierStub {
     pub(super) jumps: Vec<usize>,
 }
 
+/// The stub that C1 writes for a barrier of ZGC: its code, for each instruction its offset and the number of
+/// bytes on the frame before it runs, and the offset of its jump to the method's own code.
+pub(super) struct C1BarrierStub {
+    pub(super) code: Vec<u8>,
+    pub(super) stages: Vec<(usize, u64)>,
+    pub(super) jump: usize,
+}
+
 /// Each stub at each of the two places where stubs can be.
 fn stubs_by_place() -> impl Iterator<Item = (usize, BarrierStub)> {
     [STUBS, BEFORE_STUBS].into_iter().flat_map(|place| {
@@ -67,6 +75,31 @@ fn registers_that_a_barrier_saves_are_no_part_of_the_frame() {
                 [(Compiled, callee), (Compiled, caller)],
                 "{stub:#x}, at {offset} of {code:x?}"
             );
+        }
+    }
+}
+
+/// Regression: in C1's stub for a load barrier of ZGC the arguments of the slow path, or the pushed rax alone,
+/// were taken for a part of the frame. The stub lies in the stub section, or in front of other stubs that have
+/// scopes.
+#[test]
+fn each_instruction_of_c1s_stub_for_a_load_barrier_leads_to_the_caller() {
+    for place in [STUBS, BEFORE_STUBS] {
+        for C1BarrierStub { mut code, stages, jump } in machine::c1_barrier_stubs() {
+            machine::move_jump(&mut code[jump..], (STUBS - place) as i32);
+            for (offset, bytes) in stages {
+                let mut world = World::new();
+                let (caller, return_pc) = compiled_caller(&mut world);
+                let (callee, callee_code) = world.compiled_with(&[(place, &code)]);
+                // The slot that would hold the return address, without the bytes on the frame.
+                world.set(CALLER_SP - 8 - bytes, callee_code + 0x10);
+                world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
+                let sp = CALLER_SP - 0x30 - bytes;
+                let frames = world.walk(callee_code + (place + offset) as u64, sp, 0, &[]);
+                let methods: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
+                let label = format!("{place:#x}, at {offset} of {code:x?}");
+                assert_eq!(methods, [(Compiled, callee), (Compiled, caller)], "{label}");
+            }
         }
     }
 }

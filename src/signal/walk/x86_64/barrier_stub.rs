@@ -12,7 +12,9 @@ use crate::signal::walk::Walk;
 use crate::signal::walk::blob::Stubs;
 
 /// The most bytes that restore registers: a stub that restores all, vectors included, is shorter.
-const LONGEST_STUB_BYTES: usize = 768;
+pub(in crate::signal::walk) const LONGEST_STUB_BYTES: usize = 768;
+/// The same for C1: `sub; mov; mov; call; add; mov; pop; jmp`.
+pub(in crate::signal::walk) const LONGEST_C1_STUB_BYTES: usize = 32;
 const PUSH_RAX: u8 = 0x50;
 const POP_RAX: u8 = 0x58;
 /// The most bytes of saved registers.
@@ -20,10 +22,16 @@ const MOST_SAVED_BYTES: u64 = 4096;
 
 impl<M: Memory> Walk<'_, M> {
     /// The number of bytes on top of the frame of a method whose code, at `pc`, is in its `stubs`: the bytes
-    /// that the next instructions remove before they jump back to the method's own code.
-    pub(in crate::signal::walk) fn bytes_saved_by_barrier(&self, stubs: &Stubs, pc: u64) -> u64 {
+    /// that the next instructions remove before they jump back to the method's own code. The stub ends within
+    /// `longest_bytes`, at most [`LONGEST_STUB_BYTES`].
+    pub(in crate::signal::walk) fn bytes_saved_by_barrier(
+        &self,
+        stubs: &Stubs,
+        pc: u64,
+        longest_bytes: usize,
+    ) -> u64 {
         let mut bytes = [0_u8; LONGEST_STUB_BYTES];
-        let length = usize::try_from(stubs.end.saturating_sub(pc)).unwrap_or(0).min(LONGEST_STUB_BYTES);
+        let length = usize::try_from(stubs.end.saturating_sub(pc)).unwrap_or(0).min(longest_bytes);
         let Some(code) = bytes.get_mut(..length).filter(|code| !code.is_empty()) else { return 0 };
         if !self.memory.read_bytes(pc, code) {
             return 0;

@@ -15,11 +15,11 @@ use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk};
 
 /// `mov eax, ecx; sub ecx, edx; push rcx; cmovle edx, eax`.
-const COMPARE: u64 = u64::from_le_bytes([0x8b, 0xc1, 0x2b, 0xca, 0x51, 0x0f, 0x4e, 0xd0]);
-/// The number of bytes up to the end of the push.
-const PUSHED_BYTES: u64 = 5;
+const COMPARE: [u8; 8] = [0x8b, 0xc1, 0x2b, 0xca, 0x51, 0x0f, 0x4e, 0xd0];
+/// The number of these bytes behind the push.
+const BYTES_BEHIND_PUSH: u64 = 3;
 /// The most bytes up to the comparison's last instruction; it has loops for each size of vectors.
-const COMPARE_BYTES: u64 = 1024;
+const COMPARE_BYTES: usize = 1024;
 /// The most bytes on top of a frame: two short strings, three words and the stack pointer.
 const MOST_BYTES: u64 = 2 * 16 + 4 * 8;
 
@@ -34,8 +34,11 @@ impl<M: Memory> Walk<'_, M> {
     ) -> Option<Cursor> {
         let above = cursor.sp.wrapping_add(8)..=cursor.sp.wrapping_add(MOST_BYTES);
         let is_comparing = || {
-            let begun = (PUSHED_BYTES..COMPARE_BYTES).map(|back| cursor.pc.wrapping_sub(back));
-            begun.take_while(|&at| at >= blob.code_begin).any(|at| self.memory.load_u64(at) == Some(COMPARE))
+            let mut code = [0; COMPARE_BYTES];
+            let end = cursor.pc.wrapping_add(BYTES_BEHIND_PUSH);
+            let begin = end.wrapping_sub(COMPARE_BYTES as u64).max(blob.code_begin);
+            let code = code.get_mut(..end.saturating_sub(begin) as usize).unwrap_or_default();
+            self.memory.read_bytes(begin, code) && code.windows(COMPARE.len()).any(|code| code == COMPARE)
         };
         let kept = [self.memory.load_u64(cursor.sp), Some(registers.rcx())];
         let kept = kept.into_iter().flatten().filter(|sp| above.contains(sp) && sp.is_multiple_of(8));

@@ -2,7 +2,7 @@
 
 use libc::{mcontext_t, siginfo_t, ucontext_t};
 
-use crate::signal::walk::tests::barrier_stubs::BarrierStub;
+use crate::signal::walk::tests::barrier_stubs::{BarrierStub, C1BarrierStub};
 use crate::signal::walk::tests::leaving::ContinuationExit;
 use crate::signal::walk::tests::vm_world::{BARRIER_CONTINUATION, BARRIER_SAVES, CALL_STUB_RETURN, STUBS};
 
@@ -62,6 +62,23 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     let stages = is_saved.iter().enumerate().map(|(number, &is_saved)| (number * 4, is_saved)).collect();
     let code = instructions.iter().flat_map(|instruction: &u32| instruction.to_le_bytes()).collect();
     vec![BarrierStub { code, stages, return_to: 12, jumps: vec![20, 28] }]
+}
+
+/// `sub sp, sp, 32; str x0, [sp, 16]; str x1, [sp, 8]; str x2, [sp]; bl slow_path; mov x2, x0;
+/// ldr x0, [sp, 16]; add sp, sp, 32; b continuation`, and with 16 bytes where x0 is not live.
+pub(in crate::signal::walk::tests) fn c1_barrier_stubs() -> [C1BarrierStub; 2] {
+    let stub = |instructions: &[u32], room: u64| {
+        let jump = 4 * instructions.len();
+        let distance = (BARRIER_CONTINUATION as i32 - (STUBS + jump) as i32) as u32 >> 2 & 0x03ff_ffff;
+        let code = [instructions, &[0x1400_0000 | distance]].concat();
+        let stages = (0..code.len()).map(|at| (4 * at, if at == 0 || 4 * at == jump { 0 } else { room }));
+        C1BarrierStub { stages: stages.collect(), code: bytes(&code), jump }
+    };
+    let [store_address, store_reference, moved] = [0xf900_07e1, 0xf900_03e2, 0xaa00_03e2];
+    let (sub, store, load, add) = (0xd100_83ff, 0xf900_0be0, 0xf940_0be0, 0x9100_83ff);
+    let saving = [sub, store, store_address, store_reference, BL, moved, load, add];
+    let short = [0xd100_43ff, store_address, store_reference, BL, moved, 0x9100_43ff];
+    [stub(&saving, 32), stub(&short, 16)]
 }
 
 /// `ldr x8, [x28, 72]; mov sp, x8; nop; add x29, sp, 64; mov sp, x29; ldp x29, x30, [sp], 16; ret; nop`

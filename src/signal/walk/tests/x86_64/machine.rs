@@ -2,7 +2,7 @@
 
 use libc::ucontext_t;
 
-use crate::signal::walk::tests::barrier_stubs::BarrierStub;
+use crate::signal::walk::tests::barrier_stubs::{BarrierStub, C1BarrierStub};
 use crate::signal::walk::tests::leaving::ContinuationExit;
 use crate::signal::walk::tests::vm_world::{BARRIER_CONTINUATION, BARRIER_SAVES, STUBS};
 
@@ -68,6 +68,36 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
         BarrierStub { code, stages, return_to, jumps }
     };
     [short, long].map(stub).into()
+}
+
+/// `push rax; sub rsp, 16; mov [rsp + 8], rsi; mov [rsp], rcx; call slow_path; add rsp, 16; mov rcx, rax;
+/// pop rax; jmp continuation`, and the same where rax is not live.
+pub(in crate::signal::walk::tests) fn c1_barrier_stubs() -> [C1BarrierStub; 2] {
+    let stub = |parts: &[(&[u8], u64)]| {
+        let (mut code, mut stages) = (vec![], vec![]);
+        for &(instruction, bytes) in parts {
+            stages.push((code.len(), bytes));
+            code.extend(instruction);
+        }
+        stages.push((code.len(), 0));
+        code.push(0xe9);
+        let jump = code.len();
+        code.extend((BARRIER_CONTINUATION as i32 - (STUBS + jump + 4) as i32).to_le_bytes());
+        C1BarrierStub { code, stages, jump }
+    };
+    let call = |saved: u64| -> [(&[u8], u64); 4] {
+        let room = saved + 16;
+        [
+            (&[0x48, 0x83, 0xec, 0x10], saved),
+            (&[0x48, 0x89, 0x74, 0x24, 0x08], room),
+            (&[0x48, 0x89, 0x0c, 0x24], room),
+            (&[0xe8, 0, 0, 0, 0], room),
+        ]
+    };
+    let add: &[u8] = &[0x48, 0x83, 0xc4, 0x10];
+    let saving: Vec<_> = [(&[0x50][..], 0)].into_iter().chain(call(8)).collect();
+    let saving = [&saving[..], &[(add, 24), (&[0x48, 0x8b, 0xc8], 8), (&[0x58], 8)]].concat();
+    [stub(&saving), stub(&[&call(0)[..], &[(add, 16)]].concat())]
 }
 
 /// `mov rsp, [r15 + 72]; nop; add rsp, 64; pop rbp; ret; nop…`

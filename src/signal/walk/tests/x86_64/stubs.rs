@@ -208,35 +208,6 @@ fn the_stub_of_a_load_barrier_is_left_by_its_record() {
     }
 }
 
-/// Regression: between the push of rax and the making of room for arguments, the pushed word was taken for a
-/// part of the frame (ZGC).
-#[test]
-fn each_instruction_of_c1s_stub_for_a_load_barrier_leads_to_the_caller() {
-    // push rax; sub rsp, 16; mov [rsp+8], rcx; call; add rsp, 16; mov rdx, rax; pop rax;
-    // jmp, to 0x80 of the code
-    let mut stub = vec![0x50, 0x48, 0x83, 0xec, 0x10, 0x48, 0x89, 0x4c, 0x24, 8, 0xe8, 0, 0, 0, 0];
-    stub.extend([0x48, 0x83, 0xc4, 0x10, 0x48, 0x8b, 0xd0, 0x58, 0xe9]);
-    let jump_end = STUBS + stub.len() + 4;
-    stub.extend((0x80 - jump_end as i32).to_le_bytes());
-    for (stage, offset, pushed) in [
-        ("at push", 0, 0),
-        ("at sub", 1, 8),
-        ("at mov", 5, 24),
-        ("at add", 15, 24),
-        ("behind add", 19, 8),
-        ("at pop", 22, 8),
-        ("at jmp", 23, 0),
-    ] {
-        let mut world = World::new();
-        let (caller, return_pc) = compiled_caller(&mut world);
-        let (method, code) = world.compiled_with(&[(STUBS, &stub)]);
-        world.set(CALLER_SP - 8, return_pc).set(CALLER_SP - 16, 0x1234);
-        let frames = world.walk(code + (STUBS + offset) as u64, CALLER_SP - 0x30 - pushed, 0, &[]);
-        let methods: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
-        assert_eq!(methods, [(Compiled, method), (Compiled, caller)], "{stage}");
-    }
-}
-
 /// Regression: bytes behind a call that look like the end of C1's barrier stub were taken for the end of such
 /// a stub.
 #[test]
