@@ -146,6 +146,7 @@ fn main() {
             walker: StackWalker::Vm,
             call_trace: None,
             collections: &collections,
+            loader: |_| None,
         };
         Walk::new(&ProcessMemory, start)
     };

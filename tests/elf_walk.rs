@@ -7,6 +7,7 @@
 mod arch;
 mod elf_support;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use elf_support::image_at;
@@ -14,10 +15,10 @@ use otlpprof::core::collections::COLLECTIONS;
 use otlpprof::core::record::{FrameKind, FrameRecord};
 use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::elf::objects::ObjectRegistry;
-use otlpprof::signal::fault;
 use otlpprof::signal::safe_load::ProcessMemory;
 use otlpprof::signal::walk::registers::Registers;
 use otlpprof::signal::walk::{FrameSink, Start, Walk};
+use otlpprof::signal::{fault, loader};
 
 fn main() {
     fault::install().unwrap();
@@ -36,13 +37,32 @@ struct Position {
     fp: u64,
 }
 
-/// Walks the stack from `at` on: by unwind tables or, without them, by the call frame information in place.
-/// Returns the address that is looked up for each frame. Except in interrupted frames, this address lies
-/// within the call instruction.
-fn walk(at: Position, has_tables: bool) -> Vec<u64> {
+/// The way in which a walk finds the rules for its frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rules {
+    /// In unwind tables.
+    Compiled,
+    /// In the call frame information of known objects, in place.
+    InPlace,
+    /// In the call frame information of objects that only the dynamic linker knows.
+    ByLoader,
+}
+
+impl Rules {
+    /// The ways that this C library allows.
+    fn all() -> impl Iterator<Item = Self> {
+        loader::learn();
+        let is_known = loader::frame_header_at(walk as *const () as u64).is_some();
+        [Self::Compiled, Self::InPlace].into_iter().chain(is_known.then_some(Self::ByLoader))
+    }
+}
+
+/// Walks the stack from `at` on. Returns the address that is looked up for each frame. Except in interrupted
+/// frames, this address lies within the call instruction.
+fn walk(at: Position, rules: Rules) -> Vec<u64> {
     let registry = ObjectRegistry::new();
-    let map = registry.refresh().map;
-    while has_tables && registry.compile_next(u64::MAX) {}
+    let map = if rules == Rules::ByLoader { Arc::default() } else { registry.refresh().map };
+    while rules == Rules::Compiled && registry.compile_next(u64::MAX) {}
     let mut registers = Registers { pc: at.pc, ..Registers::default() };
     (registers.general[arch::SP], registers.general[arch::FP]) = (at.sp, at.fp);
     let start = Start {
@@ -54,6 +74,7 @@ fn walk(at: Position, has_tables: bool) -> Vec<u64> {
         walker: StackWalker::Vm,
         call_trace: None,
         collections: &COLLECTIONS,
+        loader: loader::frame_header_at,
     };
     let none = FrameRecord { value: 0, aux: 0, kind: FrameKind::Native, level: 0, reserved: 0 };
     let mut frames = [none; 1000];
@@ -76,9 +97,9 @@ fn walk_and_compare() {
     let len = unsafe { libc::backtrace(expected.as_mut_ptr(), 1000) };
     let expected: Vec<u64> = expected[..len as usize].iter().map(|&pc| pc as u64).collect();
     assert!(expected.len() > 6);
-    for has_tables in [false, true] {
-        let walked = walk(position, has_tables);
-        assert_eq!(walked.len(), expected.len(), "{walked:#x?}, not {expected:#x?}");
+    for rules in Rules::all() {
+        let walked = walk(position, rules);
+        assert_eq!(walked.len(), expected.len(), "{rules:?}: {walked:#x?}, not {expected:#x?}");
         for (found, expected) in walked.iter().zip(&expected).skip(1) {
             assert!(found == expected || *found + 1 == *expected, "{found:#x}, not {expected:#x}");
         }

@@ -224,8 +224,17 @@ fuzz_target!(|bytes: &[u8]| {
         let vm = Some(&layout);
         let (stack_high, call_trace) = (u64::MAX, None);
         let (objects, collections) = (&objects, &COLLECTIONS);
-        let start =
-            Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
+        let start = Start {
+            vm,
+            objects,
+            java_thread,
+            stack_high,
+            registers,
+            walker,
+            call_trace,
+            collections,
+            loader: |_| None,
+        };
         let mut sink = FrameSink::new(&mut frames, None);
         let counted = CountedMemory::new(&recorded);
         Walk::new(&counted, start).walk(&mut sink);

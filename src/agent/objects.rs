@@ -16,6 +16,7 @@ use crate::elf::symbols::Symbolizer;
 use crate::model::{Mapping, MappingId, Tables, unnamed_native_frame};
 use crate::sampling::{native_memory, own_threads};
 use crate::signal::buffer::SampleBuffer;
+use crate::signal::loader;
 use crate::signal::sample::SETUP;
 
 /// The longest time for which a new object may go unnoticed. A check costs a microsecond when nothing has
@@ -59,6 +60,7 @@ impl Objects {
             stopping: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
+        loader::learn();
         SETUP.objects.store(Arc::as_ptr(&first.map).cast_mut(), Ordering::Release);
         if is_sampling {
             let running = objects.clone();

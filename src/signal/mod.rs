@@ -63,6 +63,7 @@ pub mod event;
 pub mod fault;
 pub mod handler_stack;
 pub mod kernel_stack;
+pub mod loader;
 pub mod native_memory;
 pub mod rate_limit;
 pub mod safe_load;

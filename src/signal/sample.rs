@@ -10,6 +10,7 @@ use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
 use super::handler_stack::{self, Room};
 use super::kernel_stack;
+use super::loader::frame_header_at;
 use super::safe_load::ProcessMemory;
 use super::stretch::thin;
 use super::thread_context::InterruptedThread;
@@ -300,8 +301,17 @@ fn record(
         Place::CalledByVm | Place::CalledByNative(_) => (&raw const NOT_INTERRUPTED).cast_mut().cast(),
     };
     let call_trace = call_trace(java_thread, ucontext, vm.is_some()).filter(|_| room_on_stack == Room::Ample);
-    let collections = &COLLECTIONS;
-    let start = Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections };
+    let start = Start {
+        vm,
+        objects,
+        java_thread,
+        stack_high,
+        registers,
+        walker,
+        call_trace,
+        collections: &COLLECTIONS,
+        loader: frame_header_at,
+    };
     let walk = Walk::new(&ProcessMemory, start);
     let carries_virtual_thread = match vm {
         Some(vm) => carries_virtual_thread(&ProcessMemory, vm, java_thread),

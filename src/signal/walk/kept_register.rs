@@ -44,7 +44,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     fn kept_at(&self, cursor: &Cursor, number: u8) -> Option<Kept> {
-        let object = self.object_at(cursor.lookup_pc())?;
-        frame_info::kept_at(self.memory, object.frame_header?.0, cursor.lookup_pc(), number.into())
+        let pc = cursor.lookup_pc();
+        frame_info::kept_at(self.memory, self.frame_header(self.object_at(pc), pc)?, pc, number.into())
     }
 }

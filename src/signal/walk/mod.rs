@@ -213,7 +213,12 @@ pub struct Start<'a> {
     pub call_trace: Option<CallTraceSource>,
     /// The times at which the VM moves objects on the heap.
     pub collections: &'a Collections,
+    /// The dynamic linker, for objects that are not among `objects` yet.
+    pub loader: FindFrameHeader,
 }
+
+/// A function that returns the run-time address of `.eh_frame_hdr` of the object at a run-time address.
+pub type FindFrameHeader = fn(u64) -> Option<u64>;
 
 /// A walk of one stack.
 pub struct Walk<'a, M> {
@@ -227,6 +232,7 @@ pub struct Walk<'a, M> {
     walker: StackWalker,
     call_trace: Option<CallTraceSource>,
     collections: &'a Collections,
+    loader: FindFrameHeader,
     code_cache: CodeCache,
     retained_pages: RetainedPages,
     /// The number of undescribed code's instructions that this walk may still follow.
@@ -281,8 +287,17 @@ impl<'a, M: Memory> Walk<'a, M> {
     /// Prepares a walk from `start` on. Every load goes through `memory`.
     #[inline(always)] // `start` is built in place: a handler's stack may be small.
     pub fn new(memory: &'a M, start: Start<'a>) -> Self {
-        let Start { vm, objects, java_thread, stack_high, registers, walker, call_trace, collections } =
-            start;
+        let Start {
+            vm,
+            objects,
+            java_thread,
+            stack_high,
+            registers,
+            walker,
+            call_trace,
+            collections,
+            loader,
+        } = start;
         let code_cache = match vm {
             Some(vm) => CodeCache::read(memory, &vm.code_cache, java_thread != 0),
             None => CodeCache::default(),
@@ -297,6 +312,7 @@ impl<'a, M: Memory> Walk<'a, M> {
             walker,
             call_trace,
             collections,
+            loader,
             code_cache,
             retained_pages: RetainedPages::default(),
             instructions_left: Cell::new(MAX_FOLLOWED_INSTRUCTIONS),

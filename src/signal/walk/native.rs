@@ -32,11 +32,13 @@ impl<'a, M: Memory> Walk<'a, M> {
         let known = registers.take();
         // The interrupted frame may not have set up its frame pointer yet, or has none because it calls
         // nothing.
-        if self.walker == StackWalker::Fp && !cursor.interrupted && object.is_none_or(keeps_frame_pointers) {
+        let is_by_frame_pointer = self.walker == StackWalker::Fp && !cursor.interrupted;
+        if is_by_frame_pointer && object.is_none_or(keeps_frame_pointers) {
             return self.frame_pointer_step(cursor);
         }
-        let described = object.and_then(|object| self.rule_at(object, lookup));
-        if let Some(rule) = described.or_else(|| arch::undescribed_code::rule_at(self.memory, cursor.pc)) {
+        if let Some(rule) =
+            self.rule_at(lookup).or_else(|| arch::undescribed_code::rule_at(self.memory, cursor.pc))
+        {
             return self.apply(&rule, cursor, known, registers, |number| self.kept_register(number, cursor));
         }
         if let Some(caller) = self.undescribed_caller(cursor, known.as_ref()) {
@@ -65,20 +67,32 @@ impl<'a, M: Memory> Walk<'a, M> {
         registers: &mut Option<Registers>,
         kept: impl Fn(u8) -> Option<u64>,
     ) -> Option<Step> {
-        let object = self.object_at(cursor.lookup_pc())?;
-        let rule = self.rule_at(object, cursor.lookup_pc())?;
+        let rule = self.rule_at(cursor.lookup_pc())?;
         self.apply(&rule, cursor, registers.take(), registers, kept).ok()
     }
 
     /// The rule at `pc`: from the object's table or, until that is compiled, from its call frame information
     /// in place.
-    pub(super) fn rule_at(&self, object: &LoadedObject, pc: u64) -> Option<UnwindRule> {
-        if let Some(table) = object.unwind.get() {
+    pub(super) fn rule_at(&self, pc: u64) -> Option<UnwindRule> {
+        let object = self.object_at(pc);
+        if let Some(object) = object
+            && let Some(table) = object.unwind.get()
+        {
             return table.rule_at(object.load_bias.to_elf(RuntimeAddr(pc)));
         }
-        let rule = frame_info::rule_at(self.memory, object.frame_header?.0, pc)?;
+        let rule = frame_info::rule_at(self.memory, self.frame_header(object, pc)?, pc)?;
         add(&COUNTERS.frames_before_tables, 1);
         Some(rule)
+    }
+
+    /// The address of the call frame information of the object at `pc`. `object` is that object, if it is
+    /// known; otherwise the dynamic linker may know it.
+    pub(super) fn frame_header(&self, object: Option<&LoadedObject>, pc: u64) -> Option<u64> {
+        match object {
+            Some(object) => object.frame_header.map(|header| header.0),
+            None if self.in_code_cache(pc) => None,
+            None => (self.loader)(pc),
+        }
     }
 
     /// Appends the native frame at `cursor` to the sink.
@@ -175,7 +189,7 @@ impl<'a, M: Memory> Walk<'a, M> {
 
     /// Whether code is known to be at `pc`.
     pub(super) fn is_code(&self, pc: u64) -> bool {
-        self.objects.find(RuntimeAddr(pc)).is_some() || self.in_code_cache(pc)
+        self.objects.find(RuntimeAddr(pc)).is_some() || self.in_code_cache(pc) || (self.loader)(pc).is_some()
     }
 }
 

@@ -354,6 +354,7 @@ fn a_walk_over_this_processs_memory_ends() {
                 walker: StackWalker::Vm,
                 call_trace: None,
                 collections: &COLLECTIONS,
+                loader: |_| None,
             },
         );
     }

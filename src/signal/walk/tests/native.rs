@@ -79,6 +79,7 @@ fn walk_by(
         walker,
         call_trace: None,
         collections: &COLLECTIONS,
+        loader: |_| None,
     };
     let walk = Walk::new(&memory, start);
     let empty = FrameRecord { value: 0, aux: 0, kind: FrameKind::Truncated, level: 0, reserved: 0 };

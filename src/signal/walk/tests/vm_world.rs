@@ -303,6 +303,7 @@ impl World {
             walker: self.walker,
             call_trace: self.call_trace,
             collections: &self.collections,
+            loader: |_| None,
         };
         (&self.memory, start)
     }
