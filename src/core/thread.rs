@@ -236,8 +236,12 @@ pub struct CpuAccount {
     /// Periods that the thread's signals did not report; negative if they reported too many. The next sample
     /// settles them.
     pub owed: AtomicI64,
-    /// Periods that signals reported and no sample stands for yet: `signal::stretch`.
+    /// Periods that signals reported and no sample stands for yet: `signal::stretch`, `signal::fair_share`.
     pub put_off: AtomicI64,
+    /// The least number of periods that the next sample stands for: `signal::fair_share`.
+    pub least_weight: AtomicI64,
+    /// Whether the last handler may have taken longer than half an interval: `signal::fair_share`.
+    pub handler_may_be_long: AtomicBool,
     /// Whether the thread's first signal has been handled.
     pub started: AtomicBool,
 }

@@ -85,6 +85,8 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
     account.credited.store(0, Ordering::Relaxed);
     account.owed.store(0, Ordering::Relaxed);
     account.put_off.store(0, Ordering::Relaxed);
+    account.least_weight.store(1, Ordering::Relaxed);
+    account.handler_may_be_long.store(false, Ordering::Relaxed);
     account.started.store(false, Ordering::Relaxed);
     prepare(record);
     if config.clock.is_some_and(|clock| !clock::arm(record, config, clock)) {

@@ -1,7 +1,8 @@
 //! CPU signals: decides whose a signal is and how many periods it stands for, and takes the sample.
 //!
 //! System calls per sample: none with perf events and timers, one (`gettid`) with the process's timer. A
-//! thread's first signal makes two more, which synchronise its clock with its account. `pthread_self` reads a
+//! thread's first signal makes two more, which synchronise its clock with its account, and so does a sample
+//! that follows a long one (`signal::fair_share`). `pthread_self` reads a
 //! register.
 
 use std::ptr;
@@ -12,6 +13,7 @@ use crate::core::thread::{ClockKind, RecordState, ThreadRecord, current_os_tid};
 
 use super::cpu_account::{due_periods, epoch_at_first_tick, inherit, next_due_ns, settle};
 use super::cpu_counters::{COUNTERS, add};
+use super::fair_share::Handling;
 use super::sample_gate::SampleGate;
 use super::stretch::STRETCHES;
 use super::thread_table::{FdOwner, SignalToken, fd_owner, record_of_tid};
@@ -276,13 +278,17 @@ pub unsafe fn take_sample(
     record.busy.store(true, Ordering::SeqCst);
     let live = SESSION.is_open() && matches!(record.state(), RecordState::Arming | RecordState::Armed);
     if live {
-        let weight = put_off(&record.account.put_off, weigh(record, occasion), STRETCHES.of(Engine::Cpu));
+        let account = &record.account;
+        let least = account.least_weight.load(Ordering::Relaxed).max(STRETCHES.of(Engine::Cpu).into());
+        let weight = put_off(&account.put_off, weigh(record, occasion), least);
         if let (1.., Some(sample)) = (weight, SESSION.gate.sample_fn()) {
             add(&COUNTERS.samples, 1);
             add(&COUNTERS.periods, weight.cast_unsigned());
+            let handling = Handling::begin(account);
             // SAFETY: `open` was passed a function for this call; the context is the handler's by this
             // function's contract.
             unsafe { sample(record, ucontext, weight.cast_unsigned()) };
+            handling.end(account, SESSION.interval_ns());
         }
         if let Some(ring) = record.clock.ring.place() {
             // SAFETY: the ring stays mapped while the record is busy; only this thread's handlers read it.
@@ -293,11 +299,10 @@ pub unsafe fn take_sample(
     live
 }
 
-/// Adds `weight` periods to the ones that wait. Returns all of them once there are at least `stretch`, else
-/// 0.
-fn put_off(waiting: &AtomicI64, weight: i64, stretch: u32) -> i64 {
+/// Adds `weight` periods to the ones that wait. Returns all of them once there are at least `least`, else 0.
+fn put_off(waiting: &AtomicI64, weight: i64, least: i64) -> i64 {
     let total = waiting.load(Ordering::Relaxed).saturating_add(weight.max(0));
-    let is_due = total >= i64::from(stretch);
+    let is_due = total >= least;
     waiting.store(if is_due { 0 } else { total }, Ordering::Relaxed);
     if is_due { total } else { 0 }
 }

@@ -10,12 +10,15 @@
 //!     half of a strip is half full;
 //!   - at a thread's first signal `gettid`, `clock_gettime` for the thread's CPU clock, and `timer_settime`
 //!     or `ioctl`, to synchronise the thread's timer or event with the thread's account;
-//!   - `clock_gettime` for the thread's CPU clock after each wall-clock sample;
+//!   - `clock_gettime` for the thread's CPU clock after each wall-clock sample, and around a CPU sample that
+//!     follows a long one;
 //!   - `read` of the thread's perf event before and after each sample of that event;
 //!   - `gettid` where the process's timer is in use;
 //!   - `getpid` and `gettid` where wall-clock signals are sent by `tgkill`;
 //!   - `rt_sigprocmask`, `rt_sigaction` and `tgkill`, to forward a foreign signal;
 //!   - `rt_sigaction` and `sigaltstack` on an alternate stack that may be too small;
+//! - asks the dynamic linker about code that is in no known object, by a function that takes no lock
+//!   ([`loader`]);
 //! - takes a sample on a stack of the handlers' own where the thread's stack may be too small
 //!   ([`handler_stack`]);
 //! - reads thread-specific data by `pthread_getspecific` alone (glibc allocates no block lazily for a key
@@ -60,6 +63,7 @@ pub mod cpu_counters;
 pub mod delivery;
 pub mod doorbell;
 pub mod event;
+mod fair_share;
 pub mod fault;
 pub mod handler_stack;
 pub mod kernel_stack;

@@ -1,0 +1,70 @@
+//! Samples that take longer than the sampling interval.
+
+mod sampling_support;
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use otlpprof::core::thread::ThreadRecord;
+use otlpprof::sampling::config::Config;
+use otlpprof::sampling::cpu;
+use otlpprof::signal::cpu::thread_cpu_ns;
+use sampling_support::*;
+
+const INTERVAL_NS: i64 = 2_000_000;
+/// The CPU time that a sample takes.
+const HANDLER_NS: i64 = 3 * INTERVAL_NS;
+/// The samples that are judged.
+const SAMPLES: usize = 20;
+/// The first samples: a thread's first long handler is noticed, and its second one is measured.
+const UNMEASURED: usize = 3;
+
+/// The thread that is judged.
+static BURNING: AtomicU64 = AtomicU64::new(0);
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static PERIODS: AtomicU64 = AtomicU64::new(0);
+/// The thread's CPU clock when its last handler ended.
+static ENDED_NS: AtomicI64 = AtomicI64::new(0);
+/// The shortest time between two samples.
+static SHORTEST_NS: AtomicI64 = AtomicI64::new(i64::MAX);
+
+unsafe fn take_long(record: &ThreadRecord, _: *mut c_void, weight: u64) {
+    let is_burning = record.os_tid.load(Ordering::Relaxed) as u64 == BURNING.load(Ordering::Relaxed);
+    if !is_burning || TAKEN.load(Ordering::Relaxed) >= SAMPLES {
+        return;
+    }
+    let begun_ns = thread_cpu_ns();
+    if TAKEN.fetch_add(1, Ordering::Relaxed) >= UNMEASURED {
+        SHORTEST_NS.fetch_min(begun_ns - ENDED_NS.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+    PERIODS.fetch_add(weight, Ordering::Relaxed);
+    while thread_cpu_ns() < begun_ns + HANDLER_NS {}
+    ENDED_NS.store(thread_cpu_ns(), Ordering::Relaxed);
+}
+
+/// Regression: where a sample took longer than the interval, its thread stayed at one instruction.
+#[test]
+fn a_thread_runs_as_long_as_its_samples_take() {
+    let _guard = serially();
+    for kind in thread_clocks() {
+        TAKEN.store(0, Ordering::Relaxed);
+        PERIODS.store(0, Ordering::Relaxed);
+        SHORTEST_NS.store(i64::MAX, Ordering::Relaxed);
+        BURNING.store(gettid() as u64, Ordering::Relaxed);
+        let interval = Duration::from_nanos(INTERVAL_NS as u64);
+        let began_ns = thread_cpu_ns();
+        let session = cpu::start(&Config { interval, ..config(kind) }, take_long).unwrap();
+        while TAKEN.load(Ordering::Relaxed) < SAMPLES {
+            burn(Duration::from_millis(1));
+        }
+        session.stop();
+        let used_ns = thread_cpu_ns() - began_ns;
+        let shortest_ns = SHORTEST_NS.load(Ordering::Relaxed);
+        assert!(shortest_ns >= HANDLER_NS, "{}: {shortest_ns} ns", kind.name());
+        // A clock that is bound to the scheduler's tick credits the first tick whole.
+        let stood_for_ns = PERIODS.load(Ordering::Relaxed) as i64 * INTERVAL_NS;
+        let label = format!("{}: {stood_for_ns} ns of {used_ns} ns", kind.name());
+        assert!(stood_for_ns <= used_ns + 10_000_000 && stood_for_ns > used_ns / 2, "{label}");
+    }
+}
