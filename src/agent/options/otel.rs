@@ -149,8 +149,8 @@ fn protocol(environment: &Environment, draft: &mut Draft) {
         "grpc" => {
             draft.unusable_protocol = Some(format!(
                 "{name}=grpc: profiles are uploaded over HTTP; set OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/protobuf \
-                 and OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://HOST:4318/v1development/profiles, or of the agent's own \
-                 options format=proto and endpoint=http://HOST:4318"
+                 and OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://HOST:4318/v1development/profiles, or set \
+                 the agent's options format=proto and endpoint=http://HOST:4318"
             ));
         }
         _ => {

@@ -161,17 +161,19 @@ impl Draft {
         if options.event_kernel == KernelFrames::On
             && options.event.as_ref().is_some_and(|event| event.user_only)
         {
-            return Err("event.kernel=true needs an event in the kernel: leave :u out".into());
+            return Err("event.kernel=true needs an event in the kernel: remove :u".into());
         }
         if options.nativemem_leaks && options.nativemem.is_none() {
             options.warnings.push("nativemem.leaks is ignored: nativemem is off".into());
         }
         if options.file_period.is_some() && !options.file.as_deref().is_some_and(has_time) {
-            return Err("loop needs a file whose name has the time: say file=PATH with %t in it".into());
+            return Err("loop needs a file name with the time: write file=PATH with %t in it".into());
         }
         let endpoint = match destination {
             Destination::Off if options.file.is_none() => {
-                return Err("endpoint=off leaves nowhere to send profiles to: say file=PATH".into());
+                return Err(
+                    "endpoint=off without file leaves no destination for profiles: add file=PATH".into()
+                );
             }
             Destination::Off => return Ok(options),
             Destination::Unsaid if options.file.is_some() => {
@@ -202,7 +204,8 @@ impl Draft {
         if upload.queue_bytes < upload.max_request_bytes {
             let (queue, limit) = (upload.queue_bytes >> 10, upload.max_request_bytes >> 10);
             return Err(format!(
-                "upload.queue ({queue}k) is less than upload.limit ({limit}k): a request of that size would never be sent"
+                "upload.queue ({queue}k) is less than upload.limit ({limit}k): raise upload.queue or lower \
+                 upload.limit"
             ));
         }
         upload.endpoint = endpoint;
@@ -222,7 +225,9 @@ fn check_signals(options: &Options) -> Result<(), String> {
     signals.retain(|(_, _, is_used)| *is_used);
     while let Some((name, signal, _)) = signals.pop() {
         if let Some((other, ..)) = signals.iter().find(|(_, earlier, _)| *earlier == signal) {
-            return Err(format!("{name} and {other} are the same: each engine needs a signal of its own"));
+            return Err(format!(
+                "{name} and {other} are the same signal: each engine needs a signal of its own"
+            ));
         }
     }
     Ok(())

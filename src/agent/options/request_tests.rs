@@ -400,7 +400,7 @@ fn nine_context_attributes_have_names_and_a_tenth_is_refused() {
     let problem = |text: &str| parse(text, &Environment::default()).unwrap_err().message;
     let tenth = problem(&format!("context={}", names(10)));
     assert!(tenth.ends_with("10 names, more than 9"), "{tenth}");
-    assert!(problem("context=a+b+a").ends_with("'a' is there twice"));
+    assert!(problem("context=a+b+a").ends_with("'a' is given twice"));
     assert!(problem(&format!("context={}", "n".repeat(256))).contains("1 to 255 bytes"));
 }
 
@@ -463,7 +463,7 @@ fn an_event_has_its_period_and_a_signal_of_its_own() {
     assert_eq!(event("event=cycles"), Some(("cycles".into(), 1_000_000)));
     assert_eq!(event("event=cycles:u:5"), Some(("cycles:u".into(), 5)));
     assert_eq!(event("event=cycles:5,event.period=6"), Some(("cycles".into(), 6)));
-    assert!(error("event=cycles:u,event.kernel=true").contains("leave :u out"));
+    assert!(error("event=cycles:u,event.kernel=true").contains("remove :u"));
     assert!(start("event=cycles:u").warnings.is_empty());
     assert!(error("event.kernel=maybe").contains("or auto"));
     assert!(error("event=cyclez").starts_with("event=cyclez: must be an event: cycles, instructions, "));

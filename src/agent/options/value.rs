@@ -136,7 +136,7 @@ pub(super) fn names(
         let name = percent_decode(item)?;
         check(&name)?;
         if names.contains(&name) {
-            return Err(format!("'{name}' is there twice"));
+            return Err(format!("'{name}' is given twice"));
         }
         names.push(name);
     }
