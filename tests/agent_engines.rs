@@ -298,7 +298,7 @@ fn throws_are_one_line_for_who_is_attached_later_and_the_other_engines_run() {
         });
         let said = jvm.stderr();
         let line =
-            "exceptions.thrown is off: the VM tells of throws only if the agent is loaded when it starts";
+            "exceptions.thrown is off: the VM reports throws only to agents that are loaded at its start";
         assert_eq!(said.matches(line).count(), 1, "{}: {said}", jvm.label);
         assert_eq!(said.matches("is off").count(), 1, "{}: {said}", jvm.label);
         let types = profiles::profile_types(&profiles::messages(&file));

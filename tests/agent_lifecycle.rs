@@ -61,7 +61,7 @@ fn attach_status_flush_stop_and_start_again() {
         assert_eq!(libc::WEXITSTATUS(finished.status), 128 + libc::SIGTERM, "{}", finished.label);
         assert_eq!(finished.files().len(), 2, "{}", finished.label);
         // The line is printed once, though the profiler was started twice.
-        let late = "methods compiled before now have lines at safepoints only";
+        let late = "methods that are already compiled have lines at safepoints only";
         assert_eq!(finished.stderr.matches(late).count(), 1, "{}: {}", finished.label, finished.stderr);
     }
 }

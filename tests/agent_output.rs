@@ -159,7 +159,7 @@ fn samples_that_no_message_can_hold_are_counted_and_said_once() {
         assert!(recorded > 20, "{label}");
         assert_eq!(run.counter("encode.over_limit.periods"), recorded, "{label}");
         assert!(run.counter("encode.over_limit.samples") > 0, "{label}");
-        for said_once in ["over the size limit", "labels, resource attributes"] {
+        for said_once in ["over the size limit", "labels (resource attributes"] {
             // The log may repeat the line at `debug`, where it is not a warning.
             let warnings = run.stderr.lines().filter(|line| line.contains("warning: "));
             let lines = warnings.filter(|line| line.contains(said_once));

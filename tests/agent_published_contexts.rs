@@ -386,7 +386,7 @@ fn another_publishers_process_context_is_left_alone() {
         run.wait_until("the other's context", |run| run.stdout().contains("published"));
         run.load_agent("start,cpu=off,context.publish=attributes,file=DIR/late.otlp");
         hold_others(&run);
-        run.wait_until("the reason", |run| run.stderr().contains("ours is not published beside it"));
+        run.wait_until("the reason", |run| run.stderr().contains("the agent does not publish its own"));
         wait_for_attributes(&run, false);
         run.load_agent("stop");
         hold_others(&run);
@@ -402,7 +402,7 @@ fn ours_is_withdrawn_when_another_publisher_comes_later() {
         run.wait_until("the start", |run| run.stdout().contains("waiting"));
         assert!(the_process_context(&run).is_some_and(|own| own.schema.is_some()), "{}", run.label);
         wait_for_attributes(&run, true);
-        run.wait_until("the other's context", |run| run.stderr().contains("ours is withdrawn"));
+        run.wait_until("the other's context", |run| run.stderr().contains("the agent withdraws its own"));
         hold_others(&run);
         wait_for_attributes(&run, false);
         end(run);

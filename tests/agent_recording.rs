@@ -282,7 +282,7 @@ fn what_is_asked_for_in_vain_is_said_once() {
         let said = run.stderr.lines().filter_map(|line| line.split_once("warning: jfr: "));
         let said: BTreeSet<_> = said.map(|(_, said)| said.to_owned()).collect();
         let expected = [
-            "app.None: the JVM has had no event of this name".to_owned(),
+            "app.None: the JVM has registered no event of this name".to_owned(),
             "jdk.CPULoad has no stack trace".to_owned(),
             "jdk.ThreadSleep has no field none".to_owned(),
             format!("{OWN_EVENT}: the field eventThread is no integer"),

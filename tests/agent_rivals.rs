@@ -117,7 +117,7 @@ fn allocations_that_async_profiler_samples_already_are_one_line_and_the_other_en
         let said = jvm.stderr();
         for option in ["alloc", "live"] {
             let line =
-                format!("{option} is off: another agent of this process has the VM's events of allocations");
+                format!("{option} is off: another agent of this process receives the VM's allocation events");
             assert_eq!(said.matches(&line).count(), 1, "{}: {said}", jvm.label);
         }
         assert_eq!(said.matches("is off").count(), 2, "{}: {said}", jvm.label);

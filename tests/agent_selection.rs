@@ -59,7 +59,7 @@ fn it_stops_by_itself_after_the_duration() {
         let jvm = JavaRun::new(&home, "UserLoop").argument(100);
         let mut jvm = jvm.agent("cpu=1ms,interval=1h,duration=500ms,file=FILE").start();
         jvm.load_agent_by_jcmd("status");
-        jvm.wait_until("its own stop", |jvm| jvm.stderr().contains("as `duration` asked for"));
+        jvm.wait_until("its own stop", |jvm| jvm.stderr().contains("as `duration` requests"));
         jvm.wait_until("no trace of it", |jvm| jvm.traces() == Traces::default());
         let stacks = cpu_stacks(&profiles::messages(&jvm.profiles().join("profile.otlp")));
         assert!(stacks.iter().any(|stack| stack.thread == "main"), "{}", jvm.label);

@@ -328,8 +328,8 @@ fn virtual_threads_have_their_own_spans_on_every_heap() {
 #[test]
 fn the_vm_tells_of_virtual_threads_from_the_first_that_sets_a_context_on() {
     const TELLS: [&str; 2] = [
-        "the VM tells of virtual threads' ends from now on",
-        "the VM tells of virtual threads' mounts from now on",
+        "the VM now sends end events of virtual threads",
+        "the VM now sends mount events of virtual threads",
     ];
     for home in homes() {
         for (shows, told) in [("", [1, 0]), (",context.publish.virtual=true", [1, 1])] {
@@ -365,7 +365,12 @@ fn events_have_the_word_where_the_layout_is_not_known() {
         let damage = format!("-agentpath:{}=JavaThread::{field}", env!("OTLPPROF_VM_DAMAGE"));
         let program = program(&home, [2_000, 1, 200, 5_000], "carriers", &[]);
         let (run, tally) = run_and_tally(&program.variable("JAVA_TOOL_OPTIONS", &damage));
-        assert!(run.stderr.contains("the VM's events alone tell"), "{}: {}", run.label, run.stderr);
+        assert!(
+            run.stderr.contains("the mounted virtual thread is known from the VM's events only"),
+            "{}: {}",
+            run.label,
+            run.stderr
+        );
         let wrong: Vec<_> = tally.wrong.iter().take(5).map(told).collect();
         assert!(wrong.is_empty(), "{}: {wrong:#?}", run.label);
         assert!(tally.right > 100 && tally.right_in_10000() >= 7_000, "{}: {}", run.label, tally.right);

@@ -259,13 +259,13 @@ fn nothing_is_asked_of_the_vm_where_its_structures_are_read() {
 #[test]
 fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
     for home in java_homes() {
-        let otherwise = "not one that can be walked";
+        let otherwise = "the stacks of this JVM cannot be walked";
         for (field, says, walker, in_use) in [
             ("Method::_constMethod", otherwise, "vm", "dwarf"),
             ("CodeBlob::_name", otherwise, "vmx", "dwarf"),
             ("JavaThread::_thread_state", otherwise, "no", "no"),
             ("Abstract_VM_Version::_vm_major_version", "layout of HotSpot 99 is not known", "vm", "dwarf"),
-            ("gHotSpotVMStructs", "does not describe itself", "vm", "dwarf"),
+            ("gHotSpotVMStructs", "does not describe its structures", "vm", "dwarf"),
         ] {
             let run = JavaRun::new(&home, "UserLoop")
                 .argument(1)
@@ -336,9 +336,9 @@ fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
                 .run()
                 .expect_success();
             let label = format!("{} {walker:?}: {}", run.label, run.stderr);
-            assert_eq!(run.stderr.matches("does not describe itself").count(), 1, "{label}");
+            assert_eq!(run.stderr.matches("does not describe its structures").count(), 1, "{label}");
             assert_eq!(run.stderr.matches(": no Java frames").count(), 1, "{label}");
-            assert!(!run.stderr.contains("its own structures are read"), "{label}");
+            assert!(!run.stderr.contains("are read from the JVM's structures"), "{label}");
             let stacks = cpu_stacks(&run.messages());
             let of_java = |stack: &&Stack| stack.frames.iter().any(|frame| frame.frame_type == "jvm");
             assert_eq!(stacks.iter().filter(of_java).count(), 0, "{label}");

@@ -183,8 +183,8 @@ impl Budget {
         if next != stretches && !self.has_warned {
             self.has_warned = true;
             log::warn!(
-                "the profiler used {:.1} % of the processors' time, more than `budget`: engines sample more seldom \
-                 (otlpprof.limit.* in profiles say how much)",
+                "the profiler used {:.1} % of the processors' time, more than `budget`: engines now sample \
+                 less often (the counters otlpprof.limit.* in profiles have the factors)",
                 100.0 * share * mean.total_ns() / mean.allowed_ns
             );
         }

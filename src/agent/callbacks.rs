@@ -42,7 +42,7 @@ pub(super) fn callbacks() -> EventCallbacks {
 pub(super) fn guarded(what: &str, body: impl FnOnce(&'static Agent)) {
     let Some(agent) = lifecycle::agent() else { return };
     if catch_unwind(AssertUnwindSafe(|| body(agent))).is_err() {
-        log::error!("internal error in {what}; profiling goes on without it");
+        log::error!("internal error in {what}; profiling continues without it");
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
         unsafe { obey(vm, request) }
     });
     result.unwrap_or_else(|_| {
-        logging::say("error: internal error at start; the JVM runs on without profiling");
+        logging::say("error: internal error at start; the JVM continues without profiling");
         JNI_OK
     })
 }
@@ -111,7 +111,7 @@ pub(super) unsafe fn environment(vm: *mut JavaVM) -> Environment {
 /// Carries out a request. A mistake in it leaves the JVM running, unless `strict` is set.
 unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) -> jint {
     let is_profiling = lifecycle::agent().is_some_and(lifecycle::Agent::is_profiling);
-    let outcome = if is_profiling { "profiling goes on as before" } else { "the agent does not start" };
+    let outcome = if is_profiling { "profiling continues as before" } else { "the agent does not start" };
     let failed = |message: &str, strict: bool| {
         logging::say(&format!("error: {message}; {outcome}"));
         if strict { JNI_ERR } else { JNI_OK }

@@ -28,7 +28,7 @@ use crate::model::Link;
 /// Returns `body`'s result, or `otherwise` if it panics.
 fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        log::error!("internal error in a call from Java; it has no effect");
+        log::error!("internal error in a call from Java; the call has no effect");
         otherwise
     })
 }
@@ -50,7 +50,7 @@ unsafe fn agent(env: *mut JNIEnv) -> Option<&'static Agent> {
     }
     // SAFETY: `vm` is the VM that `GetJavaVM` has just returned.
     unsafe { lifecycle::make(vm) }
-        .inspect_err(|error| log::warn!("{error}; Java's calls of the profiler do nothing"))
+        .inspect_err(|error| log::warn!("{error}; calls of io.otlpprof do nothing"))
         .ok()
 }
 
@@ -141,7 +141,7 @@ unsafe fn start(env: *mut JNIEnv, options: jstring) -> Result<(), String> {
             logging::say(&format!("{name}=true: nothing is profiled"));
             return Err(format!("disabled: {name}"));
         }
-        _ => return Err("options: a command; there are methods for that".into()),
+        _ => return Err("options: commands are not accepted here; call the method for the command".into()),
     };
     if !lifecycle::agent().is_some_and(Agent::is_profiling) {
         logging::set_level(options.log_level);
@@ -444,7 +444,8 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_intern0(
             static SAID: Once = Once::new();
             SAID.call_once(|| {
                 log::warn!(
-                    "{MAX_VALUES} values of context attributes are in use at once: others are not recorded"
+                    "{MAX_VALUES} values of context attributes are in use at once: further values are not \
+                     recorded"
                 )
             });
             return 0;

@@ -55,13 +55,13 @@ struct Change;
 /// The reasons for which the agent does not start.
 #[derive(Debug, Error)]
 pub(super) enum StartError {
-    #[error("this JVM gives no JVMTI environment ({0})")]
+    #[error("this JVM provides no JVMTI environment ({0})")]
     Environment(JvmtiError),
     #[error("this JVM refuses JVMTI's events ({0})")]
     Events(JvmtiError),
     #[error("the agent is profiling already; `stop` it first")]
     Running,
-    #[error("another copy of this agent is there already, {}: a process has one", .0.display())]
+    #[error("another copy of this agent is already loaded, {}: a process can have only one", .0.display())]
     OtherCopy(PathBuf),
     #[error("the VM has ended")]
     Ended,
@@ -116,7 +116,7 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
     if agent.vm.jvmti.phase() == Ok(Phase::Live) {
         if recorded {
             log::info!(
-                "loaded into a running JVM: methods compiled before now have lines at safepoints only"
+                "loaded into a running JVM: methods that are already compiled have lines at safepoints only"
             );
         }
         agent.begin_when_due(&agent.changing.lock(), options)?;
@@ -183,12 +183,13 @@ impl Agent {
             (
                 Capability::GarbageCollectionEvents,
                 &[Event::GarbageCollectionFinish, Event::GarbageCollectionStart][..],
-                "the VM does not tell of collections: methods of unloaded classes may go unnamed",
+                "the VM does not report garbage collections: methods of unloaded classes may have no names",
             ),
             (
                 Capability::NativeMethodBindEvents,
                 &[Event::NativeMethodBind],
-                "the VM does not tell of native methods: the first samples in a library may be cut short",
+                "the VM does not report the binding of native methods: the first stacks in a library may be \
+                 incomplete",
             ),
         ] {
             if potential.has(capability) {
@@ -324,7 +325,8 @@ impl Agent {
         match self.changing.try_lock_for(FAREWELL) {
             Some(_changing) => drop(self.end_running(env)),
             None => log::warn!(
-                "the JVM ends while a thread waits in it to start or stop profiling: what was pending is lost"
+                "the JVM ended while a thread was starting or stopping the profiler: pending profiles are \
+                 lost"
             ),
         }
     }

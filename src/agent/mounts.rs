@@ -46,7 +46,7 @@ pub(super) fn ignore(jvmti: Jvmti) {
     if *listeners == 0 {
         for event in [VIRTUAL_THREAD_UNMOUNT, VIRTUAL_THREAD_MOUNT] {
             if let Err(error) = jvmti.disable_extension_event(event) {
-                log::debug!("the VM goes on telling of virtual threads: {error}");
+                log::debug!("the VM still sends events of virtual threads: {error}");
             }
         }
     }

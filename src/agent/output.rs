@@ -127,8 +127,10 @@ impl Output {
             self.notices.warn(OVER_LIMIT, &line);
         }
         if split.untimed_samples > 0 {
-            let line =
-                format!("samples written without their times, which are too many: {}", split.untimed_samples);
+            let line = format!(
+                "samples written without timestamps, each having too many: {}",
+                split.untimed_samples
+            );
             self.notices.warn(UNTIMED, &line);
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn begin(vm: &Vm, options: &Options, resource: &Resource) {
     *publication = published
         .map(|context| Publication { context, resource: resource.clone(), with_attributes })
         .inspect_err(|error| match error {
-            ProcessContextError::Taken => log::info!("{error}: ours is not published beside it"),
+            ProcessContextError::Taken => log::info!("{error}: the agent does not publish its own"),
             error => log::warn!("threads' contexts are not published to other processes: {error}"),
         })
         .ok();
@@ -75,7 +75,7 @@ pub(super) fn names_changed() {
     if let Some(publication) = publication.as_mut().filter(|publication| publication.with_attributes) {
         let payload = encode(&publication.resource, true);
         if let Err(error) = publication.context.update(payload) {
-            log::warn!("other processes do not learn of another context attribute: {error}");
+            log::warn!("a new context attribute is not published to other processes: {error}");
         }
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn names_changed() {
 pub(super) fn give_way(vm: &Vm) {
     let contested = PUBLICATION.lock().take_if(|publication| publication.context.is_contested());
     if contested.is_some() {
-        log::info!("{}: ours is withdrawn", ProcessContextError::Taken);
+        log::info!("{}: the agent withdraws its own", ProcessContextError::Taken);
         take_back(vm, contested);
     }
 }

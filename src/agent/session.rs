@@ -66,11 +66,11 @@ const LONGEST_FLUSH: Duration = Duration::from_secs(10);
 /// The reasons for which a session does not start.
 #[derive(Debug, Error)]
 pub(super) enum SessionError {
-    #[error("the handler for bad loads cannot be installed: {0}")]
+    #[error("the handler for invalid memory accesses cannot be installed: {0}")]
     Faults(std::io::Error),
     #[error("no memory for the sample buffer: {0}")]
     Buffer(std::io::Error),
-    #[error("no thread for the profiler: {0}")]
+    #[error("the profiler's thread cannot be started: {0}")]
     Thread(std::io::Error),
     #[error("the VM does not let the agent attach a thread")]
     Attach,
@@ -309,7 +309,7 @@ impl Session {
             self.objects.join();
             self.recording.join();
             join_kernel_readers();
-            log::info!("stopped: profiled for {:?}, as `duration` asked for", self.started.elapsed());
+            log::info!("stopped: profiled for {:?}, as `duration` requests", self.started.elapsed());
         }
     }
 
@@ -393,7 +393,7 @@ impl Session {
                 .map(|thread| (thread.os_tid, ThreadLabel { name: thread.name, id: thread.thread_id }))
                 .collect(),
             Err(error) => {
-                log::debug!("threads cannot be named: {error}");
+                log::debug!("names of threads cannot be read: {error}");
                 Default::default()
             }
         }

@@ -49,7 +49,7 @@ pub(super) fn start(vm: &Vm) {
     match unsafe { take_over(vm, env) } {
         Ok(binding) => *changed = Some(binding),
         Err(reason) => {
-            log::debug!("threads have the names that they have when an interval ends: {reason}");
+            log::debug!("renamed threads are reported by their names at an interval's end: {reason}");
             return;
         }
     }
@@ -72,7 +72,7 @@ pub(super) fn stop(vm: &Vm) {
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
     // SAFETY: `env` is the current thread's; `set_native_name` stays loaded, since calls may still be in it.
     if let Err(error) = unsafe { binding.unbind(env, &ProcessMemory, set_native_name as *mut c_void) } {
-        log::debug!("Thread.setNativeName goes on calling the agent, which passes it on: {error}");
+        log::debug!("Thread.setNativeName still calls the agent, which passes each call on: {error}");
     }
 }
 

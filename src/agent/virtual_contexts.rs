@@ -46,7 +46,7 @@ pub(super) fn enable(vm: &Vm) -> bool {
     }
     let are_enabled = try_enable(vm.jvmti, !is_told_by_every_thread(vm))
         .inspect_err(|error| {
-            log::warn!("the VM does not tell of virtual threads ({error}): they have no context")
+            log::warn!("virtual threads have no context: the VM does not send their events ({error})")
         })
         .is_ok();
     asked.are_enabled = Some(are_enabled);
@@ -77,7 +77,9 @@ impl Asked {
             // carrier.
             IS_SHOWING.store(true, Ordering::SeqCst);
             published_threads::show_carried(true);
-            log::debug!("the VM tells of virtual threads' mounts from now on, for other processes");
+            log::debug!(
+                "the VM now sends mount events of virtual threads, for contexts that other processes can read"
+            );
         } else {
             published_threads::show_carried(false);
             IS_SHOWING.store(false, Ordering::SeqCst);
@@ -95,7 +97,7 @@ fn is_told_by_every_thread(vm: &Vm) -> bool {
 fn try_enable(jvmti: Jvmti, with_mounts: bool) -> Result<(), JvmtiError> {
     jvmti.add_capabilities(Capabilities::default().with(Capability::SupportVirtualThreads))?;
     jvmti.set_event_enabled(Event::VirtualThreadEnd, true)?;
-    log::debug!("the VM tells of virtual threads' ends from now on");
+    log::debug!("the VM now sends end events of virtual threads");
     if with_mounts {
         mounts::listen(jvmti)?;
         threads::mounts_are_told();

@@ -45,7 +45,7 @@ pub(super) struct Vm {
 /// Describes, for the log, where Java frames come from if the layout is unknown.
 const fn without_layout(async_get_call_trace: Option<u64>) -> &'static str {
     match async_get_call_trace {
-        Some(_) => "Java frames come from AsyncGetCallTrace, without lines",
+        Some(_) => "Java frames come from AsyncGetCallTrace, without line numbers",
         None => "no Java frames",
     }
 }
@@ -74,7 +74,7 @@ impl Vm {
             })
             .inspect_err(|error| {
                 let otherwise = without_layout(async_get_call_trace);
-                log::warn!("this JVM does not describe itself ({error}): {otherwise}");
+                log::warn!("this JVM does not describe its structures ({error}): {otherwise}");
             })
             .ok();
         Self {
@@ -119,7 +119,7 @@ impl Vm {
     pub(super) unsafe fn learn(&self, env: *mut JNIEnv) {
         self.layout.get_or_init(|| {
             if let Err(error) = StubTable::replay(self.jvmti) {
-                log::warn!("the VM does not name its stubs: {error}");
+                log::warn!("the VM does not report the names of its stubs: {error}");
             }
             let structs = self.structs.as_ref()?;
             // SAFETY: the contract gives the current thread's `env`; only versions before 26 have a known
@@ -133,7 +133,10 @@ impl Vm {
                 let continuation =
                     unsafe { layout::frozen_frames(env, structs, &ProcessMemory, &STUBS, &layout) };
                 let continuation = continuation.inspect_err(|error| {
-                    log::warn!("frozen frames of virtual threads cannot be read ({error}): they are marked")
+                    log::warn!(
+                        "frozen frames of virtual threads cannot be read ({error}): a [frozen: …] marker \
+                         stands for them"
+                    )
                 });
                 let mut layout =
                     VmLayout { continuation: continuation.unwrap_or(layout.continuation), ..layout };
@@ -141,8 +144,8 @@ impl Vm {
                 let mounted = unsafe { layout::mounted_thread(env, structs, &ProcessMemory, &layout) };
                 let mounted = mounted.inspect_err(|error| {
                     log::warn!(
-                        "the VM's events alone tell which virtual thread is mounted ({error}): \
-                         samples between them have no context"
+                        "the mounted virtual thread is known from the VM's events only ({error}): samples \
+                         between these events have no context"
                     )
                 });
                 if let Some(continuation) = &mut layout.continuation {
@@ -153,7 +156,7 @@ impl Vm {
             let layout = checked
                 .inspect_err(|error| {
                     let otherwise = without_layout(self.async_get_call_trace);
-                    log::warn!("this JVM is not one that can be walked ({error}): {otherwise}");
+                    log::warn!("the stacks of this JVM cannot be walked ({error}): {otherwise}");
                 })
                 .ok()?;
             Some(&*Box::leak(Box::new(layout)))
@@ -167,7 +170,7 @@ impl Vm {
         self.names.get_or_init(|| {
             // SAFETY: the contract gives the current thread's `env`.
             unsafe { ThreadNames::new(env) }
-                .inspect_err(|error| log::warn!("threads cannot be named: {error}"))
+                .inspect_err(|error| log::warn!("names of threads cannot be read: {error}"))
                 .ok()
         });
     }
@@ -236,13 +239,15 @@ impl Vm {
         else {
             // Without a layout, a line in the log has already said so.
             if self.layout().is_some() {
-                log::warn!("this JVM has no AsyncGetCallTrace: its own structures are read for Java frames");
+                log::warn!(
+                    "this JVM has no AsyncGetCallTrace: Java frames are read from the JVM's structures"
+                );
             }
             return;
         };
         // SAFETY: `env` is the current thread's environment.
         if let Err(error) = unsafe { method_ids::make_all_ids(self.jvmti, env) } {
-            log::warn!("the VM does not make ids of all methods: {error}");
+            log::warn!("the VM does not create ids of all methods: {error}");
         }
         SETUP.async_get_call_trace.store(function as *mut c_void, Ordering::Release);
     }
@@ -253,7 +258,7 @@ impl Vm {
         if !function.is_null()
             && let Err(error) = method_ids::make_no_more_ids(self.jvmti)
         {
-            log::debug!("the VM goes on making ids of methods: {error}");
+            log::debug!("the VM still creates ids of methods: {error}");
         }
     }
 

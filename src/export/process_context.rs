@@ -45,10 +45,10 @@ const _: () = assert!(size_of::<Header>() == 32);
 #[derive(Debug, Error)]
 pub enum ProcessContextError {
     /// Another publisher has a process context.
-    #[error("another publisher's process context is there")]
+    #[error("another publisher has published a process context")]
     Taken,
     /// Longer than readers accept.
-    #[error("the process context has {0} bytes, of which readers take {MOST_PAYLOAD_BYTES} at most")]
+    #[error("the process context has {0} bytes, more than the {MOST_PAYLOAD_BYTES} that readers accept")]
     TooLong(usize),
     /// A system call failed.
     #[error("{0}: {1}")]

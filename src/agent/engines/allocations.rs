@@ -100,7 +100,7 @@ pub(super) fn stretched(vm: &Vm) {
     if interval != INTERVALS.of_vm.load(Ordering::Relaxed)
         && let Err(error) = set_interval(vm, interval)
     {
-        log::debug!("the VM goes on sampling allocations as before: {error}");
+        log::debug!("the VM keeps its interval for sampling allocations: {error}");
     }
 }
 

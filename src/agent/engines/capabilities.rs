@@ -31,7 +31,8 @@ pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
         && let Err(error) = support_virtual_threads(jvmti)
     {
         log::warn!(
-            "the VM does not tell what virtual threads do ({error}): they are not sampled by its events"
+            "the VM sends no events of virtual threads ({error}): engines that need these events do not \
+             sample them"
         );
     }
 }
@@ -60,12 +61,15 @@ fn grants(jvmti: Jvmti, option: &str, capability: Capability) -> bool {
 fn reason(capability: Capability) -> &'static str {
     match capability {
         Capability::SampledObjectAllocEvents => {
-            "another agent of this process has the VM's events of allocations; only one can"
+            "another agent of this process receives the VM's allocation events; only one agent can"
         }
         Capability::ExceptionEvents => {
-            "the VM tells of throws only if the agent is loaded when it starts (-agentpath)"
+            "the VM reports throws only to agents that are loaded at its start (-agentpath)"
         }
-        _ => "the VM does not have its events, or no longer gives them",
+        _ => {
+            "the VM does not support its events, or supports them only for agents that are loaded at its \
+             start"
+        }
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn start(vm: &Vm, options: &Options) {
     SAMPLING.begin(period, monotonic_ns());
     if options.exceptions_thrown {
         if let Err(error) = GATE.open_to(vm.jvmti, EVENTS) {
-            log::warn!("exceptions is off: the VM does not tell of them ({error})");
+            log::warn!("exceptions is off: the VM does not report exceptions ({error})");
         }
     } else if let Err(error) = new_throwables::start(vm) {
         log::warn!("exceptions is off: {error}");

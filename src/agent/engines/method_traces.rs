@@ -90,7 +90,7 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
     });
     if let Err(error) = told {
         *TRACING.lock() = None;
-        log::warn!("trace is off: the VM does not tell of classes ({error})");
+        log::warn!("trace is off: the VM does not pass class files to the agent ({error})");
         return;
     }
     let Some(tracing) = tracing() else { return };
@@ -121,7 +121,9 @@ pub(super) fn stop(vm: &Vm) {
     let is_chosen = |name: &str, _| classes.get(name).is_some_and(|outcome| *outcome != Outcome::Left);
     let refused = |name: &str, error| {
         let written = name.replace('/', ".");
-        log::warn!("trace: {written} keeps its timed methods, the VM does not make it anew ({error})");
+        log::warn!(
+            "trace: {written} keeps its timed methods: the VM does not retransform the class ({error})"
+        );
     };
     // SAFETY: `env` is the current thread's environment.
     unsafe { retransform_loaded(vm.jvmti, env, is_chosen, &refused) };
@@ -190,7 +192,7 @@ unsafe fn retransform_loaded(
     refused: &dyn Fn(&str, JvmtiError),
 ) {
     let classes = jvmti.loaded_classes().unwrap_or_else(|error| {
-        log::warn!("trace: the VM does not list its classes ({error})");
+        log::warn!("trace: the VM does not list the loaded classes ({error})");
         Vec::new()
     });
     // SAFETY: the contract gives the current thread's `env`.
@@ -289,7 +291,7 @@ impl Tracing {
     fn is_refused(&self, class: &str, error: JvmtiError) {
         self.classes.lock().insert(class.to_owned(), Outcome::Refused);
         let written = class.replace('/', ".");
-        log::warn!("trace: {written} is not traced, the VM does not accept it with timed methods ({error})");
+        log::warn!("trace: {written} is not traced: the VM rejects the class with timed methods ({error})");
     }
 
     /// Returns the class with timed methods, if it has traced methods that can be timed.

@@ -50,7 +50,7 @@ pub(super) fn start(vm: &Vm, entering: Option<Duration>, notifications: Option<D
     for (waiting, shortest) in [(&ENTERING, entering), (&NOTIFICATIONS, notifications)] {
         let Some(shortest) = shortest else { continue };
         if let Err(error) = waiting.start(vm, shortest) {
-            log::warn!("{}: the VM does not tell of monitors ({error})", waiting.option());
+            log::warn!("{}: the VM does not send monitor events ({error})", waiting.option());
         }
     }
 }

@@ -37,13 +37,13 @@ static CONSTRUCTED: Mutex<Option<HashMap<Subject, Arc<[String]>>>> = Mutex::new(
 /// The reasons for which constructors do not call the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum NotTold {
-    #[error("the VM does not attach this thread")]
+    #[error("the VM refuses to attach this thread")]
     NotAttached,
-    #[error("the VM does not tell of classes ({0})")]
+    #[error("the VM does not pass class files to the agent ({0})")]
     NoHook(JvmtiError),
     #[error(transparent)]
     NoClass(BootClassError),
-    #[error("the VM does not make Throwable anew ({0})")]
+    #[error("the VM does not retransform Throwable ({0})")]
     Refused(JvmtiError),
     /// A line in the log has given the reason.
     #[error("Throwable is not changed")]
@@ -76,7 +76,7 @@ pub(super) fn stop(vm: &Vm) {
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
     // SAFETY: `env` is the current thread's environment.
     if let Err(error) = unsafe { retransform(vm.jvmti, env) } {
-        log::warn!("exceptions: constructors of Throwable go on calling the agent: {error}");
+        log::warn!("exceptions: constructors of Throwable still call the agent: {error}");
     }
 }
 

@@ -58,7 +58,9 @@ pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
     SHORTEST_NS.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     // SAFETY: `env` is the current thread's environment.
     if unsafe { blocker_field(env) }.is_none() {
-        log::warn!("lock: this JVM does not say what threads are parked for: monitors alone are recorded");
+        log::warn!(
+            "lock: this JVM does not show the object that a thread parks on: only monitors are recorded"
+        );
         return;
     }
     let Some(mut changed) = CHANGED.lock() else { return };
@@ -74,7 +76,8 @@ pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
             Ok(()) => changed.listens = true,
             Err(error) => {
                 log::warn!(
-                    "lock: the VM does not tell where virtual threads park ({error}): they are not recorded"
+                    "lock: virtual threads that park are not recorded: the VM does not report where they \
+                     park ({error})"
                 );
             }
         }
@@ -95,7 +98,7 @@ pub(super) fn stop(vm: &Vm) {
     };
     // SAFETY: `env` is the current thread's environment; `park` stays loaded, since calls may still be in it.
     if let Err(error) = unsafe { binding.unbind(env, &ProcessMemory, park as *mut c_void) } {
-        log::debug!("Unsafe.park goes on calling the agent, which passes it on: {error}");
+        log::debug!("Unsafe.park still calls the agent, which passes each call on: {error}");
     }
 }
 

@@ -251,7 +251,10 @@ impl MarkedRepository {
         let is_only_one = unsafe { recorder.is_only_one(env) }.unwrap_or(false);
         let mark = is_only_one.then(|| Mark::new(&recorder.repository));
         let mark = mark.and_then(|mark| {
-            mark.inspect_err(|error| log::debug!("jfr: the repository has no mark: {error}")).ok()
+            mark.inspect_err(|error| {
+                log::debug!("jfr: the repository cannot be marked as the agent's: {error}")
+            })
+            .ok()
         });
         Self { mark, looked: Instant::now() }
     }
@@ -309,7 +312,7 @@ unsafe fn say_missing(env: *mut JNIEnv, names: &[&str]) {
     match unsafe { recorder::event_names(env) } {
         Ok(known) => {
             for name in names.iter().filter(|name| !known.iter().any(|known| known == *name)) {
-                log::warn!("jfr: {name}: the JVM has had no event of this name");
+                log::warn!("jfr: {name}: the JVM has registered no event of this name");
             }
         }
         // The JVM is ending.

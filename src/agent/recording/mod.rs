@@ -92,7 +92,7 @@ impl Recording {
             Ok(thread) => *self.running.lock() = Some(Running { shared, thread: Some(thread) }),
             Err(error) => {
                 stop_noting();
-                log::warn!("jfr is off: no thread for it: {error}");
+                log::warn!("jfr is off: its thread cannot be started: {error}");
             }
         }
     }
@@ -155,7 +155,7 @@ impl Recording {
         }
         while *progress != Progress::Ended {
             if shared.changed.wait_until(&mut progress, deadline).timed_out() {
-                log::warn!("jfr: the last events are missing: the JVM takes too long to write them");
+                log::warn!("jfr: the last events are missing: the JVM took too long to write them");
                 break;
             }
         }
@@ -173,7 +173,9 @@ impl Recording {
         let Some(running) = running.as_mut() else { return };
         let Some(thread) = running.thread.take() else { return };
         if *running.shared.progress.lock() != Progress::Ended {
-            log::debug!("jfr: its thread is left alone until the JVM has written the last events");
+            log::debug!(
+                "jfr: the agent does not wait for its thread: the JVM has not yet written the last events"
+            );
             return;
         }
         let _ = thread.join();

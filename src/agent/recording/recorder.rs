@@ -22,11 +22,11 @@ const MOST_KEPT_BYTES: jlong = 64 << 20;
 pub(super) enum RecorderError {
     #[error("this JVM has no module jdk.jfr (add it with --add-modules jdk.jfr)")]
     NoModule,
-    #[error("none of the events is left to record")]
+    #[error("no requested event can be recorded")]
     Nothing,
-    #[error("the JVM does not record: {0}")]
+    #[error("the JVM cannot record: {0}")]
     Call(#[from] CallError),
-    #[error("the JVM does not say where it records to")]
+    #[error("the JVM does not report the folder of its recordings")]
     NoRepository,
     #[error("{0}: {1}")]
     Repository(PathBuf, io::Error),

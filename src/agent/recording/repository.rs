@@ -81,7 +81,7 @@ pub(super) fn remove_abandoned(own: &Path) {
         }
         match remove_if_abandoned(&path, &boot_id) {
             Ok(false) => {}
-            Ok(true) => log::debug!("jfr: removed {}, which a killed JVM has left", path.display()),
+            Ok(true) => log::debug!("jfr: removed {}, which a killed JVM left behind", path.display()),
             Err(error) => log::debug!("jfr: {}: {error}", path.display()),
         }
     }

@@ -141,7 +141,8 @@ impl Selection {
     fn choose(&mut self, event: &RequestedEvent, options: &Options) {
         let name = event.name();
         if let Some(engine) = engine_of(name, options) {
-            self.warnings.push(format!("jfr: {name} is left out, for which `{engine}` is there"));
+            self.warnings
+                .push(format!("jfr: {name} is not recorded, because the engine `{engine}` replaces it"));
             return;
         }
         self.add(name);

@@ -66,7 +66,10 @@ const THREAD_LABELS: usize = 2;
 pub fn warning(resource: &Resource) -> Option<String> {
     let labels = resource.attributes().len() + THREAD_LABELS;
     (labels > MOST_LABELS).then(|| {
-        format!("each sample has {labels} labels, resource attributes and its thread's; backends refuse more than {MOST_LABELS}")
+        format!(
+            "each sample has {labels} labels (resource attributes and labels of its thread); backends refuse \
+             more than {MOST_LABELS}"
+        )
     })
 }
 
