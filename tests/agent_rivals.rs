@@ -139,7 +139,7 @@ fn cpu_time_is_sampled_beside_async_profiler_that_is_loaded_later() {
         let (run, recording, _folder) = beside(home, library, event, false, &options);
         let label = format!("{} {event}, {clock}: {}", run.label, run.stderr);
         assert!(!run.stderr.contains("is off"), "{label}");
-        let line = "another handler was installed for signal 27: ours is before it again";
+        let line = "another handler was installed for signal 27: the agent's handler precedes it again";
         assert_eq!(run.stderr.matches(line).count(), usize::from(event == "itimer"), "{label}");
         let cpu = sum(&run, "cpu", ("samples", "count"));
         let wall = sum(&run, "wall", ("samples", "count"));
@@ -245,17 +245,22 @@ fn handlers_that_are_installed_later_have_ours_put_before_them_once() {
         not_tested("a handler over that of a perf event's signal, since perf events are not granted");
     }
     let engines = [
-        (libc::SIGPROF, "cpu", "CPU samples depend on it now (`signal` chooses another signal)", true),
+        (
+            libc::SIGPROF,
+            "cpu",
+            "CPU samples now depend on that handler (`signal` chooses another signal)",
+            true,
+        ),
         (
             libc::SIGVTALRM,
             "wall",
-            "wall-clock samples depend on it now (`wall.signal` chooses another signal)",
+            "wall-clock samples now depend on that handler (`wall.signal` chooses another signal)",
             true,
         ),
         (
             libc::SIGSTKFLT,
             "context-switches",
-            "samples by a perf event depend on it now (`event.signal` chooses another signal)",
+            "samples by a perf event now depend on that handler (`event.signal` chooses another signal)",
             has_event,
         ),
     ];
@@ -265,7 +270,7 @@ fn handlers_that_are_installed_later_have_ours_put_before_them_once() {
             run.stderr.lines().filter_map(|said| Some(said.split_once(&line)?.1.to_owned())).collect();
         assert_eq!(
             said,
-            ["ours is before it again, and passes on what is not ours", depends],
+            ["the agent's handler precedes it again, and passes foreign signals on", depends],
             "{}: {}",
             run.label,
             run.stderr

@@ -27,12 +27,12 @@ pub const KERNEL_NAME: &str = "[kernel.kallsyms]";
 #[derive(Debug, Error)]
 pub enum KernelSymbolsError {
     /// The table does not exist or cannot be read.
-    #[error("{SYMBOLS} cannot be read, without which they have no names: {0}")]
+    #[error("{SYMBOLS} cannot be read, so kernel frames would have no names: {0}")]
     File(#[from] io::Error),
     /// The table has zeros in place of addresses.
     #[error(
-        "{SYMBOLS} shows the process no addresses, without which they have no names; allow it by CAP_SYSLOG, or by sysctl \
-         kernel.kptr_restrict=0 with kernel.perf_event_paranoid=1"
+        "{SYMBOLS} shows the process no addresses, so kernel frames would have no names; allow it by \
+         CAP_SYSLOG, or by sysctl kernel.kptr_restrict=0 with kernel.perf_event_paranoid=1"
     )]
     Hidden,
 }

@@ -27,7 +27,7 @@ use crate::signal::thread_table::SignalToken;
 #[derive(Debug, Error)]
 pub enum StartError {
     /// Another session is running.
-    #[error("CPU sampling runs already")]
+    #[error("CPU sampling is running already")]
     AlreadyRunning,
     /// The process is a forked child of a profiled one.
     #[error("a forked child of a profiled process is not profiled")]
@@ -43,7 +43,11 @@ pub enum StartError {
     #[error("signal {0} cannot be used for sampling; leave `signal` at its default, SIGPROF")]
     Signal(i32),
     /// A clock was asked for by name, and is not available.
-    #[error("cpu.clock={} is not available ({error}); {}cpu.clock=auto takes what is", .kind.name(), allowed_by(*kind))]
+    #[error(
+        "cpu.clock={} is not available ({error}); {}cpu.clock=auto takes a clock that is available",
+        .kind.name(),
+        allowed_by(*kind)
+    )]
     Clock {
         /// The clock.
         kind: ClockKind,
@@ -68,7 +72,9 @@ fn allowed_by(kind: ClockKind) -> &'static str {
             "allow it by CAP_PERFMON, or by sysctl kernel.perf_event_paranoid=1, and in a container by a seccomp profile that \
              lets perf_event_open through; "
         }
-        ClockKind::Timer => "allow more of them by ulimit -i, of whose signals each timer takes one; ",
+        ClockKind::Timer => {
+            "allow more of them by ulimit -i, the limit of pending signals, of which each timer uses one; "
+        }
         ClockKind::Itimer => "",
     }
 }
@@ -252,7 +258,9 @@ fn choose_clock(config: &Config) -> Result<Option<(ClockKind, String)>, StartErr
             };
             match probe(ClockKind::Timer) {
                 Ok(()) => (ClockKind::Timer, no_perf),
-                Err(error) => (ClockKind::Itimer, format!("{no_perf}; timers neither: {error}")),
+                Err(error) => {
+                    (ClockKind::Itimer, format!("{no_perf}; timers are not available either: {error}"))
+                }
             }
         }
     }))
@@ -271,8 +279,8 @@ fn has_kernel_frames(clock: Option<ClockKind>) -> bool {
             Err(refusal) => refusal.to_string(),
         },
         Some(clock) => format!(
-            "they come with the perf clock alone, and threads are sampled by {}; allow it by CAP_PERFMON, or by sysctl \
-             kernel.perf_event_paranoid=1",
+            "they need the perf clock, and threads are sampled by {}; allow the perf clock by CAP_PERFMON, \
+             or by sysctl kernel.perf_event_paranoid=1",
             clock.name()
         ),
     };
@@ -308,7 +316,7 @@ fn handle_forks() {
         // unloaded.
         let result = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         if result != 0 {
-            log::warn!("forked children cannot be told: they may hold descriptors of perf events");
+            log::warn!("forked children cannot be notified: they may keep descriptors of perf events open");
         }
     });
 }

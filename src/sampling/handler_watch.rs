@@ -68,12 +68,13 @@ impl Watching {
         self.is_ours = !std::mem::replace(&mut self.was_put_back, true) && install_handler(signal).is_ok();
         if self.is_ours {
             log::warn!(
-                "another handler was installed for signal {signal}: ours is before it again, and passes on what is not ours"
+                "another handler was installed for signal {signal}: the agent's handler precedes it again, \
+                 and passes foreign signals on"
             );
         } else {
             log::warn!(
-                "another handler was installed for signal {signal}: {samples} depend on it now (`{option}` chooses another \
-                 signal)"
+                "another handler was installed for signal {signal}: {samples} now depend on that handler \
+                 (`{option}` chooses another signal)"
             );
         }
     }

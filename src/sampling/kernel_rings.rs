@@ -49,11 +49,11 @@ pub(super) enum KernelFramesRefusal {
     #[error(transparent)]
     Symbols(#[from] KernelSymbolsError),
     /// Kernel frames need a permission of their own, or the kernel does not support them.
-    #[error("the kernel refuses events that tell of it ({0})")]
+    #[error("the kernel refuses events with kernel frames ({0})")]
     Event(io::Error),
     #[error(
-        "there is no memory for what the kernel tells ({0}); allow it by CAP_IPC_LOCK, a higher ulimit -l, or sysctl \
-         kernel.perf_event_mlock_kb"
+        "there is no memory for the kernel's frames ({0}); allow it by CAP_IPC_LOCK, a higher ulimit -l, or \
+         sysctl kernel.perf_event_mlock_kb"
     )]
     Memory(io::Error),
 }
@@ -94,7 +94,7 @@ pub(super) fn read_names_ahead() {
     });
     match read {
         Ok(thread) => READERS.lock().push(thread),
-        Err(error) => log::debug!("the kernel's names are read when they are needed: {error}"),
+        Err(error) => log::debug!("the kernel's symbols are read only when they are needed: {error}"),
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn take(ring: &EventRing) {
 fn map(descriptor: i32) -> io::Result<RingPlace> {
     if MAPPED.fetch_add(1, Ordering::Relaxed) >= MOST_RINGS {
         MAPPED.fetch_sub(1, Ordering::Relaxed);
-        return Err(io::Error::other("there are as many rings as there may be"));
+        return Err(io::Error::other("the limit of rings is reached"));
     }
     let page_bytes = page_size() as usize;
     let access = libc::PROT_READ | libc::PROT_WRITE;

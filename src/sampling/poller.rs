@@ -40,8 +40,8 @@ fn run(stop: &Stop, mut tasks: Tasks, mut account: Option<ProcessAccount>) {
         let unsampled = threads::unsampled_count();
         if all_were_sampled && unsampled > 0 {
             log::warn!(
-                "{unsampled} threads are not sampled: no perf event, POSIX timer or process timer is left for them \
-                 (RLIMIT_NOFILE, RLIMIT_SIGPENDING); they are tried again"
+                "{unsampled} threads are not sampled: no perf event, POSIX timer or process timer is left \
+                 for them (RLIMIT_NOFILE, RLIMIT_SIGPENDING); they are retried"
             );
             all_were_sampled = false;
         }

@@ -26,8 +26,8 @@ impl Tasks {
             static HAS_SAID: AtomicBool = AtomicBool::new(false);
             if !HAS_SAID.swap(true, Ordering::Relaxed) {
                 log::warn!(
-                    "/proc is that of another PID namespace, in which this process's threads have other numbers: each thread \
-                     is looked up there, which takes longer"
+                    "/proc belongs to another PID namespace, in which this process's threads have other ids: \
+                     each thread is looked up there, which takes longer"
                 );
             }
         }

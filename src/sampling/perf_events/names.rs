@@ -156,7 +156,7 @@ impl EventSpec {
         };
         let (source, usual_period, place) = Self::source(bare)?;
         if user_only && place == Place::Kernel {
-            return Err(format!("{bare} happens in the kernel: leave :u out"));
+            return Err(format!("{bare} happens in the kernel: remove :u"));
         }
         Ok(Self { name: rest.to_owned(), source, user_only, period: period.unwrap_or(usual_period) })
     }
@@ -180,7 +180,7 @@ impl EventSpec {
         }
         if ["cpu", "wall", "alloc", "lock"].contains(&name) {
             return Err(format!(
-                "{name} is no perf event but an option: say {name} in place of event={name}"
+                "{name} is an option, not a perf event: write {name} in place of event={name}"
             ));
         }
         // A text that would lead out of the kernel's list of tracepoints is not a name.
@@ -222,7 +222,7 @@ fn is_number(text: &str) -> bool {
 /// A description of the valid texts.
 pub fn read_period(text: &str) -> Result<u64, String> {
     let period = text.parse().ok().filter(|period| (1..=1_000_000_000_000).contains(period));
-    period.filter(|_| is_number(text)).ok_or_else(|| "a period is from 1 to 1000000000000 events".into())
+    period.filter(|_| is_number(text)).ok_or_else(|| "a period must be from 1 to 1000000000000 events".into())
 }
 
 fn read_offset(text: &str) -> Option<u64> {

@@ -17,15 +17,18 @@ pub enum Refusal {
     Handler(ChainError),
     /// No tracefs is mounted.
     #[error(
-        "there is no tracefs at /sys/kernel/tracing, where tracepoints are found; mount -t tracefs tracefs \
-         /sys/kernel/tracing, and into containers"
+        "there is no tracefs at /sys/kernel/tracing, which lists the tracepoints; run mount -t tracefs \
+         tracefs /sys/kernel/tracing, and mount it into containers"
     )]
     NoTracefs,
     /// A tracefs is mounted, but this process may not read it.
-    #[error("{} may not be read, where tracepoints are found; run as root, or mount it again with gid=", .0.display())]
+    #[error(
+        "{}, which lists the tracepoints, may not be read; run as root, or mount it again with gid=",
+        .0.display()
+    )]
     TracefsDenied(PathBuf),
     /// The kernel does not have the tracepoint.
-    #[error("this kernel has no tracepoint {0}; those that it has are in /sys/kernel/tracing/events")]
+    #[error("this kernel has no tracepoint {0}; /sys/kernel/tracing/events lists its tracepoints")]
     NoTracepoint(String),
     /// The kernel does not support probes of this kind.
     #[error("this kernel has no {kind}s; they need one that is built with CONFIG_{}_EVENTS", .kind.to_uppercase())]
@@ -63,7 +66,7 @@ impl Refusal {
             Some(libc::EACCES | libc::EPERM) => not_granted(event, paranoia),
             Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::EINVAL) => not_there(event),
             Some(libc::ENOSYS) => "the kernel is built without perf events (CONFIG_PERF_EVENTS)".into(),
-            Some(libc::EBUSY) => "another user has the processor's counters to itself".into(),
+            Some(libc::EBUSY) => "another user has reserved the processor's counters".into(),
             _ => "perf_event_open fails".into(),
         };
         Self::Kernel(format!("{why} ({error})"))
@@ -90,13 +93,15 @@ fn not_there(event: &EventSpec) -> String {
             "this kernel does not count it".into()
         }
         EventSource::Counter { .. } => {
-            "this machine's processor does not count it, or its hypervisor keeps the counters from virtual machines; where \
-             that is so allow it a virtual PMU"
+            "this machine's processor does not count it, or its hypervisor hides the counters from virtual \
+             machines; give a virtual machine a virtual PMU"
                 .into()
         }
         EventSource::Tracepoint { .. } => "this kernel does not have the tracepoint".into(),
         EventSource::Kprobe { symbol, .. } => {
-            format!("this kernel has no place {symbol} that can be probed; /proc/kallsyms has its functions")
+            format!(
+                "this kernel has no place {symbol} that can be probed; /proc/kallsyms lists its functions"
+            )
         }
         EventSource::Uprobe { path, .. } => format!("there is no instruction at that place of {path}"),
     }
