@@ -170,7 +170,7 @@ fn a_self_signed_authority_is_talked_to_if_it_is_the_very_certificate_that_is_gi
     }
     assert_refused(port, "127.0.0.1", &server.0, "(subjectAltName)");
     // A certificate with the same names and a different key.
-    assert_refused(port, "localhost", &other.0, "name that very certificate by certificate=PATH");
+    assert_refused(port, "localhost", &other.0, "set certificate=PATH to this certificate");
     for (number, from, until) in
         [(2, "20000101000000Z", "20010101000000Z"), (3, "20900101000000Z", "20910101000000Z")]
     {

@@ -276,10 +276,10 @@ fn a_success_that_is_no_answer_of_otlp_is_a_failure() {
     for (mime, body, what) in [
         ("text/html; charset=utf-8", page.clone(), "text/html"),
         ("text/plain", b"OK".to_vec(), "text/plain"),
-        ("", b"OK".to_vec(), "a body of no content type"),
-        ("application/json", page.clone(), "application/json that does not decode"),
-        ("application/json", b"[]".to_vec(), "application/json that does not decode"),
-        ("application/x-protobuf", page, "application/x-protobuf that does not decode"),
+        ("", b"OK".to_vec(), "a body without a content type"),
+        ("application/json", page.clone(), "application/json that cannot be decoded"),
+        ("application/json", b"[]".to_vec(), "application/json that cannot be decoded"),
+        ("application/x-protobuf", page, "application/x-protobuf that cannot be decoded"),
     ] {
         for status in [200, 202] {
             let server = FaultServer::start([Step::Answer(status, "", mime, body.clone())]);

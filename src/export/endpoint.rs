@@ -26,7 +26,7 @@ pub enum EndpointError {
     Authority(#[from] AuthorityError),
     /// The URL's path or query has a character that RFC 3986 does not allow there. The text is left out,
     /// since a query may hold a secret.
-    #[error("the URL's path or query has a character that does not belong there; write it as %XX")]
+    #[error("the URL's path or query has a character that is not allowed there; write it as %XX")]
     Path,
     /// The URL has a fragment, which no client sends.
     #[error("the URL ends in a fragment (#...), which is never sent; leave it out")]

@@ -78,8 +78,8 @@ pub enum FileError {
     },
     /// A symbolic link in a folder where other users could have placed it.
     #[error(
-        "file={}: {} is a symbolic link in a folder that others can write, and is not followed; name what it leads to, or \
-         take the others' right from the folder",
+        "file={}: {} is a symbolic link in a folder that other users can write to, and is not followed; name \
+         the link's target, or remove other users' write permission from the folder",
         path.display(),
         link.display()
     )]
@@ -90,7 +90,10 @@ pub enum FileError {
         link: PathBuf,
     },
     /// A file of another user, in a folder where other users can create files.
-    #[error("file={}: belongs to another user, in a folder that others can write; name another file", path.display())]
+    #[error(
+        "file={}: belongs to another user, in a folder that other users can write to; name another file",
+        path.display()
+    )]
     Owner {
         /// The file.
         path: PathBuf,
@@ -254,7 +257,7 @@ impl FileExporter {
         }
         drop(state);
         if written > 0 {
-            log::info!("file: {written} profiles that could not be written before have been written");
+            log::info!("file: {written} profiles have been written after earlier attempts failed");
         }
     }
 

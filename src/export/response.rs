@@ -42,7 +42,7 @@ pub(super) fn foreign(mime: &str, body: &[u8], whole: bool) -> Option<String> {
     if body.is_empty() && whole {
         None
     } else if kind.is_empty() {
-        Some("a body of no content type".to_owned())
+        Some("a body without a content type".to_owned())
     } else if !is_protobuf && kind != "application/json" {
         Some(printable(kind))
     } else {
@@ -50,7 +50,7 @@ pub(super) fn foreign(mime: &str, body: &[u8], whole: bool) -> Option<String> {
             true => Fields(body).are_whole(),
             false => serde_json::from_slice(body).is_ok_and(|document: Value| document.is_object()),
         };
-        (whole && !decodes()).then(|| format!("{kind} that does not decode"))
+        (whole && !decodes()).then(|| format!("{kind} that cannot be decoded"))
     }
 }
 

@@ -38,7 +38,8 @@ impl<In: Transport> Connector<In> for TlsConnector {
         let host = details.uri.host().unwrap_or_default();
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let name = ServerName::try_from(host.to_owned());
-        let name = name.map_err(|_| Error::Tls("certificates have no names like the endpoint's host"))?;
+        let name =
+            name.map_err(|_| Error::Tls("the endpoint's host is not a name that a certificate can have"))?;
         let connection = ClientConnection::new(self.0.clone(), name).map_err(of_rustls)?;
         let mut stream = StreamOwned::new(
             connection,
@@ -128,12 +129,12 @@ pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static s
     match error {
         E::InvalidCertificate(certificate) => match certificate {
             CertificateError::UnknownIssuer if has_authorities => {
-                "no certificate of the file that certificate= names vouches for the server's; name that of its authority, \
-                 or the server's own"
+                "no certificate in the file that certificate= names has signed the server's certificate; set \
+                 certificate=PATH to the file of the server's authority, or of the server's own certificate"
             }
             CertificateError::UnknownIssuer => {
-                "no authority that this system trusts vouches for the server's certificate; name its authority's PEM file, \
-                 or that of a certificate which vouches for itself, by certificate=PATH"
+                "no authority that this system trusts has signed the server's certificate; set \
+                 certificate=PATH to the PEM file of its authority, or of a self-signed certificate"
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 "the endpoint must have a name that is in the server's certificate (subjectAltName)"
@@ -146,7 +147,7 @@ pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static s
             }
             // rustls has no name for this error: the certificate is an authority's, by its basic constraints.
             CertificateError::Other(_) => {
-                "if it is an authority's own (CA:TRUE), name that very certificate by certificate=PATH"
+                "if it is an authority's own (CA:TRUE), set certificate=PATH to this certificate"
             }
             _ => "",
         },
@@ -159,7 +160,7 @@ pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static s
                 "the server wants a client's certificate that it trusts: set client_certificate and client_key"
             }
             AlertDescription::NoApplicationProtocol => {
-                "the port speaks gRPC alone, perhaps: name that of OTLP over HTTP, usually 4318"
+                "the port perhaps speaks only gRPC: name the port of OTLP over HTTP, usually 4318"
             }
             AlertDescription::ProtocolVersion | AlertDescription::HandshakeFailure => {
                 "the server must speak TLS 1.2 or 1.3"
@@ -167,7 +168,7 @@ pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static s
             AlertDescription::UnrecognisedName => "the server has no certificate for the endpoint's host",
             _ => "",
         },
-        E::InvalidMessage(_) => "the port does not speak TLS, perhaps: http:// is plain HTTP",
+        E::InvalidMessage(_) => "the port perhaps does not speak TLS: write http:// for plain HTTP",
         E::PeerIncompatible(_) => "the server must speak TLS 1.2 or 1.3",
         _ => "",
     }

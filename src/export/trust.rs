@@ -52,7 +52,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let certificates = certificates.map_err(|error| failed(error.to_string()))?;
     if certificates.is_empty() {
-        return Err(failed("no certificate in it; a PEM file of certificates is needed".to_owned()));
+        return Err(failed("no certificate in the file; a PEM file of certificates is needed".to_owned()));
     }
     Ok(certificates)
 }
@@ -95,7 +95,7 @@ impl GivenCertificates {
         roots.add_parsable_certificates(given.iter().cloned());
         let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let authorities = authorities.map_err(|error| {
-            let reason = format!("no certificate in it can be used ({error})");
+            let reason = format!("no certificate in the file can be used ({error})");
             ConfigError::Certificate { path: PathBuf::from(path), reason }
         })?;
         Ok(Self { authorities, given })

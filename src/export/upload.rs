@@ -244,7 +244,7 @@ impl Exporter {
             ledger.notice(Notice::Lost(loss), line);
             Outcome::Lost(loss)
         };
-        let no_time = "a message is given up at shutdown: no time for another attempt";
+        let no_time = "a message is dropped at shutdown: no time for another attempt";
         if self.ledger.wait_for_throttle() == Pause::Over {
             return given_up(&self.ledger, Loss::ShutDown, no_time);
         }
@@ -264,7 +264,7 @@ impl Exporter {
                 Verdict::Retry { after, unreachable } => {
                     self.ledger.failed();
                     if unreachable && self.ledger.is_closing() {
-                        let line = "a message is given up at shutdown: no collector can be reached";
+                        let line = "a message is dropped at shutdown: no collector can be reached";
                         return given_up(&self.ledger, Loss::ShutDown, line);
                     }
                     failures += 1;
@@ -279,7 +279,7 @@ impl Exporter {
                 }
             };
             if first.elapsed().saturating_add(wait) > self.config.retry.total.saturating_add(told) {
-                let line = "a message is given up: retried for as long as allowed";
+                let line = "a message is dropped: retried for as long as allowed";
                 return given_up(&self.ledger, Loss::RetriesExhausted, line);
             }
             if self.ledger.wait_for_retry(Instant::now() + wait) == Pause::Over {
@@ -309,8 +309,8 @@ impl Exporter {
             Answer::NotOtlp { status, found } => lost(
                 Loss::NotOtlp,
                 format!(
-                    "answered {status} with {found}, which is no answer of OTLP: nothing counts as delivered; is it a \
-                     proxy's page, or is the path of the URL wrong?"
+                    "answered {status} with {found}, which is not an OTLP response: nothing counts as \
+                     delivered; is it a proxy's page, or is the path of the URL wrong?"
                 ),
             ),
             Answer::TooLarge(message) => Verdict::Final(Outcome::TooLarge(message)),

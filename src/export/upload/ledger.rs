@@ -184,7 +184,7 @@ impl Ledger {
         drop(state);
         self.work.notify_one();
         if rest.messages > 0 {
-            let line = format!("{} messages are given up at the shutdown's deadline", rest.messages);
+            let line = format!("{} messages are dropped at the shutdown's deadline", rest.messages);
             self.notice(Notice::Lost(Loss::ShutDown), &line);
         }
         thread_ended
@@ -265,8 +265,11 @@ impl Ledger {
     pub(super) fn partial(&self, partial: PartialSuccess) {
         let rejected = u64::try_from(partial.rejected_profiles).unwrap_or(0);
         let line = match rejected {
-            0 => format!("took a message, with a warning: {}", partial.error_message),
-            _ => format!("took a message but {rejected} profiles of it: {}", partial.error_message),
+            0 => format!("accepted a message, with a warning: {}", partial.error_message),
+            _ => format!(
+                "accepted a message but rejected {rejected} of its profiles: {}",
+                partial.error_message
+            ),
         };
         let mut state = self.state.lock();
         state.stats.partial_answers += 1;
