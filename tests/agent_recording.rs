@@ -285,7 +285,7 @@ fn what_is_asked_for_in_vain_is_said_once() {
             "app.None: the JVM has registered no event of this name".to_owned(),
             "jdk.CPULoad has no stack trace".to_owned(),
             "jdk.ThreadSleep has no field none".to_owned(),
-            format!("{OWN_EVENT}: the field eventThread is no integer"),
+            format!("{OWN_EVENT}: the field eventThread is not an integer"),
             "this JVM has no event jdk.None".to_owned(),
         ];
         assert_eq!(said, BTreeSet::from(expected), "{}: {}", run.label, run.stderr);

@@ -111,7 +111,7 @@ impl Situation {
         println!("{label}");
         let samples = report.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
         let is_enough = samples.unwrap_or_else(|| panic!("{label}")) > enough;
-        assert!(report.contains("\n0 samples with a call that cannot be"), "{label}");
+        assert!(report.contains("\n0 samples with an impossible call"), "{label}");
         // Among few samples, a single incomplete stack is too many.
         assert!(checked.status.success() || !is_enough, "{label}");
         let stacks = if self.meets.is_empty() { vec![] } else { cpu_stacks(&run.messages()) };

@@ -381,13 +381,13 @@ fn events_that_cannot_be_converted_are_told() {
         ("jdk.NoSuchEvent", "no event jdk.NoSuchEvent in the recordings"),
         ("jdk.JVMInformation", "jdk.JVMInformation has no stack trace"),
         ("programs.EveryField:weight", "programs.EveryField has no field weight"),
-        ("programs.EveryField:latin", "programs.EveryField: the field latin is no integer"),
+        ("programs.EveryField:latin", "programs.EveryField: the field latin is not an integer"),
     ] {
         let (code, said) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", event]);
         assert!(code == 2 && said.contains(complaint), "{said}");
     }
     let (code, said) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", ":x"]);
-    assert!(code == 2 && said.contains("an event is NAME or NAME:VALUE_FIELD"), "{said}");
+    assert!(code == 2 && said.contains("an event must be NAME or NAME:VALUE_FIELD"), "{said}");
 }
 
 #[test]

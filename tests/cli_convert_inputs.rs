@@ -278,7 +278,7 @@ fn a_recording_with_nothing_to_convert_is_said_to_have_none() {
     let place = Place::new();
     let (code, said) = place.convert(&bytes, &[]);
     let input = place.path("in.jfr");
-    let why = "profiles are made of none of its events; --event NAME converts others";
+    let why = "none of its events is converted by default; --event NAME converts others";
     let nothing = format!("otlpprof: nothing to convert in {}: {why}\n", input.display());
     assert_eq!((code, said), (2, format!("not converted: jdk.ThreadStart 1\n{nothing}")));
     assert!(!place.path("out").exists());
@@ -293,7 +293,7 @@ fn a_window_without_events_is_said_to_have_none() {
     let place = Place::new();
     let (code, said) = place.convert(&recording(SHAPE), &["--end", "1000"]);
     assert_eq!(code, 2, "{said}");
-    let nothing = "the window of --start and --end has no event, and 40 lie outside; the recording is of \
+    let nothing = "the window of --start and --end has no event, and 40 lie outside; the recording spans \
                    2023-11-14T22:13:20.000Z to 2023-11-14T22:13:20.000Z\n";
     assert!(said.contains("0 converted, 0 without a stack, 40 outside") && said.ends_with(nothing), "{said}");
     assert!(!place.path("out").exists());

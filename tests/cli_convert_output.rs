@@ -217,8 +217,9 @@ fn payloads_that_cannot_follow_one_another_are_refused_in_a_line() {
     };
     let refused = |count: usize, formats: &str| {
         let file = files.path("out");
-        let why =
-            format!("{count} payloads that cannot be put into one file, as their formats are {formats}");
+        let why = format!(
+            "{count} payloads cannot be written to one file, because their formats differ: {formats}"
+        );
         (2, format!("otlpprof: {}: {why}\n", file.display()))
     };
     assert_eq!(with(&["jfr", "pprof", "jfr"]), refused(3, r#""jfr", "pprof""#));
@@ -405,7 +406,7 @@ fn what_is_read_is_not_written_over() {
     files.convert(&["a.jfr"], &["--include-payload"]);
     let (output, profile) = (files.path("out"), std::fs::read(files.path("out")).unwrap());
     let (code, said) = otlpprof(&["payload", text(&output), "-o", text(&output)]);
-    let expected = format!("otlpprof: {} is where the payload is: write to another file\n", output.display());
+    let expected = format!("otlpprof: {} is the input: write to another file\n", output.display());
     assert_eq!((code, said), (2, expected));
     assert_eq!(std::fs::read(&output).unwrap(), profile);
 }

@@ -86,7 +86,7 @@ fn mistakes_in_what_to_convert_are_one_line_that_says_what_to_do() {
     };
     assert_eq!(refused(&["-", "-"]), "otlpprof: - is given twice: standard input can be read once\n");
     let path = text(directory.path());
-    let expected = format!("otlpprof: {path}: a directory; --follow takes one that is a JVM's repository\n");
+    let expected = format!("otlpprof: {path}: a directory; use --follow to convert a JVM's repository\n");
     assert_eq!(refused(&[path]), expected);
     std::fs::write(&file, b"").unwrap();
     assert_eq!(refused(&[text(&file)]), format!("otlpprof: no event in {}\n", file.display()));

@@ -473,7 +473,7 @@ fn what_the_command_cannot_use_is_one_line() {
         ("127.0.0.1:0", missing.as_path(), "missing: no such folder; create it"),
         ("127.0.0.1:0", file.as_path(), "file: not a folder"),
         // A folder in which no user can create files.
-        ("127.0.0.1:0", Path::new("/proc/self"), "--out /proc/self: no file can be made in it: "),
+        ("127.0.0.1:0", Path::new("/proc/self"), "--out /proc/self: no file can be created in it: "),
         (&address, folder.path(), "--listen"),
         ("nowhere", folder.path(), "--listen nowhere"),
     ] {

@@ -368,7 +368,7 @@ fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
     };
     let all_problems = [
         "app.Sent has no field bytes",
-        "app.Sent: the field bytes is no integer",
+        "app.Sent: the field bytes is not an integer",
         "app.Sent has no stack trace",
     ];
     let (data, counts, problems) = sums(&["app.Sent:bytes"]);

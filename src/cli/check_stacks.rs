@@ -258,7 +258,7 @@ impl Tally {
         if self.illegal.is_some() {
             let illegal = self.illegal_calls();
             writeln!(out)?;
-            writeln!(out, "{illegal} samples with a call that cannot be ({:.3} %)", percent(illegal, all))?;
+            writeln!(out, "{illegal} samples with an impossible call ({:.3} %)", percent(illegal, all))?;
         }
         for (callee, caller, count) in self.top_illegal(most) {
             writeln!(out, "{count:>10} {:>8.3} %  {callee} called by {caller}", percent(count, all))?;

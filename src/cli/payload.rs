@@ -39,7 +39,7 @@ const SHOWN_FORMATS: usize = 4;
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let name = || args.file.display().to_string();
     if whole_file::is_same(&args.file, &args.output) {
-        bail!("{} is where the payload is: write to another file", name());
+        bail!("{} is the input: write to another file", name());
     }
     let (file, is_compressed) = open(&args.file)?;
     let mut file = BufReader::new(file);
@@ -89,7 +89,9 @@ fn check_formats(file: &Path, places: &[PayloadPlace]) -> anyhow::Result<()> {
     let more = if formats.len() > SHOWN_FORMATS { " and others" } else { "" };
     let shown: Vec<_> = formats.into_iter().take(SHOWN_FORMATS).collect();
     let (file, count, shown) = (file.display(), places.len(), shown.join(", "));
-    bail!("{file}: {count} payloads that cannot be put into one file, as their formats are {shown}{more}");
+    bail!(
+        "{file}: {count} payloads cannot be written to one file, because their formats differ: {shown}{more}"
+    );
 }
 
 fn write(output: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<ExitCode> {

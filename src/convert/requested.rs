@@ -15,7 +15,7 @@ pub struct RequestedEvent {
 
 /// The error of an invalid text of a [`RequestedEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("an event is NAME or NAME:VALUE_FIELD, such as jdk.ThreadStart or app.Sent:bytes")]
+#[error("an event must be NAME or NAME:VALUE_FIELD, such as jdk.ThreadStart or app.Sent:bytes")]
 pub struct InvalidEvent;
 
 impl std::str::FromStr for RequestedEvent {
@@ -58,7 +58,7 @@ impl RequestedEvent {
         let Some(of) = event.field(field) else { return Some(format!("{name} has no field {field}")) };
         use crate::jfr::types::FieldKind::{Byte, Int, Long, Short};
         let is_integer = matches!(of.kind, Byte | Short | Int | Long) && !of.is_array;
-        (!is_integer).then(|| format!("{name}: the field {field} is no integer"))
+        (!is_integer).then(|| format!("{name}: the field {field} is not an integer"))
     }
 
     /// The type of the profile: the number of events, or the sum of their field in the unit that the field's

@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let report = Arc::new(move |outcome: Result<&Stored, &io::Error>| match outcome {
         Ok(stored) => say(&stored.to_string()),
         Err(error) => complain(&format!(
-            "--out {}: cannot store a message: {error} (said once; senders are told to come again)",
+            "--out {}: cannot store a message: {error} (logged once; senders are asked to retry)",
             out.display()
         )),
     });

@@ -66,7 +66,7 @@ pub(super) fn accept(head: &Head) -> Result<Accepted, Answer> {
     match (versions.next(), versions.next()) {
         (None | Some("1"), None) => {}
         _ => {
-            let message = format!("{VERSION_HEADER} must be 1, once, or absent");
+            let message = format!("{VERSION_HEADER} must be absent or 1, and not be repeated");
             return Err(Answer::error(encoding, 400, &message));
         }
     }
@@ -92,7 +92,7 @@ pub(super) fn receive(accepted: Accepted, body: Vec<u8>) -> Result<Received, Ans
         Coding::Gzip => decompress(MultiGzDecoder::new(&body[..])),
         Coding::Deflate => decompress(ZlibDecoder::new(&body[..])),
     };
-    let body = decompressed.map_err(|error| refused(&format!("the body does not decompress: {error}")))?;
+    let body = decompressed.map_err(|error| refused(&format!("the body cannot be decompressed: {error}")))?;
     if body.len() > BODY_LIMIT {
         return Err(too_large(encoding));
     }
@@ -132,7 +132,7 @@ fn only<'a>(head: &'a Head, name: &'a str) -> Option<&'a str> {
 
 /// The answer to a request for which there is no memory at present.
 pub(super) fn too_many(encoding: Encoding) -> Answer {
-    Answer::error(encoding, 503, "too many requests at once: come again")
+    Answer::error(encoding, 503, "too many requests at once: retry later")
 }
 
 /// Decompresses to at most one byte beyond the limit.

@@ -50,7 +50,7 @@ impl Store {
             Err(error) => anyhow::bail!("--out {out}: {error}"),
         }
         let store = Self { folder: folder.to_owned(), count: AtomicU64::new(0) };
-        store.probe().with_context(|| format!("--out {out}: no file can be made in it"))?;
+        store.probe().with_context(|| format!("--out {out}: no file can be created in it"))?;
         Ok(store)
     }
 

@@ -113,7 +113,7 @@ enum LinksTo {
 fn parse_attribute(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("an attribute is KEY=VALUE".to_owned()),
+        _ => Err("an attribute must be KEY=VALUE".to_owned()),
     }
 }
 
@@ -173,7 +173,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         match added {
             Ok(()) => {}
             Err(AddError::Io(error)) if error.kind() == io::ErrorKind::IsADirectory => {
-                bail!("{}: a directory; --follow takes one that is a JVM's repository", path.display());
+                bail!("{}: a directory; use --follow to convert a JVM's repository", path.display());
             }
             Err(AddError::Io(error)) => return Err(error).with_context(|| path.display().to_string()),
             Err(AddError::Jfr(error)) => {

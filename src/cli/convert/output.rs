@@ -164,7 +164,7 @@ impl Output {
         let length = payload.iter().map(|(_, length)| length).sum::<u64>();
         let parts = encode_around(batch, &Payload { format: "jfr", length }, &self.options);
         let Some(parts) = parts else {
-            bail!("no event was converted, so there is no profile to put the recordings into");
+            bail!("no event was converted, so no profile can include the recordings");
         };
         let whole = (parts.before.len() + parts.after.len()) as u64 + length;
         if whole > self.largest { Err(too_large(whole)) } else { Ok(parts) }
@@ -258,7 +258,7 @@ fn copy_payload(files: &[(PathBuf, u64)], as_base64: bool, to: &mut dyn Write) -
             };
             match file.read(&mut bytes[filled..])? {
                 0 if file.limit() > 0 => {
-                    return Err(io::Error::other("a recording has become shorter while it was converted"));
+                    return Err(io::Error::other("a recording became shorter during its conversion"));
                 }
                 0 => open = None,
                 count => filled += count,

@@ -10,7 +10,7 @@ use crate::convert::{EventCount, JfrToOtlp, RequestedEvent};
 /// each.
 const TOLD: [(&str, &str); 1] = [(
     "profiler.Free",
-    "blocks of native memory were freed; profiles of nativemem are of all that was allocated",
+    "blocks of native memory were freed; nativemem profiles include them, since they count all allocations",
 )];
 
 /// A line for each requested event that does not occur.
@@ -49,7 +49,8 @@ impl Summary {
         let outside: u64 = self.counts.iter().map(|(_, count)| count.outside).sum();
         if outside == 0 {
             return format!(
-                "nothing to convert in {recordings}: profiles are made of none of its events; --event NAME converts others"
+                "nothing to convert in {recordings}: none of its events is converted by default; --event \
+                 NAME converts others"
             );
         }
         let time = |unix_nano: i64| {
@@ -57,7 +58,7 @@ impl Summary {
             humantime::format_rfc3339_millis(UNIX_EPOCH + since).to_string()
         };
         let are_of =
-            recorded.map(|(start, end)| format!("; the recording is of {} to {}", time(start), time(end)));
+            recorded.map(|(start, end)| format!("; the recording spans {} to {}", time(start), time(end)));
         format!(
             "nothing to convert in {recordings}: the window of --start and --end has no event, and {outside} lie outside{}",
             are_of.unwrap_or_default()

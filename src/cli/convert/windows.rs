@@ -71,8 +71,8 @@ pub(super) fn parse_bound(text: &str) -> Result<Bound, String> {
 }
 
 fn no_time() -> String {
-    "a time is like 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00, or seconds since 1970, or like +1m30s from the \
-     recording's beginning"
+    "a time must be like 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00, or seconds since 1970, or like \
+     +1m30s from the recording's beginning"
         .to_owned()
 }
 
@@ -101,7 +101,7 @@ fn split_offset(text: &str) -> Option<(&str, i64)> {
 /// Parses the length of an interval, such as `10s`.
 pub(super) fn parse_interval(text: &str) -> Result<Duration, String> {
     let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if interval.is_zero() { Err("an interval is longer than nothing".to_owned()) } else { Ok(interval) }
+    if interval.is_zero() { Err("an interval must be longer than zero".to_owned()) } else { Ok(interval) }
 }
 
 /// The window of each input. A single start or end applies to all inputs; otherwise there is one for each
@@ -116,7 +116,7 @@ pub(super) fn of_inputs(starts: &[Bound], ends: &[Bound], inputs: usize) -> anyh
     let windows: Vec<_> =
         (0..inputs).map(|input| Bounds { start: at(starts, input), end: at(ends, input) }).collect();
     if windows.iter().any(Bounds::are_empty) {
-        bail!("--end is not after --start");
+        bail!("--end must be after --start");
     }
     Ok(windows)
 }
