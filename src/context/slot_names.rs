@@ -13,12 +13,10 @@ pub const LONGEST_NAME: usize = 255;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SlotNameError {
     /// The name is empty, too long, or has control characters.
-    #[error("an attribute's name has 1 to {LONGEST_NAME} bytes and no control characters")]
+    #[error("an attribute's name must have 1 to {LONGEST_NAME} bytes and no control characters")]
     Form,
     /// The slots that are not yet named are too few for these names.
-    #[error(
-        "a process has {SLOTS} context attributes at most: it has {taken}, and there is no room for {wanted}"
-    )]
+    #[error("a process has {SLOTS} context attributes at most: it has {taken}, and cannot add {wanted}")]
     Taken {
         /// The names of the slots, separated by commas.
         taken: String,
@@ -89,9 +87,8 @@ mod tests {
         assert_eq!(names.slots_of(&["name4", "name0"]), Ok(vec![4, 0]));
         let refused = names.slots_of(&["name9"]).unwrap_err();
         let all = (0..9).map(|slot| format!("name{slot}")).collect::<Vec<_>>().join(", ");
-        let expected = format!(
-            "a process has 9 context attributes at most: it has {all}, and there is no room for name9"
-        );
+        let expected =
+            format!("a process has 9 context attributes at most: it has {all}, and cannot add name9");
         assert_eq!(refused.to_string(), expected);
         for name in ["", "a\nb", &"n".repeat(256)] {
             assert_eq!(names.slots_of(&[name]), Err(SlotNameError::Form));
@@ -108,7 +105,7 @@ mod tests {
         names.slots_of(&eight).unwrap();
         // There would have been room for one of them alone.
         let refused = names.slots_of(&["ninth", "name3", "tenth"]).unwrap_err().to_string();
-        assert!(refused.ends_with(", name7, and there is no room for ninth, tenth"), "{refused}");
+        assert!(refused.ends_with(", name7, and cannot add ninth, tenth"), "{refused}");
         assert_eq!(names.slots_of(&["another"]), Ok(vec![8]));
     }
 }
