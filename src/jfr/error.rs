@@ -47,13 +47,13 @@ pub enum Problem {
         left: usize,
     },
     /// A value extends beyond the end of its event.
-    #[error("a value goes on behind the end of its event")]
+    #[error("a value extends past the end of its event")]
     OutOfBounds,
     /// A string has an encoding other than 0 to 5.
     #[error("string encoding {0} is unknown")]
     StringEncoding(u8),
     /// An array or table has more elements than there are bytes left.
-    #[error("{count} elements in {left} bytes")]
+    #[error("{count} elements do not fit into {left} bytes")]
     Count {
         /// The number of elements that the recording declares.
         count: u64,
@@ -62,7 +62,7 @@ pub enum Problem {
     },
     /// An array has many elements of a type that takes no bytes, so its length is not bounded by the bytes
     /// left.
-    #[error("{0} elements without any byte")]
+    #[error("{0} elements that take no bytes are too many")]
     EmptyElements(usize),
     /// The chunk has no metadata, which describes its events.
     #[error("the chunk has no metadata so far, so its events cannot be read")]
@@ -82,7 +82,7 @@ pub enum Problem {
         expected: i64,
     },
     /// The metadata's tree refers to a string that is not in its table.
-    #[error("string {index} of {count} in the metadata")]
+    #[error("string {index} is outside of the metadata's {count} strings")]
     MetadataString {
         /// The index.
         index: u64,
@@ -93,10 +93,10 @@ pub enum Problem {
     #[error("nested too deeply")]
     TooDeep,
     /// The types are constructed so that their expansion is endless or too large.
-    #[error("types of this size are not credible")]
+    #[error("the metadata's types are implausibly large")]
     TooLarge,
     /// An attribute that must be a number is missing or is not one.
-    #[error("the attribute '{0}' is missing in the metadata or no number")]
+    #[error("the attribute '{0}' is missing in the metadata or is not a number")]
     Attribute(&'static str),
     /// The metadata does not describe this type.
     #[error("no type has the id {0}")]
