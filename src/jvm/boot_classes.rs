@@ -16,13 +16,13 @@ pub enum BootClassError {
     #[error("{0}: {1}")]
     File(&'static str, ClassFileError),
     /// The VM does not define the class.
-    #[error("the VM does not take the class {0}, which changed classes call")]
+    #[error("the VM rejects the class {0}, which changed classes call")]
     Class(&'static str),
     /// The VM does not bind the class's native method.
-    #[error("the VM does not take the native method of {0}")]
+    #[error("the VM rejects the native method of {0}")]
     Method(&'static str),
     /// The module of the instrumented classes cannot be made to read the module of the agent's class.
-    #[error("java.base may not call the agent ({0})")]
+    #[error("java.base cannot be allowed to call the agent ({0})")]
     Module(JvmtiError),
 }
 

@@ -296,7 +296,7 @@ impl Java {
             }
             self.clear();
             let text = self.to_text(thrown);
-            Err(CallError::Thrown(text.unwrap_or_else(|| "an exception without words".into())))
+            Err(CallError::Thrown(text.unwrap_or_else(|| "an exception without a message".into())))
         }
     }
 

@@ -32,7 +32,7 @@ pub enum RebindError {
     #[error("another copy of this agent is in this process")]
     AnotherCopy,
     /// VMDeath has begun.
-    #[error("the VM ends")]
+    #[error("the VM is ending")]
     Ended,
     /// RegisterNatives had no effect.
     #[error("the VM refuses to bind it")]

@@ -38,15 +38,15 @@ pub use own_class::OwnNativeMethod;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ClassFileError {
     /// The class file ends too early.
-    #[error("its class file ends inside of something")]
+    #[error("its class file is truncated")]
     Truncated,
     /// The class file violates the specification.
     #[error("its class file is malformed")]
     Malformed,
     /// The result would exceed a limit of the class file format.
-    #[error("it is too large to be added to")]
+    #[error("with the added code it would exceed a limit of class files")]
     TooLarge,
     /// The VM compiles the method as it is, and would only interpret the larger one.
-    #[error("with what is added its code is larger than what the VM compiles")]
+    #[error("with the added code it would be larger than the VM compiles")]
     TooLargeToCompile,
 }

@@ -24,7 +24,7 @@ pub(super) fn check(reader: BlobReader<'_>, blob: u64, range: CodeRange) -> Resu
     let refuse = |field, reason: String| Err(("nmethod", field, format!("{reason} at {blob:#x}")));
     let method = reader.word(blob, layout.method).unwrap_or(0);
     if MethodReader::new(reader.layout.method).parts(reader.memory, method).is_none() {
-        return refuse("_method", format!("{method:#x} is no method"));
+        return refuse("_method", format!("{method:#x} is not a method"));
     }
     match reader.int(blob, layout.entry_bci) {
         Some(-1..=0xffff) => {}
