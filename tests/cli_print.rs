@@ -426,7 +426,7 @@ fn places_in_compressed_files_say_so() {
     assert!(text.contains(&format!("at byte {} after decompression", bytes.len() + 4)), "{text}");
     let back = files.0.path().join("back").into_os_string().into_string().unwrap();
     for (name, bytes, place) in [
-        ("bad.json.gz", &b"{\"resourceProfiles\":7}"[..], "byte 20: bad JSON, where an array is expected"),
+        ("bad.json.gz", &b"{\"resourceProfiles\":7}"[..], "byte 20: bad JSON, expected an array"),
         ("bad.otlp.gz", b"\x0a\x05\x12\xff\xff\xff\xff", "byte 3: not a field of a protobuf message"),
     ] {
         let file = files.add(name, &gzip(bytes));

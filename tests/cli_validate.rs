@@ -83,8 +83,8 @@ fn what_cannot_be_read_is_one_line() {
     let cut = file(&[framed(&valid()), vec![0, 0, 1, 0, 0x0a]].concat());
     let byte = framed(&valid()).len();
     for (file, line) in [
-        (&garbage, "unknown-format: byte 0: not an OTLP profile: the file is of no known form".to_owned()),
-        (&no_length, "frame-truncated: byte 0: truncated: 3 of a length's 4 bytes".to_owned()),
+        (&garbage, "unknown-format: byte 0: not an OTLP profile: the file is in no known format".to_owned()),
+        (&no_length, "frame-truncated: byte 0: truncated: 3 of the 4 bytes of a length prefix".to_owned()),
         (
             &cut,
             format!(

@@ -442,7 +442,8 @@ fn findings_say_where() {
     );
     assert_eq!(
         place(RuleId::JsonValue),
-        "message 0, resourceProfiles[0].scopeProfiles[0].profiles[0].period: a 64-bit integer is expected and \"ten\" is there (byte 0)"
+        "message 0, resourceProfiles[0].scopeProfiles[0].profiles[0].period: expected a 64-bit integer, \
+         found \"ten\" (byte 0)"
     );
 }
 

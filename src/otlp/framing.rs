@@ -93,7 +93,7 @@ pub(super) fn unknown(bytes: &[u8]) -> String {
         [0x7f, b'E', b'L', b'F', ..] => "an ELF object",
         [b'P', b'K', 3, 4, ..] => "a ZIP archive",
         [0x28, 0xb5, 0x2f, 0xfd, ..] => "compressed with zstd",
-        _ => "of no known form",
+        _ => "in no known format",
     };
     format!("not an OTLP profile: the file is {what}")
 }
@@ -125,7 +125,7 @@ pub(super) fn next_frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, String> {
         return Ok(None);
     }
     let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX>() else {
-        return Err(format!("truncated: {} of a length's {PREFIX} bytes", bytes.len()));
+        return Err(format!("truncated: {} of the {PREFIX} bytes of a length prefix", bytes.len()));
     };
     let length = u32::from_be_bytes(*prefix);
     match usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length)) {
@@ -166,7 +166,7 @@ mod tests {
         for (bytes, what) in [
             (&b"FLR\0\0\x02"[..], "a JFR recording"),
             (b"\x7fELF\x02", "an ELF object"),
-            (b"hello", "of no known form"),
+            (b"hello", "in no known format"),
         ] {
             let error = detect(bytes).unwrap_err();
             assert_eq!(error.kind, ErrorKind::UnknownFormat);
@@ -182,7 +182,7 @@ mod tests {
         let second = next_frame(first.rest).unwrap().unwrap();
         assert_eq!((second.message, next_frame(second.rest)), (&b""[..], Ok(None)));
         assert!(next_frame(&file[..5]).unwrap_err().contains("3 bytes is announced and 1 follow"));
-        assert!(next_frame(&file[..2]).unwrap_err().contains("2 of a length's 4 bytes"));
+        assert!(next_frame(&file[..2]).unwrap_err().contains("2 of the 4 bytes of a length prefix"));
         assert!(next_frame(&[0xff; 8]).is_err());
     }
 }

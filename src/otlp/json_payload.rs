@@ -215,7 +215,7 @@ mod tests {
             (r#"{"resourceProfiles":[]} []"#.to_owned(), "an object"),
         ] {
             let error = found_in(bad.as_bytes(), 64).unwrap_err().to_string();
-            assert!(error.ends_with(&format!("bad JSON, where {expected} is expected")), "{bad}: {error}");
+            assert!(error.ends_with(&format!("bad JSON, expected {expected}")), "{bad}: {error}");
         }
         let bad = with_profiles(r#"{"originalPayload":"AA=A"}"#);
         let error = found_in(bad.as_bytes(), 64).unwrap_err().to_string();

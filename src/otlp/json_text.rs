@@ -197,7 +197,7 @@ impl<F: BufRead> JsonText<F> {
         mut part: impl FnMut(&mut Self) -> Passed<()>,
     ) -> Passed<()> {
         if self.depth == DEEPEST {
-            return self.expected("no more depth");
+            return self.expected("no deeper nesting");
         }
         if self.take(|byte| byte == open)?.is_none() {
             return self.expected(if open == b'{' { "an object" } else { "an array" });
@@ -375,11 +375,11 @@ mod tests {
     #[test]
     fn errors_say_where_and_what_is_expected() {
         for (text, expected) in [
-            (r#"{"a":1"#, "byte 6: bad JSON, where a comma or a brace is expected"),
-            (r#"{"a" 1}"#, "byte 5: bad JSON, where a colon is expected"),
-            (r#"["\q"]"#, "byte 3: bad JSON, where an escape is expected"),
-            (r#"["abc"#, "byte 5: bad JSON, where a quote is expected"),
-            ("[tru]", "byte 4: bad JSON, where true is expected"),
+            (r#"{"a":1"#, "byte 6: bad JSON, expected a comma or a brace"),
+            (r#"{"a" 1}"#, "byte 5: bad JSON, expected a colon"),
+            (r#"["\q"]"#, "byte 3: bad JSON, expected an escape"),
+            (r#"["abc"#, "byte 5: bad JSON, expected a quote"),
+            ("[tru]", "byte 4: bad JSON, expected true"),
         ] {
             assert_eq!(passed(text.as_bytes(), 2).unwrap_err(), expected);
         }
@@ -389,7 +389,7 @@ mod tests {
     fn depth_has_an_end() {
         let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
         assert!(passed(nested(DEEPEST).as_bytes(), 7).is_ok());
-        assert!(passed(nested(DEEPEST + 1).as_bytes(), 7).unwrap_err().contains("no more depth"));
+        assert!(passed(nested(DEEPEST + 1).as_bytes(), 7).unwrap_err().contains("no deeper nesting"));
         let wide = format!("[{}]", vec![nested(DEEPEST - 1); 3].join(","));
         assert!(passed(wide.as_bytes(), 7).is_ok(), "it is not a count of all that there are");
     }

@@ -33,7 +33,7 @@ pub enum PayloadError {
     #[error("byte {0}: not a field of a protobuf message")]
     Malformed(u64),
     /// The text is not JSON, or has a value that such a message cannot have.
-    #[error("byte {at}: bad JSON, where {expected} is expected")]
+    #[error("byte {at}: bad JSON, expected {expected}")]
     Json {
         /// The offset, in bytes from the start of the file.
         at: u64,
@@ -329,7 +329,7 @@ mod tests {
     fn what_is_no_file_of_profiles_is_named() {
         let error = |file: &[u8]| find_payloads(&mut Cursor::new(file)).unwrap_err().to_string();
         assert_eq!(error(b"FLR\0\0\x02\0\0"), "not an OTLP profile: the file is a JFR recording");
-        assert_eq!(error(b"hello"), "not an OTLP profile: the file is of no known form");
+        assert_eq!(error(b"hello"), "not an OTLP profile: the file is in no known format");
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn key(&mut self) -> Result<(u32, WireType), String> {
         let key = self.varint()?;
         let number = u32::try_from(key >> 3).ok().filter(|number| (1..1 << 29).contains(number));
-        let number = number.ok_or_else(|| format!("field number {}, which cannot be", key >> 3))?;
+        let number = number.ok_or_else(|| format!("field number {}, which is not valid", key >> 3))?;
         let wire_type = match key & 7 {
             0 => WireType::Varint,
             1 => WireType::Eight,

@@ -108,8 +108,7 @@ impl Transcoder {
     }
 
     fn wrong(&self, expected: &str, found: &dyn fmt::Display) -> ReadError {
-        ReadError::new(ErrorKind::JsonValue, 0, format!("{expected} is expected and {found} is there"))
-            .at(self.path())
+        ReadError::new(ErrorKind::JsonValue, 0, format!("expected {expected}, found {found}")).at(self.path())
     }
 
     /// Records why the document is refused, and aborts the parser.
@@ -507,17 +506,17 @@ mod tests {
     #[test]
     fn a_value_that_does_not_fit_is_an_error_that_says_where() {
         for (text, detail) in [
-            (r#"{"period":"x"}"#, r#"a 64-bit integer is expected and "x" is there"#),
-            (r#"{"period":"9223372036854775808"}"#, "a 64-bit integer is expected"),
-            (r#"{"period":1.5}"#, "a 64-bit integer is expected and 1.5 is there"),
-            (r#"{"durationNano":-1}"#, "an unsigned 64-bit integer is expected and -1 is there"),
-            (r#"{"attributeIndices":[2147483648]}"#, "a 32-bit integer is expected and 2147483648 is there"),
-            (r#"{"attributeIndices":7}"#, "an array is expected and 7 is there"),
-            (r#"{"attributeIndices":[null]}"#, "a 32-bit integer is expected and null is there"),
-            (r#"{"sampleType":[]}"#, "an object is expected and an array is there"),
-            (r#"{"originalPayload":"?"}"#, "base64 is expected"),
-            (r#"{"profileId":"0"}"#, "an id in hexadecimal is expected"),
-            (r#"{"originalPayloadFormat":1}"#, "a string is expected and 1 is there"),
+            (r#"{"period":"x"}"#, r#"expected a 64-bit integer, found "x""#),
+            (r#"{"period":"9223372036854775808"}"#, "expected a 64-bit integer"),
+            (r#"{"period":1.5}"#, "expected a 64-bit integer, found 1.5"),
+            (r#"{"durationNano":-1}"#, "expected an unsigned 64-bit integer, found -1"),
+            (r#"{"attributeIndices":[2147483648]}"#, "expected a 32-bit integer, found 2147483648"),
+            (r#"{"attributeIndices":7}"#, "expected an array, found 7"),
+            (r#"{"attributeIndices":[null]}"#, "expected a 32-bit integer, found null"),
+            (r#"{"sampleType":[]}"#, "expected an object, found an array"),
+            (r#"{"originalPayload":"?"}"#, "expected base64"),
+            (r#"{"profileId":"0"}"#, "expected an id in hexadecimal"),
+            (r#"{"originalPayloadFormat":1}"#, "expected a string, found 1"),
         ] {
             let error = decode(&with_profile(text)).unwrap_err();
             assert_eq!(error.kind, ErrorKind::JsonValue, "{text}");

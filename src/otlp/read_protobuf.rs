@@ -362,7 +362,7 @@ mod tests {
         let malformed: [(&[u8], &str); 5] = [
             (&[0x0a], "truncated within a varint"),
             (&[0x0a, 0x80], "truncated within a varint"),
-            (&[0x02, 0], "field number 0, which cannot be"),
+            (&[0x02, 0], "field number 0, which is not valid"),
             (&[0x0b], "wire type 3, which no OTLP message uses"),
             (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02], "a varint of more than 64 bits"),
         ];

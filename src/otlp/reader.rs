@@ -140,7 +140,7 @@ impl<'r> Reader<'r> {
         let error = |kind, detail: String| ReadError::new(kind, start, detail);
         let prefix = self.from.take(PREFIX)?;
         let Ok(prefix) = <[u8; PREFIX]>::try_from(&*prefix) else {
-            let detail = format!("truncated: {} of a length's {PREFIX} bytes", prefix.len());
+            let detail = format!("truncated: {} of the {PREFIX} bytes of a length prefix", prefix.len());
             let truncated = error(ErrorKind::FrameTruncated, detail);
             return if prefix.is_empty() { Ok(None) } else { Err(truncated.into()) };
         };

@@ -65,7 +65,7 @@ rules! {
     Unreadable UnknownFormat "unknown-format" "a file is OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not" "OTLP; collector file exporter";
     Unreadable GzipCorrupt "gzip-corrupt" "a gzip stream is whole" "RFC 1952";
     Unreadable TooLarge "input-too-large" "a file, a message and its parts are no larger than the reader's limits" "otlpprof";
-    Unreadable FrameTruncated "frame-truncated" "a length prefix counts bytes that are there" "collector file exporter";
+    Unreadable FrameTruncated "frame-truncated" "a length prefix is no larger than the bytes that follow" "collector file exporter";
     Unreadable WireMalformed "wire-malformed" "every byte belongs to a well-formed protobuf field" "protobuf encoding";
     Unreadable WireType "wire-type" "a field has the wire type of its declaration" "profiles.proto v1.10";
     Unreadable WireUtf8 "wire-utf8" "text is UTF-8" "protobuf encoding; Pyroscope answers 400";
@@ -74,7 +74,7 @@ rules! {
     Unreadable JsonMalformed "json-malformed" "a document is JSON" "RFC 8259";
     Unreadable JsonValue "json-value" "a JSON value is one that its field can hold" "proto3 JSON mapping; OTLP/JSON";
 
-    Unreadable FileEmpty "file-empty" "a file holds a message" "otlpprof: an empty file is what a failed write leaves";
+    Unreadable FileEmpty "file-empty" "a file holds a message" "otlpprof: a failed write leaves an empty file";
 
     // Encoding.
     Warning UnknownField "unknown-field" "a message has declared fields only" "profiles.proto v1.10";
@@ -116,8 +116,8 @@ rules! {
     Error BuildIdMissing "build-id-missing" "a mapping has a process.executable.build_id.gnu, .go or .htlhash" "semantic conventions: MUST";
     Warning HtlhashMissing "htlhash-missing" "a mapping has process.executable.build_id.htlhash" "semantic conventions: recommended";
     Error BuildIdMalformed "build-id-malformed" "a gnu build-id is hexadecimal, an htlhash 32 hexadecimal digits" "semantic conventions";
-    Error RemoteFrameMismatch "remote-frame-mismatch" "otlpprof.frame.remote says what mapping and address say" "otlpprof";
-    Error RemoteFrameLines "remote-frame-lines" "a location with otlpprof.frame.remote, which leaves it to be symbolized, has no lines" "Pyroscope and Elastic take one with lines for symbolized";
+    Error RemoteFrameMismatch "remote-frame-mismatch" "otlpprof.frame.remote agrees with mapping and address" "otlpprof";
+    Error RemoteFrameLines "remote-frame-lines" "a location with otlpprof.frame.remote, which leaves it to be symbolized, has no lines" "Pyroscope and Elastic treat one with lines as symbolized";
 
     // Resource and scope.
     Warning ResourceMissing "resource-missing" "profiles have a resource" "Parca's server dies without";
@@ -139,7 +139,7 @@ rules! {
 
     // Samples.
     Error SampleEmpty "sample-empty" "a sample has values or timestamps" "profiles.proto: MUST";
-    Error SampleLengths "sample-lengths" "values and timestamps have equal length where both are there" "profiles.proto: MUST";
+    Error SampleLengths "sample-lengths" "values and timestamps have equal length where both are present" "profiles.proto: MUST";
     Error SampleSeveralValues "sample-several-values" "values without timestamps are one" "profiles.proto; Pyroscope answers 500";
     Error SampleShapes "sample-shapes" "all samples of a profile have one shape" "profiles.proto: SHOULD; profcheck";
     Warning SampleNegative "sample-negative" "a value is not negative" "otlpprof: totals of counts and bytes";
