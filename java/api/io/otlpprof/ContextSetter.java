@@ -77,7 +77,7 @@ public final class ContextSetter {
         for (int i = 0; i < this.names.length; i++) {
             String name = Objects.requireNonNull(this.names[i], "an attribute's name");
             if (name.isEmpty() || names.indexOf(name) != i) {
-                throw new IllegalArgumentException("attributes have different names, and none is empty: " + names);
+                throw new IllegalArgumentException("attribute names must be different and not empty: " + names);
             }
         }
         if (!active) {
@@ -272,7 +272,8 @@ public final class ContextSetter {
     private int slotBesideSpan(int offset) {
         int slot = slots[offset];
         if (slot == ThreadContext.TRACE || slot == ThreadContext.SPAN) {
-            throw new IllegalArgumentException("part of the span, which is set beside it: " + names[offset]);
+            throw new IllegalArgumentException(
+                    "the trace and span ids of this call already set this attribute: " + names[offset]);
         }
         return slot;
     }

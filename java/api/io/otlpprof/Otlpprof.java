@@ -137,7 +137,7 @@ public final class Otlpprof {
         if (other != null) {
             // A second copy of the library would have contexts that the first copy's samples do not see.
             return withoutAgent("its library was loaded for the classes of another class loader, " + other
-                    + ", and serves them alone; one that -agentpath loads serves all");
+                    + ", and serves only them; a library that -agentpath loads serves all");
         }
         try {
             load.run();
@@ -152,7 +152,7 @@ public final class Otlpprof {
         }
         System.setProperty(LOADED, String.valueOf(Otlpprof.class.getClassLoader()));
         Otlpprof linked = linked();
-        return linked != null ? linked : withoutAgent("the library that was loaded is another one");
+        return linked != null ? linked : withoutAgent("another library was loaded");
     }
 
     /**
@@ -175,8 +175,8 @@ public final class Otlpprof {
         if (interfaceNumber == Natives.ABI) {
             return WITH_AGENT;
         }
-        return withoutAgent("the library, " + version + ", has interface " + interfaceNumber + ", these classes have "
-                + Natives.ABI + "; use both from one version");
+        return withoutAgent("the library, " + version + ", has interface " + interfaceNumber
+                + ", but these classes have " + Natives.ABI + "; use both from one version");
     }
 
     private static Otlpprof withoutAgent(String reason) {

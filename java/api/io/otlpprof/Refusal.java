@@ -9,16 +9,16 @@ import java.util.concurrent.atomic.AtomicBoolean;
  */
 enum Refusal {
     /** Invalid ids in {@code setTraceContext}: the thread has no span. */
-    TRACE_CONTEXT(true, "a trace id has 32 hexadecimal digits or 16, a span id 16; the thread has no span"),
+    TRACE_CONTEXT(true, "a trace id has 32 or 16 hexadecimal digits, a span id 16; the thread has no span"),
     /** Invalid ids in {@code recordTraceRoot}: nothing is recorded. */
-    TRACE_ROOT(true, "a trace id has 32 hexadecimal digits or 16, a span id 16; nothing is recorded"),
+    TRACE_ROOT(true, "a trace id has 32 or 16 hexadecimal digits, a span id 16; nothing is recorded"),
     /**
      * A value of {@code traceid} or {@code spanid} that is not an id, and for which no attribute is left as
      * text.
      */
-    ID(true, "it is no id (32 hexadecimal digits or 16), and the process has no attribute left to keep it as text"),
+    ID(true, "it is not an id (32 or 16 hexadecimal digits), and no attribute is left to keep it as text"),
     /** A value that is too long. The library has counted it. */
-    VALUE(false, "a value has at most 255 bytes in UTF-8; the attribute has none");
+    VALUE(false, "a value must have at most 255 bytes in UTF-8; the attribute now has no value");
 
     private static final int LONGEST_VALUE = 255;
     private static final int LONGEST_SHOWN = 40;
