@@ -100,7 +100,7 @@ run() {
     # The JDK ignores options that it does not know.
     (cd "$work" && timeout $((seconds * 6 + 120)) "$home/bin/java" "$option" -XX:+IgnoreUnrecognizedVMOptions \
         "${options[@]}" -cp "$classes" "$name" "$seconds") >"$work/$name-$jdk-$profiler.log" 2>&1 || {
-        echo "bench-applications: $name on $jdk under $profiler has failed: $work/$name-$jdk-$profiler.log" >&2
+        echo "bench-applications: $name on $jdk under $profiler failed: $work/$name-$jdk-$profiler.log" >&2
         return 1
     }
     # check-stacks exits with 1 if a stack is broken.
@@ -119,7 +119,7 @@ version_of() {
 
 for name in "${applications[@]}"; do
     classes=$(prepare "$name") || {
-        echo "bench-applications: $name is left out: its libraries or its program cannot be had" >&2
+        echo "bench-applications: $name is skipped: its libraries or its program are not available" >&2
         continue
     }
     oldest=$(head_of "$name" Oldest) newest=$(head_of "$name" Newest)

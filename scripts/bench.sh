@@ -27,7 +27,7 @@ if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;
     *)
-        echo "bench: no benchmark $1; there are: ${names[*]}" >&2
+        echo "bench: no benchmark $1; the benchmarks are: ${names[*]}" >&2
         exit 2
         ;;
     esac

@@ -22,12 +22,12 @@ machine=${1:-$(uname -m)}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 case $machine in
 x86_64 | aarch64) triple=$machine-unknown-linux-gnu ;;
-*) fail "no architecture that the agent runs on: $machine (x86_64 or aarch64)" ;;
+*) fail "the agent does not run on $machine, only on x86_64 or aarch64" ;;
 esac
 
 scripts/install-toolchain.sh rust cc jdk zig
 if [ "$machine" != "$(uname -m)" ]; then
-    [ "$machine" = aarch64 ] || fail "for $machine only on such a machine"
+    [ "$machine" = aarch64 ] || fail "$machine can only be built on a machine of that architecture"
     # Provides the target's standard library; if rustup cannot get it, another Rust that has it.
     scripts/install-aarch64.sh
     . .cache/aarch64/environment

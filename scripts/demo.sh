@@ -33,7 +33,7 @@ show() {
     echo "\$ $*"
 }
 
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "'$seconds' is no number of seconds"
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "'$seconds' is not a number of seconds"
 
 heading "Building the agent and the command (minutes the first time)"
 scripts/install-toolchain.sh rust cc jdk

@@ -92,7 +92,7 @@ install_rust() {
     make_scratch
     if has rustup && ! cargo --version >/dev/null 2>&1; then
         # Debian's rustup comes without a toolchain.
-        say "installing Rust through the rustup that is there"
+        say "installing Rust through the installed rustup"
         rustup toolchain install stable --profile minimal "${components[@]}" </dev/null >"$scratch/rustup" 2>&1 &&
             rustup default stable </dev/null >>"$scratch/rustup" 2>&1 ||
             fail "rustup cannot install Rust ($(last_words <"$scratch/rustup")); $by_hand"
@@ -103,7 +103,7 @@ install_rust() {
             fail "rustup cannot install Rust ($(last_words <"$scratch/rustup")); $by_hand"
     fi
     if ! cargo fmt --version >/dev/null 2>&1 || ! cargo clippy --version >/dev/null 2>&1; then
-        has rustup || fail "cargo fmt or cargo clippy is missing, and there is no rustup to install it with; $by_hand"
+        has rustup || fail "cargo fmt or cargo clippy is missing, and so is rustup, which installs them; $by_hand"
         say "installing rustfmt and clippy through rustup"
         rustup component add rustfmt clippy </dev/null >"$scratch/rustup" 2>&1 ||
             fail "rustup cannot install rustfmt and clippy ($(last_words <"$scratch/rustup")); $by_hand"

@@ -29,7 +29,7 @@ trap 'rm -rf "$work"' EXIT
 # Moves a recording to its place when it is complete.
 keep() {
     [ -s "$work/$1" ] || {
-        echo "jfr-corpus: $1 was not made" >&2
+        echo "jfr-corpus: $1 was not written" >&2
         cat "$work/log" >&2
         exit 1
     }

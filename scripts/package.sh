@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --library) libraries+=("$(realpath -m "$2")") ;;
     --out) out=$(realpath -m "$2") ;;
-    *) fail "no option: $1" ;;
+    *) fail "unknown option: $1" ;;
     esac
     shift 2
 done
@@ -45,11 +45,11 @@ fi
 # Prints the architecture of an ELF file, from e_machine in its header, two bytes (elf.h: EM_X86_64,
 # EM_AARCH64).
 architecture() {
-    [ "$(od -An -tx1 -N6 "$1" | tr -d ' ')" = 7f454c460201 ] || fail "$1 is no 64-bit little-endian ELF file"
+    [ "$(od -An -tx1 -N6 "$1" | tr -d ' ')" = 7f454c460201 ] || fail "$1 is not a 64-bit little-endian ELF file"
     case $(od -An -tu2 -j18 -N2 "$1" | tr -d ' ') in
     62) echo x86_64 ;;
     183) echo aarch64 ;;
-    *) fail "$1 is for no architecture that the agent runs on" ;;
+    *) fail "$1 is for an architecture that the agent does not run on" ;;
     esac
 }
 

@@ -32,7 +32,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/${profile/#dev/debug}
 
 runs=$(mktemp -d)
 failures=0
-trap 'if [[ $failures -eq 0 ]]; then rm -rf "$runs"; else echo "soak: what failed is in $runs" >&2; fi' EXIT
+trap 'if [[ $failures -eq 0 ]]; then rm -rf "$runs"; else echo "soak: the files of the failed runs are in $runs" >&2; fi' EXIT
 
 failed() {
     failures=$((failures + 1))

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ "$(uname -m)" != x86_64 ]; then
-    echo "test-aarch64: skipped, this is no x86_64 machine" >&2
+    echo "test-aarch64: skipped, this is not an x86_64 machine" >&2
     exit
 fi
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"

@@ -199,7 +199,7 @@ fn a_library_that_is_none_is_refused() {
         package(&[Path::new("--library"), Path::new("Cargo.toml"), Path::new("--out"), folder.path()]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && said.ends_with("Cargo.toml is no 64-bit little-endian ELF file\n"),
+        !output.status.success() && said.ends_with("Cargo.toml is not a 64-bit little-endian ELF file\n"),
         "{said}"
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
