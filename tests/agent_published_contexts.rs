@@ -236,16 +236,16 @@ fn outside_readers_see_the_virtual_thread_that_is_mounted_where_that_is_asked_fo
 
 /// The place of a virtual thread, as the thread itself reports it.
 #[derive(Clone, Copy)]
-struct Place {
+struct Mounting {
     /// The carrier's thread id; 0 while the thread does not burn.
     carrier: u64,
     turn: u64,
 }
 
-fn places(board: &Path) -> Vec<Place> {
+fn mountings(board: &Path) -> Vec<Mounting> {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     let board = std::fs::read(board).unwrap();
-    let place = |place: &[u8]| Place { carrier: word(&place[..8]), turn: word(&place[8..]) };
+    let place = |place: &[u8]| Mounting { carrier: word(&place[..8]), turn: word(&place[8..]) };
     board.chunks_exact(16).map(place).collect()
 }
 
@@ -253,17 +253,17 @@ fn places(board: &Path) -> Vec<Place> {
 /// board. A thread that had a context before the session shows it from its next mount on.
 fn hold_mounted(run: &Running, reader: &OutsideReader, board: &Path, with_attributes: bool) {
     let (mut right, mut none, mut between, mut attributes) = (0, 0, 0, 0);
-    let at_first = places(board);
+    let at_first = mountings(board);
     let start = Instant::now();
     while start.elapsed() < AMPLE && (right < 200 || none < 50) {
         for os_tid in reader.threads().into_iter().filter(|&os_tid| is_the_programs(run, os_tid)) {
             reader.look_at(os_tid, |context| {
                 let here: Vec<_> = (0_usize..)
-                    .zip(places(board))
+                    .zip(mountings(board))
                     .filter(|(_, place)| place.carrier == os_tid as u64)
                     .collect();
                 assert!(here.len() <= 1, "{}: {} on {os_tid}", run.label, here.len());
-                let Some(&(number, Place { turn, .. })) = here.first() else {
+                let Some(&(number, Mounting { turn, .. })) = here.first() else {
                     // The thread has just been mounted, or is about to be unmounted.
                     between += 1;
                     return;

@@ -43,11 +43,11 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A directory for inputs and results of conversions.
-struct Place {
+struct ConversionDir {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl ConversionDir {
     fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }
@@ -99,7 +99,7 @@ fn convert_stdin(bytes: &[u8], out: &Path, more: &[&str]) -> (i32, String) {
 /// Regression: compressed recordings were refused, with the advice to decompress them first.
 #[test]
 fn compressed_recordings_are_read_as_those_that_are_not() {
-    let place = Place::new();
+    let dir = ConversionDir::new();
     let (one, two) = (recording(SHAPE), recording(OTHER));
     let both = sum_of_weights(SHAPE) + sum_of_weights(OTHER);
     let skipped = [&0x184d_2a53_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"any"].concat();
@@ -112,69 +112,69 @@ fn compressed_recordings_are_read_as_those_that_are_not() {
         ("zstd frames", [&skipped[..], &zstd(&one), &skipped, &zstd(&two)].concat()),
         ("zstd frames that part a chunk", [zstd(&whole[..1_000]), zstd(&whole[1_000..])].concat()),
     ] {
-        let (code, said) = place.convert(&bytes, &[]);
-        assert_eq!((code, place.sum()), (0, both), "{form}: {said}");
-        let out = place.path("from-stdin");
+        let (code, said) = dir.convert(&bytes, &[]);
+        assert_eq!((code, dir.sum()), (0, both), "{form}: {said}");
+        let out = dir.path("from-stdin");
         let (code, followed) = convert_stdin(&bytes, &out, &[]);
         assert_eq!((code, &followed), (0, &said), "{form}");
         let (code, said) = convert_stdin(&bytes, &out, &["--follow"]);
         assert!(code == 0 && said.contains("49 converted"), "{form}: {said}");
         // The payload is the recordings after decompression.
-        let (code, said) = place.convert(&bytes, &["--include-payload"]);
+        let (code, said) = dir.convert(&bytes, &["--include-payload"]);
         assert_eq!(code, 0, "{form}: {said}");
-        let back = place.path("back.jfr");
-        assert_eq!(otlpprof(&["payload", text(&place.path("out")), "-o", text(&back)]).0, 0, "{form}");
+        let back = dir.path("back.jfr");
+        assert_eq!(otlpprof(&["payload", text(&dir.path("out")), "-o", text(&back)]).0, 0, "{form}");
         assert!(std::fs::read(&back).unwrap() == whole, "{form}");
     }
     let mut converter = JfrToOtlp::default();
-    converter.add_file(place.file("library.jfr.zst", &zstd(&one))).unwrap();
+    converter.add_file(dir.file("library.jfr.zst", &zstd(&one))).unwrap();
     let data = ProfilesData::decode(&*encode(&converter.convert(), &EncodeOptions::default())).unwrap();
     assert!(profiles(&data).count() > 0);
 }
 
 #[test]
 fn compressed_recordings_that_are_cut_are_converted_as_far_as_they_go() {
-    let place = Place::new();
+    let dir = ConversionDir::new();
     let (one, two) = (recording(SHAPE), recording(OTHER));
     for (form, mut bytes) in
         [("gzip", [gzip(&one), gzip(&two)].concat()), ("zstd", [zstd(&one), zstd(&two)].concat())]
     {
         bytes.truncate(bytes.len() - 30);
-        let (code, said) = place.convert(&bytes, &[]);
+        let (code, said) = dir.convert(&bytes, &[]);
         let expected = format!("in.jfr: the {form} stream is cut or damaged");
         assert!(code == 2 && said.matches(&expected).count() == 1, "{said}");
-        assert!(place.sum() >= sum_of_weights(SHAPE), "{form}");
+        assert!(dir.sum() >= sum_of_weights(SHAPE), "{form}");
         // Other inputs are converted all the same.
-        let other = place.file("other.jfr", &one);
-        let (code, said) = place.convert(&bytes, &[text(&other)]);
+        let other = dir.file("other.jfr", &one);
+        let (code, said) = dir.convert(&bytes, &[text(&other)]);
         assert!(code == 2 && said.matches(&expected).count() == 1, "{said}");
-        assert!(place.sum() >= 2 * sum_of_weights(SHAPE), "{form}");
+        assert!(dir.sum() >= 2 * sum_of_weights(SHAPE), "{form}");
     }
 }
 
 /// Regression: the second recording was lost although it is complete.
 #[test]
 fn a_whole_recording_behind_one_that_is_cut_is_converted() {
-    let place = Place::new();
+    let dir = ConversionDir::new();
     let (first, whole) = (recording(SHAPE), recording(Shape { events: 500, ..SHAPE }));
     let expected = sum_of_weights(Shape { events: 500, ..SHAPE });
     let mut cuts: Vec<usize> = (68..first.len()).step_by(first.len() / 23).collect();
     cuts.extend([69, 70, first.len() - 40]);
     for cut in cuts {
         let bytes = [&first[..cut], &whole].concat();
-        let (code, said) = place.convert(&bytes, &[]);
+        let (code, said) = dir.convert(&bytes, &[]);
         assert_eq!(code, 2, "{cut}: {said}");
         // The part before the cut has no metadata.
-        assert_eq!(place.sum(), expected, "{cut}: {said}");
-        assert_eq!(convert_stdin(&bytes, &place.path("from-stdin"), &[]).0, 2, "{cut}");
+        assert_eq!(dir.sum(), expected, "{cut}: {said}");
+        assert_eq!(convert_stdin(&bytes, &dir.path("from-stdin"), &[]).0, 2, "{cut}");
         assert!(said.contains("in.jfr: byte "), "{cut}: {said}");
         let mut converter = JfrToOtlp::default();
         assert!(converter.add(&bytes).is_err(), "{cut}");
         let counts: Vec<_> = converter.counts().map(|(_, count)| count.converted).collect();
         assert_eq!(counts, [500], "{cut}");
         // The same holds for a truncated recording between two complete ones.
-        let (code, said) = place.convert(&[&whole[..], &bytes].concat(), &[]);
-        assert_eq!((code, place.sum()), (2, 2 * expected), "{cut}: {said}");
+        let (code, said) = dir.convert(&[&whole[..], &bytes].concat(), &[]);
+        assert_eq!((code, dir.sum()), (2, 2 * expected), "{cut}: {said}");
     }
 }
 
@@ -243,25 +243,25 @@ fn recordings_of_jdk_9_and_10_are_read() {
     let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
     let mut bytes = crafted(&[VALUE_TYPES, &types].concat(), events, CONSTANT_POOLS, constants);
     bytes[4..8].copy_from_slice(&[0, 1, 0, 0]);
-    let place = Place::new();
+    let dir = ConversionDir::new();
     let two = [&bytes[..], &bytes].concat();
-    let (code, said) = place.convert(&two, &["--event", "com.oracle.jdk.SocketRead:bytesRead"]);
+    let (code, said) = dir.convert(&two, &["--event", "com.oracle.jdk.SocketRead:bytesRead"]);
     assert_eq!(code, 0, "{said}");
     assert!(
         said.contains("jdk.SocketRead: 2 converted") && said.contains("jdk.ExecutionSample: 2 conv"),
         "{said}"
     );
-    assert_eq!(place.sum(), 2 * (700 + 50 + 1 + 50));
-    let data = place.data();
+    assert_eq!(dir.sum(), 2 * (700 + 50 + 1 + 50));
+    let data = dir.data();
     assert!(profiles(&data).any(|profile| profile.period == 10_000_000), "{said}");
     let resource = data.resource_profiles[0].resource.as_ref().unwrap();
     assert!(resource.attributes.iter().any(|attribute| attribute.key == "process.runtime.version"));
     // A recording that arrives in small parts is read, too.
-    let (code, said) = convert_stdin(&two, &place.path("followed"), &["--follow"]);
+    let (code, said) = convert_stdin(&two, &dir.path("followed"), &["--follow"]);
     assert!(code == 0 && said.contains("jdk.SocketRead: 2 converted"), "{said}");
     let mut old = bytes;
     old[5] = 0;
-    let (code, said) = place.convert(&old, &[]);
+    let (code, said) = dir.convert(&old, &[]);
     assert!(code == 2 && said.contains("JFR version 0.0 is not supported, only 1.x and 2.x"), "{said}");
 }
 
@@ -275,38 +275,38 @@ fn a_recording_with_nothing_to_convert_is_said_to_have_none() {
     };
     let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
     let bytes = crafted(&[VALUE_TYPES, &types].concat(), events, CONSTANT_POOLS, constants);
-    let place = Place::new();
-    let (code, said) = place.convert(&bytes, &[]);
-    let input = place.path("in.jfr");
+    let dir = ConversionDir::new();
+    let (code, said) = dir.convert(&bytes, &[]);
+    let input = dir.path("in.jfr");
     let why = "none of its events is converted by default; --event NAME converts others";
     let nothing = format!("otlpprof: nothing to convert in {}: {why}\n", input.display());
     assert_eq!((code, said), (2, format!("not converted: jdk.ThreadStart 1\n{nothing}")));
-    assert!(!place.path("out").exists());
-    let (code, said) = convert_stdin(&bytes, &place.path("out"), &["--follow"]);
+    assert!(!dir.path("out").exists());
+    let (code, said) = convert_stdin(&bytes, &dir.path("out"), &["--follow"]);
     assert!(code == 2 && said.contains(&format!("otlpprof: nothing to convert in -: {why}\n")), "{said}");
-    assert_eq!(place.convert(&bytes, &["--event", "jdk.ThreadStart"]).0, 0);
+    assert_eq!(dir.convert(&bytes, &["--event", "jdk.ThreadStart"]).0, 0);
 }
 
 /// Regression: the result was empty, without any message.
 #[test]
 fn a_window_without_events_is_said_to_have_none() {
-    let place = Place::new();
-    let (code, said) = place.convert(&recording(SHAPE), &["--end", "1000"]);
+    let dir = ConversionDir::new();
+    let (code, said) = dir.convert(&recording(SHAPE), &["--end", "1000"]);
     assert_eq!(code, 2, "{said}");
     let nothing = "the window of --start and --end has no event, and 40 lie outside; the recording spans \
                    2023-11-14T22:13:20.000Z to 2023-11-14T22:13:20.000Z\n";
     assert!(said.contains("0 converted, 0 without a stack, 40 outside") && said.ends_with(nothing), "{said}");
-    assert!(!place.path("out").exists());
-    let (_, said) = convert_stdin(&recording(SHAPE), &place.path("out"), &["--follow", "--end", "1000"]);
+    assert!(!dir.path("out").exists());
+    let (_, said) = convert_stdin(&recording(SHAPE), &dir.path("out"), &["--follow", "--end", "1000"]);
     assert!(said.contains("nothing to convert in -: the window of --start and --end has no event"), "{said}");
 }
 
 /// The events of the synthetic recordings are 10 µs apart; the first is 1 µs after the start.
 #[test]
 fn windows_may_be_given_by_spans_and_with_offsets_from_utc() {
-    let place = Place::new();
+    let dir = ConversionDir::new();
     let converted = |more: &[&str]| {
-        let (code, said) = place.convert(&recording(SHAPE), more);
+        let (code, said) = dir.convert(&recording(SHAPE), more);
         assert_eq!(code, 0, "{said}");
         let count = said.split(": ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
         count.parse::<u32>().unwrap()
@@ -319,20 +319,20 @@ fn windows_may_be_given_by_spans_and_with_offsets_from_utc() {
     // Each recording has its own start.
     let mut later = recording(SHAPE);
     later[32..40].copy_from_slice(&(START_NANOS + 3_600_000_000_000).to_be_bytes());
-    let later = place.file("later.jfr.gz", &gzip(&later));
+    let later = dir.file("later.jfr.gz", &gzip(&later));
     assert_eq!(converted(&[text(&later), "--end", "+95us"]), 20);
     for more in
         [&["--start", "+"][..], &["--start", "2023-11-15T00:13:20+2"], &["--start", "+1s", "--follow"]]
     {
-        let (code, said) = place.convert(&recording(SHAPE), more);
+        let (code, said) = dir.convert(&recording(SHAPE), more);
         assert_eq!(code, 2, "{more:?}: {said}");
     }
 }
 
 #[test]
 fn a_result_has_the_resource_attributes_that_are_asked_for() {
-    let place = Place::new();
-    let (code, said) = place.convert(
+    let dir = ConversionDir::new();
+    let (code, said) = dir.convert(
         &recording(SHAPE),
         &["--service", "shop", "--resource", "deployment.environment.name=test", "--resource", "note=a=b"],
     );
@@ -348,29 +348,29 @@ fn a_result_has_the_resource_attributes_that_are_asked_for() {
             assert_eq!(of, Some(wire::Value::StringValue(value.to_owned())), "{key}");
         }
     };
-    check(&place.data());
+    check(&dir.data());
     let followed = ["--follow", "--service", "shop", "--resource", "deployment.environment.name=test"];
-    let out = place.path("out");
+    let out = dir.path("out");
     let (code, said) =
         convert_stdin(&recording(SHAPE), &out, &[&followed[..], &["--resource", "note=a=b"]].concat());
     assert_eq!(code, 0, "{said}");
     check(&ProfilesData::decode(&std::fs::read(&out).unwrap()[4..]).unwrap());
     for wrong in [["--resource", "novalue"], ["--resource", "=x"], ["--service", ""]] {
-        assert_eq!(place.convert(&recording(SHAPE), &wrong).0, 2, "{wrong:?}");
+        assert_eq!(dir.convert(&recording(SHAPE), &wrong).0, 2, "{wrong:?}");
     }
 }
 
 /// Regression: a result with a name for compressed files was not compressed.
 #[test]
 fn results_are_compressed_as_their_name_says() {
-    let place = Place::new();
-    let input = place.file("in.jfr", &recording(SHAPE));
+    let dir = ConversionDir::new();
+    let input = dir.file("in.jfr", &recording(SHAPE));
     for (name, more) in [
         ("out.otlp.gz", &[][..]),
         ("out.json.gz", &["--format", "json-pretty", "--include-payload"][..]),
         ("out.GZ", &["--follow"][..]),
     ] {
-        let out = place.path(name);
+        let out = dir.path(name);
         let (code, said) = match more {
             ["--follow"] => convert_stdin(&recording(SHAPE), &out, more),
             _ => otlpprof(&[&["convert", text(&input), "-o", text(&out)], more].concat()),
@@ -385,9 +385,9 @@ fn results_are_compressed_as_their_name_says() {
         assert_eq!(code, 0, "{name}: {said}");
     }
     for name in ["out.zst", "out.xz"] {
-        let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&place.path(name))]);
+        let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&dir.path(name))]);
         assert!(code == 2 && said.lines().count() == 1 && said.contains("only as .gz"), "{said}");
-        assert!(!place.path(name).exists());
+        assert!(!dir.path(name).exists());
     }
 }
 
@@ -404,11 +404,11 @@ fn the_rules_say_the_same_before_a_result_is_written_and_behind() {
     };
     let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
     let bytes = crafted(&[VALUE_TYPES, &types].concat(), events, CONSTANT_POOLS, constants);
-    let place = Place::new();
-    let out = place.path("out");
+    let dir = ConversionDir::new();
+    let out = dir.path("out");
     for times in [&[][..], &["--timestamps"]] {
         for strict in [&[][..], &["--strict"]] {
-            let (code, said) = place.convert(&bytes, &[&["--validate"], times, strict].concat());
+            let (code, said) = dir.convert(&bytes, &[&["--validate"], times, strict].concat());
             let (of_result, report) = otlpprof(&[&["validate", text(&out)], strict].concat());
             assert_eq!(code, of_result, "{times:?} {strict:?}: {said}{report}");
             let of_convert: Vec<_> = said.lines().filter(|line| line.starts_with(text(&out))).collect();

@@ -157,7 +157,7 @@ fn recurse(depth: u32) {
 
 /// The running engine, with the objects of this process published to it.
 struct Sampling {
-    session: Option<cpu::Session>,
+    session: Option<cpu::CpuSampling>,
     buffer: &'static SampleBuffer,
     _marking: Marking,
     /// Keeps the object map alive for the handlers.

@@ -33,7 +33,7 @@ fn adds_up_by(kind: ClockKind, what: &str, program: fn()) {
         let used = process_cpu() - before;
         session.stop();
         let counts = cpu::counts().since(&counts);
-        println!("{} {what}: {counts:?}, estate {} us", kind.name(), cpu::estate_ns() / 1000);
+        println!("{} {what}: {counts:?}, balance {} us", kind.name(), cpu::ended_balance_ns() / 1000);
         assert_eq!(sampled(), INTERVAL * counts.periods as u32);
         assert_eq!(counts.threads_unsampled, 0);
         Measured { sampled: sampled(), used }

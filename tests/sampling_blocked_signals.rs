@@ -88,8 +88,8 @@ fn a_thread_that_never_unblocks_leaves_its_time_to_the_estate() {
         let thread = thread::spawn(|| burn(Duration::from_millis(200)));
         mask(libc::SIG_UNBLOCK, libc::SIGPROF);
         thread.join().unwrap();
-        let estate = cpu::estate_ns();
+        let balance = cpu::ended_balance_ns();
         session.stop();
-        assert!((199_000_000..205_000_000).contains(&estate), "{} {estate}", kind.name());
+        assert!((199_000_000..205_000_000).contains(&balance), "{} {balance}", kind.name());
     });
 }

@@ -209,7 +209,7 @@ fn thousands_of_threads_at_once() {
         assert!(counts.threads_armed >= COUNT as u64, "{counts:?}");
         assert_eq!(counts.threads_unsampled, 0, "{counts:?}");
         let measured = Measured { sampled: sampled() - sampled_before, used };
-        println!("{}: {measured:?} estate {} us", kind.name(), cpu::estate_ns() / 1000);
+        println!("{}: {measured:?} balance {} us", kind.name(), cpu::ended_balance_ns() / 1000);
         session.stop();
         assert_eq!(thread_records::thread_count(), 0);
         // The CPU time for arming is partly sampled before the sums begin.

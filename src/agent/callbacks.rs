@@ -7,7 +7,7 @@ use jni::sys::{JNIEnv, jint, jmethodID, jobject};
 
 use super::engines;
 use super::lifecycle::{self, Agent};
-use super::session::Session;
+use super::session::ProfilingSession;
 use super::thread_labels::ThreadLabel;
 use super::thread_renames;
 use super::virtual_contexts::virtual_thread_end;
@@ -110,7 +110,7 @@ unsafe extern "system" fn native_method_bind(
     _address: *mut c_void,
     _new_address: *mut *mut c_void,
 ) {
-    guarded("NativeMethodBind", |agent| agent.with_session(Session::native_method_is_bound));
+    guarded("NativeMethodBind", |agent| agent.with_session(ProfilingSession::native_method_is_bound));
 }
 
 unsafe extern "system" fn dynamic_code_generated(

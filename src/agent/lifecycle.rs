@@ -17,7 +17,7 @@ use super::logging;
 use super::options::{Options, Request};
 use super::other_copy;
 use super::output::Output;
-use super::session::{self, Session, SessionError};
+use super::session::{self, ProfilingSession, SessionError};
 use super::vm::Vm;
 use crate::context::reclaim;
 use crate::core::collections::COLLECTIONS;
@@ -29,7 +29,7 @@ use crate::jvm::live_phase;
 use crate::sampling::{cpu, own_threads};
 
 /// The longest time for which the end of a session, or of the JVM, waits for pending messages to be sent.
-const FAREWELL: Duration = Duration::from_secs(3);
+const LONGEST_WAIT_AT_EXIT: Duration = Duration::from_secs(3);
 
 /// The status without a session.
 pub(super) const NOT_PROFILING: &str = "not profiling";
@@ -66,16 +66,16 @@ pub(super) enum StartError {
     #[error("the VM has ended")]
     Ended,
     #[error(transparent)]
-    Session(#[from] SessionError),
+    ProfilingSession(#[from] SessionError),
 }
 
 /// The agent of this process. It is never freed, since the JVM may call back at any time.
 pub(super) struct Agent {
     pub(super) vm: Vm,
-    session: RwLock<Option<Arc<Session>>>,
+    session: RwLock<Option<Arc<ProfilingSession>>>,
     /// The session whose samples are in the buffer: set from before the first sample is taken until the last
     /// has been drained.
-    draining: RwLock<Option<Arc<Session>>>,
+    draining: RwLock<Option<Arc<ProfilingSession>>>,
     /// A session that begins when the VM is live, or when its delay has passed.
     pending: Mutex<Option<Pending>>,
     /// Notified when `pending` has changed.
@@ -275,8 +275,8 @@ impl Agent {
         if self.session.read().is_some() {
             return Err(StartError::Running);
         }
-        let drains = |session: &Arc<Session>| *self.draining.write() = Some(session.clone());
-        let session = Session::start(&self.vm, options, drains);
+        let drains = |session: &Arc<ProfilingSession>| *self.draining.write() = Some(session.clone());
+        let session = ProfilingSession::start(&self.vm, options, drains);
         if session.is_err() {
             self.draining.write().take();
         }
@@ -290,7 +290,7 @@ impl Agent {
     }
 
     /// Calls `body` with the running session, if there is one.
-    pub(super) fn with_session(&self, body: impl FnOnce(&Session)) {
+    pub(super) fn with_session(&self, body: impl FnOnce(&ProfilingSession)) {
         let session = self.session.read().clone();
         if let Some(session) = session {
             body(&session);
@@ -298,7 +298,7 @@ impl Agent {
     }
 
     /// Calls `body` with the session that may have samples in the buffer, if there is one.
-    pub(super) fn with_draining_session(&self, body: impl FnOnce(&Session)) {
+    pub(super) fn with_draining_session(&self, body: impl FnOnce(&ProfilingSession)) {
         let session = self.draining.read().clone();
         if let Some(session) = session {
             body(&session);
@@ -322,7 +322,7 @@ impl Agent {
     /// Ends the session, if there is one. Waits only a limited time for a thread that is starting or stopping
     /// a session: that thread may be in the VM, and wait there for the caller.
     fn end_for_good(&self, env: Option<*mut JNIEnv>) {
-        match self.changing.try_lock_for(FAREWELL) {
+        match self.changing.try_lock_for(LONGEST_WAIT_AT_EXIT) {
             Some(_changing) => drop(self.end_running(env)),
             None => log::warn!(
                 "the JVM ended while a thread was starting or stopping the profiler: pending profiles are \
@@ -331,14 +331,14 @@ impl Agent {
         }
     }
 
-    fn end(&self, env: Option<*mut JNIEnv>) -> Option<Arc<Session>> {
+    fn end(&self, env: Option<*mut JNIEnv>) -> Option<Arc<ProfilingSession>> {
         let _changing = self.changing.lock();
         self.end_running(env)
     }
 
     /// Ends `session`, if it is the running one. Does not wait for the session's thread, which may be the
     /// caller.
-    pub(super) fn end_session(&self, session: &Session, env: Option<*mut JNIEnv>) -> bool {
+    pub(super) fn end_session(&self, session: &ProfilingSession, env: Option<*mut JNIEnv>) -> bool {
         let _changing = self.changing.lock();
         let is_running =
             self.session.read().as_ref().is_some_and(|running| ptr::eq(&raw const **running, session));
@@ -346,10 +346,10 @@ impl Agent {
     }
 
     /// Ends the running session. The caller holds `changing`.
-    fn end_running(&self, env: Option<*mut JNIEnv>) -> Option<Arc<Session>> {
+    fn end_running(&self, env: Option<*mut JNIEnv>) -> Option<Arc<ProfilingSession>> {
         let session = self.session.write().take();
         let session = session?;
-        session.stop(env, FAREWELL);
+        session.stop(env, LONGEST_WAIT_AT_EXIT);
         self.draining.write().take();
         Some(session)
     }
@@ -364,7 +364,7 @@ impl Agent {
             Request::Stop => logging::say(if self.stop(env) { "stopped" } else { NOT_PROFILING }),
             // Uploads go on in the background: no thread waits for a collector.
             Request::Flush if self.flush(env) => logging::say("flushed"),
-            Request::Flush => logging::say(self.what_is_not_running()),
+            Request::Flush => logging::say(self.idle_status()),
             Request::Status => logging::say(&self.status()),
             Request::Start(_) | Request::Help | Request::Disabled(_) => {}
         }
@@ -392,19 +392,19 @@ impl Agent {
 
     /// Describes the agent's activity in one line.
     pub(super) fn status(&self) -> String {
-        let mut status = self.what_is_not_running().to_owned();
+        let mut status = self.idle_status().to_owned();
         self.with_session(|session| status = session.status());
         status
     }
 
     /// Wakes the session's thread, so that it drains if necessary.
     pub(super) fn ring_drain_bell(&self) {
-        self.with_session(Session::ring_drain_bell);
+        self.with_session(ProfilingSession::ring_drain_bell);
     }
 
     /// Makes room in the dictionary of context values. Returns whether there is some.
     pub(super) fn reclaim_values(&self) -> bool {
-        reclaim::reclaim(|| self.with_draining_session(Session::drain_now))
+        reclaim::reclaim(|| self.with_draining_session(ProfilingSession::drain_now))
     }
 
     /// Carries out a command before the VM is live, when no session runs, though one may be pending. No
@@ -412,13 +412,13 @@ impl Agent {
     fn obey_before_the_start(&self, command: &Request) {
         logging::say(match command {
             Request::Stop if self.forget_pending() => "stopped",
-            Request::Flush | Request::Status => self.what_is_not_running(),
+            Request::Flush | Request::Status => self.idle_status(),
             _ => NOT_PROFILING,
         });
     }
 
     /// The status while no session runs.
-    fn what_is_not_running(&self) -> &'static str {
+    fn idle_status(&self) -> &'static str {
         if self.pending.lock().is_none() {
             return NOT_PROFILING;
         }

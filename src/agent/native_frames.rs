@@ -27,13 +27,13 @@ pub(super) struct NativeFrames {
 
 #[derive(Default)]
 struct State {
-    /// Frames whose place has been found, and whose name has not yet been requested.
-    known: HashMap<UnnamedFrame, Place>,
+    /// Frames whose location has been found, and whose name has not yet been requested.
+    known: HashMap<UnnamedFrame, PcLocation>,
     unknown_objects: u64,
 }
 
-/// The place of a frame.
-enum Place {
+/// The object and address of a frame, or the reason for which there is none.
+enum PcLocation {
     /// In an object, at an address of the object's own. There is no name if naming is left to the backend.
     InObject(Arc<ObjectDetails>, ElfVaddr, Option<NativeName>),
     Kernel(RuntimeAddr),
@@ -48,11 +48,12 @@ impl NativeFrames {
         Self { objects, remote_symbols, state: Mutex::default() }
     }
 
-    /// Finds the places of frames that have just been drained, while their objects are probably still loaded.
+    /// Finds the locations of frames that have just been drained, while their objects are probably still
+    /// loaded.
     pub(super) fn find(&self, frames: Vec<UnnamedFrame>) {
         for frame in frames {
-            let place = self.place(frame);
-            self.state.lock().known.insert(frame, place);
+            let location = self.location(frame);
+            self.state.lock().known.insert(frame, location);
         }
     }
 
@@ -64,48 +65,50 @@ impl NativeFrames {
     /// Returns the frame, interned in `tables`. Each frame is requested once in an interval.
     pub(super) fn frame(&self, tables: &mut Tables, frame: UnnamedFrame) -> Frame {
         let known = self.state.lock().known.remove(&frame);
-        match known.unwrap_or_else(|| self.place(frame)) {
-            Place::InObject(details, address, name) => in_object(tables, &details, address, name.as_ref()),
-            Place::Kernel(pc) => kernel_frame(tables, pc),
-            Place::Nowhere(pc) => marker(tables, &native_frame_nowhere(pc)),
-            Place::UnknownObject => {
+        match known.unwrap_or_else(|| self.location(frame)) {
+            PcLocation::InObject(details, address, name) => {
+                in_object(tables, &details, address, name.as_ref())
+            }
+            PcLocation::Kernel(pc) => kernel_frame(tables, pc),
+            PcLocation::Nowhere(pc) => marker(tables, &native_frame_nowhere(pc)),
+            PcLocation::UnknownObject => {
                 self.state.lock().unknown_objects += 1;
                 marker(tables, "[unknown object]")
             }
         }
     }
 
-    fn place(&self, UnnamedFrame { frame, since }: UnnamedFrame) -> Place {
+    fn location(&self, UnnamedFrame { frame, since }: UnnamedFrame) -> PcLocation {
         let pc = RuntimeAddr(frame.value);
         match (frame.kind, frame.aux) {
-            (FrameKind::Kernel, _) => Place::Kernel(pc),
+            (FrameKind::Kernel, _) => PcLocation::Kernel(pc),
             (FrameKind::Remote, index) => match self.objects.details(ObjectIndex(index)) {
-                Some(details) => self.place_in(details, ElfVaddr(frame.value)),
-                None => Place::UnknownObject,
+                Some(details) => self.location_in(details, ElfVaddr(frame.value)),
+                None => PcLocation::UnknownObject,
             },
             (_, NO_OBJECT) => {
                 let ObjectCounts { loaded, unloaded } = since;
-                self.place_at(pc, self.objects.find_late(pc, LoadCounts { loaded, unloaded }))
+                self.location_at(pc, self.objects.find_late(pc, LoadCounts { loaded, unloaded }))
             }
-            (_, index) => self.place_at(pc, self.objects.details(ObjectIndex(index))),
+            (_, index) => self.location_at(pc, self.objects.details(ObjectIndex(index))),
         }
     }
 
-    fn place_at(&self, pc: RuntimeAddr, details: Option<Arc<ObjectDetails>>) -> Place {
+    fn location_at(&self, pc: RuntimeAddr, details: Option<Arc<ObjectDetails>>) -> PcLocation {
         match details {
             Some(details) => {
                 let address = details.load_bias().to_elf(pc);
-                self.place_in(details, address)
+                self.location_in(details, address)
             }
-            None => Place::Nowhere(pc),
+            None => PcLocation::Nowhere(pc),
         }
     }
 
-    fn place_in(&self, details: Arc<ObjectDetails>, address: ElfVaddr) -> Place {
+    fn location_in(&self, details: Arc<ObjectDetails>, address: ElfVaddr) -> PcLocation {
         let is_remote =
             self.remote_symbols && details.build_id.is_some() && details.code_segment_at(address).is_some();
         let name = (!is_remote).then(|| self.objects.function(&details, address));
-        Place::InObject(details, address, name)
+        PcLocation::InObject(details, address, name)
     }
 }
 
@@ -134,13 +137,13 @@ fn marker(tables: &mut Tables, text: &str) -> Frame {
 /// seldom have the kernel's symbols.
 fn kernel_frame(tables: &mut Tables, pc: RuntimeAddr) -> Frame {
     let kernel = Kernel::running();
-    let place = kernel.place(pc);
-    let function = match (place.function, place.address) {
+    let location = kernel.place(pc);
+    let function = match (location.function, location.address) {
         (Some(name), _) => tables.named_function(name),
         (None, Some(address)) => tables.named_function(&unnamed_native_frame(KERNEL_NAME, address)),
         (None, None) => tables.named_function("[kernel]"),
     };
-    let mapping = place.address.map(|_| {
+    let mapping = location.address.map(|_| {
         let filename = tables.strings.intern(KERNEL_NAME);
         tables.mappings.intern(Mapping {
             memory_limit: ElfVaddr(kernel.text_bytes()),
@@ -149,5 +152,5 @@ fn kernel_frame(tables: &mut Tables, pc: RuntimeAddr) -> Frame {
             ..Mapping::default()
         })
     });
-    Frame::Kernel { mapping, address: place.address, function }
+    Frame::Kernel { mapping, address: location.address, function }
 }

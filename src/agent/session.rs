@@ -83,7 +83,7 @@ pub(super) enum SessionError {
 }
 
 /// A running session.
-pub(super) struct Session {
+pub(super) struct ProfilingSession {
     options: Options,
     vm: &'static Vm,
     buffer: &'static SampleBuffer,
@@ -104,9 +104,9 @@ pub(super) struct Session {
     counters_at_start: Snapshot,
     /// The name of the clock of CPU samples.
     clock: OnceLock<&'static str>,
-    cpu: Mutex<Option<cpu::Session>>,
-    wall: Mutex<Option<wall::Session>>,
-    event: Mutex<Option<perf_events::Session>>,
+    cpu: Mutex<Option<cpu::CpuSampling>>,
+    wall: Mutex<Option<wall::WallSampling>>,
+    event: Mutex<Option<perf_events::EventSampling>>,
     /// Set while a thread waits to stop the session.
     leaving: AtomicBool,
     stopping: AtomicBool,
@@ -114,7 +114,7 @@ pub(super) struct Session {
     started: Instant,
 }
 
-impl Session {
+impl ProfilingSession {
     /// Starts to sample. The VM is live. `drains` is called before the first sample: from then on all drains
     /// of the buffer go through this session, even if starting it fails afterwards.
     pub(super) fn start(

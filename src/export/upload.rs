@@ -43,7 +43,7 @@ pub type ThreadBody = Box<dyn FnOnce() + Send>;
 /// The collector's waits extend the time that a message may be retried by at most this, too.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// How long a shutdown waits after its deadline for the interrupted thread to end.
-const FAREWELL: Duration = Duration::from_millis(50);
+const WAIT_AFTER_DEADLINE: Duration = Duration::from_millis(50);
 
 /// Where and how to upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl Uploader {
             // The deadline has passed and the thread is still sending. Its connection is broken, so that the
             // thread can end.
             self.connections.clone().shutdown();
-            self.ledger.wait_for_end(FAREWELL);
+            self.ledger.wait_for_end(WAIT_AFTER_DEADLINE);
         }
         self.ledger.stats()
     }

@@ -37,7 +37,7 @@ pub(super) fn transcode_first(text: &[u8]) -> Result<(Vec<u8>, Notes, usize), Re
         return Err(ReadError::new(ErrorKind::JsonMalformed, 0, "no JSON document"));
     }
     let mut documents = serde_json::Deserializer::from_slice(text);
-    let done = Target { transcoder: &mut transcoder, place: Place::Root }.deserialize(&mut documents);
+    let done = Target { transcoder: &mut transcoder, role: ValueRole::Root }.deserialize(&mut documents);
     match (transcoder.failure, done) {
         (Some(failure), _) => Err(failure),
         (None, Err(error)) => {
@@ -190,9 +190,9 @@ impl Transcoder {
     }
 }
 
-/// The place of a value.
+/// The role of a value in its document.
 #[derive(Clone, Copy)]
-enum Place {
+enum ValueRole {
     /// The value is the document.
     Root,
     /// The value belongs to a key.
@@ -204,25 +204,25 @@ enum Place {
 /// The field that a value is written to.
 struct Target<'t> {
     transcoder: &'t mut Transcoder,
-    place: Place,
+    role: ValueRole,
 }
 
 impl Target<'_> {
     fn scalar<E: Error>(self, value: &Scalar<'_>) -> Result<(), E> {
-        let done = match (self.place, value) {
-            (Place::Of(_), Scalar::Null) => Ok(()),
-            (Place::Of(field), _) if field.repeated => Err(self.transcoder.wrong("an array", value)),
-            (Place::Of(field) | Place::In(field), _) => self.transcoder.scalar(field, value),
-            (Place::Root, _) => Err(self.transcoder.wrong("an object", value)),
+        let done = match (self.role, value) {
+            (ValueRole::Of(_), Scalar::Null) => Ok(()),
+            (ValueRole::Of(field), _) if field.repeated => Err(self.transcoder.wrong("an array", value)),
+            (ValueRole::Of(field) | ValueRole::In(field), _) => self.transcoder.scalar(field, value),
+            (ValueRole::Root, _) => Err(self.transcoder.wrong("an object", value)),
         };
         done.map_err(|failure| self.transcoder.fail(failure))
     }
 
     fn wrong<E: Error>(self, found: &str) -> E {
-        let expected = match self.place {
-            Place::Root => "an object",
-            Place::Of(field) if field.repeated => "an array",
-            Place::Of(field) | Place::In(field) => expected(field.kind),
+        let expected = match self.role {
+            ValueRole::Root => "an object",
+            ValueRole::Of(field) if field.repeated => "an array",
+            ValueRole::Of(field) | ValueRole::In(field) => expected(field.kind),
         };
         let failure = self.transcoder.wrong(expected, &found);
         self.transcoder.fail(failure)
@@ -269,14 +269,14 @@ impl<'de> Visitor<'de> for Target<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
-        let Place::Of(field) = self.place else { return Err(self.wrong("an array")) };
+        let ValueRole::Of(field) = self.role else { return Err(self.wrong("an array")) };
         if !field.repeated {
             return Err(self.wrong("an array"));
         }
         let transcoder = self.transcoder;
         for index in 0.. {
             transcoder.path.push(Step::Index(index));
-            let element = Target { transcoder, place: Place::In(field) };
+            let element = Target { transcoder, role: ValueRole::In(field) };
             if elements.next_element_seed(element)?.is_none() {
                 break;
             }
@@ -287,10 +287,10 @@ impl<'de> Visitor<'de> for Target<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<(), A::Error> {
-        let field = match self.place {
-            Place::Root => return fields(self.transcoder, &schema::PROFILES_DATA, entries),
-            Place::Of(field) if field.repeated => return Err(self.wrong("an object")),
-            Place::Of(field) | Place::In(field) => field,
+        let field = match self.role {
+            ValueRole::Root => return fields(self.transcoder, &schema::PROFILES_DATA, entries),
+            ValueRole::Of(field) if field.repeated => return Err(self.wrong("an object")),
+            ValueRole::Of(field) | ValueRole::In(field) => field,
         };
         match field.kind {
             Kind::Message(schema) => {
@@ -332,7 +332,7 @@ fn fields<'de, A: MapAccess<'de>>(
             transcoder.note(NoteKind::JsonDuplicateKey);
         }
         seen |= 1 << field.number;
-        entries.next_value_seed(Target { transcoder, place: Place::Of(field) })?;
+        entries.next_value_seed(Target { transcoder, role: ValueRole::Of(field) })?;
         transcoder.path.pop();
     }
     Ok(())

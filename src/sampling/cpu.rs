@@ -89,7 +89,7 @@ impl From<ChainError> for StartError {
 }
 
 /// A running session. Dropping it stops the session.
-pub struct Session {
+pub struct CpuSampling {
     poller: Option<StoppableThread>,
     watched: Option<Watched>,
     clock: Option<ClockKind>,
@@ -120,7 +120,7 @@ pub fn prepare(config: &Config) -> Result<(), StartError> {
 
 /// Starts to sample every thread of the process except the profiler's own, including threads that start
 /// later. `sample` is called in a signal handler on the sampled thread.
-pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
+pub fn start(config: &Config, sample: SampleFn) -> Result<CpuSampling, StartError> {
     if threads::FORKED.load(Ordering::Relaxed) {
         return Err(StartError::ForkedChild);
     }
@@ -129,7 +129,7 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
         return Err(StartError::AlreadyRunning);
     }
     // From here on, dropping the session undoes the steps that have been done.
-    let mut session = Session { poller: None, watched: None, clock: None, clock_reason: String::new() };
+    let mut session = CpuSampling { poller: None, watched: None, clock: None, clock_reason: String::new() };
     if let Some((clock, reason)) = choose_clock(config)? {
         (session.clock, session.clock_reason) = (Some(clock), reason);
     }
@@ -169,7 +169,7 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<Session, StartError> {
     Ok(session)
 }
 
-impl Session {
+impl CpuSampling {
     /// The clock by which threads are sampled, unless limits run out; `None` if no thread is sampled.
     pub fn clock(&self) -> Option<ClockKind> {
         self.clock
@@ -188,7 +188,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for CpuSampling {
     fn drop(&mut self) {
         if threads::FORKED.load(Ordering::Relaxed) {
             return;
@@ -211,8 +211,8 @@ pub fn counts() -> CpuCounts {
 
 /// Returns the CPU time of ended threads, in ns, that no sample stands for yet; negative if samples stand for
 /// too much. The first sample of a later thread settles it.
-pub fn estate_ns() -> i64 {
-    SESSION.estate_ns.load(Ordering::Relaxed)
+pub fn ended_balance_ns() -> i64 {
+    SESSION.ended_balance_ns.load(Ordering::Relaxed)
 }
 
 /// Prepares the kernel for perf events while other threads work. The first event on a machine waits until all

@@ -31,12 +31,12 @@ pub struct NativeMemoryConfig {
     pub remembers: bool,
 }
 
-struct Session {
+struct NativeMemorySampling {
     imports: Redirection,
     functions: Vec<(Function, u64)>,
 }
 
-static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+static SESSION: Mutex<Option<NativeMemorySampling>> = Mutex::new(None);
 
 /// Starts sampling. Returns `false` if the C library's functions cannot be found, or if sampling has been
 /// started before.
@@ -64,7 +64,7 @@ pub fn start(config: NativeMemoryConfig) -> bool {
     };
     let groups = functions.chunk_by(|(a, _), (b, _)| rank(*a) == rank(*b)).map(group).collect();
     SAMPLER.start(config.interval_bytes, config.remembers, threads::is_own_or_forked, random());
-    let mut started = Session { imports: Redirection::new(groups), functions };
+    let mut started = NativeMemorySampling { imports: Redirection::new(groups), functions };
     started.install(load_counts());
     *session = Some(started);
     true
@@ -92,7 +92,7 @@ pub fn stop() {
     }
 }
 
-impl Session {
+impl NativeMemorySampling {
     fn install(&mut self, counts: LoadCounts) {
         let Self { imports, functions } = self;
         let own = start as *const () as u64;

@@ -1,4 +1,5 @@
-//! Compares the process's CPU time to that of its threads, and adds the difference to the estate.
+//! Compares the process's CPU time to that of its threads, and adds the difference to the balance of ended
+//! threads.
 //!
 //! A thread still runs for some 20 µs after the last moment in which it can report its CPU time, and threads
 //! made by a raw clone may start and end between two scans of the poller. The process's CPU clock includes
@@ -46,7 +47,7 @@ struct Unaccounted {
 /// A session's account of the process's CPU time.
 pub(super) struct ProcessAccount {
     /// The part, in ns, of the CPU time in no thread's account that is not this session's, or has been added
-    /// to the estate.
+    /// to the balance of ended threads.
     settled_ns: Option<i64>,
     /// The number of threads that could not be sampled before the session.
     unsampled_before: u64,
@@ -63,9 +64,9 @@ impl ProcessAccount {
         }
     }
 
-    /// Adds the CPU time that is in no thread's account to the estate. Returns `false` if that time could not
-    /// be measured, because a thread was ending at that moment, or because a thread exists that is not known
-    /// yet, whose time does not belong to the estate.
+    /// Adds the CPU time that is in no thread's account to the balance of ended threads. Returns `false` if
+    /// that time could not be measured, because a thread was ending at that moment, or because a thread
+    /// exists that is not known yet, whose time does not belong to the balance of ended threads.
     ///
     /// `unarmed` are known threads that have no record yet. Their CPU time is owed to them when they get a
     /// record.
@@ -84,7 +85,7 @@ impl ProcessAccount {
             self.settled_ns = Some(settled_ns);
             return true;
         }
-        SESSION.estate_ns.fetch_add(missing_ns, Ordering::Relaxed);
+        SESSION.ended_balance_ns.fetch_add(missing_ns, Ordering::Relaxed);
         add(&COUNTERS.unwitnessed_ns, missing_ns.max(0).cast_unsigned());
         self.settled_ns = Some(unaccounted_ns);
         true
@@ -129,9 +130,9 @@ mod tests {
         let unknown = std::thread::spawn(move || ended.recv());
         let tasks = Tasks::open().unwrap();
         let mut account = ProcessAccount { settled_ns: Some(i64::MIN / 2), unsampled_before: 0 };
-        let before_ns = SESSION.estate_ns.load(Ordering::Relaxed);
+        let before_ns = SESSION.ended_balance_ns.load(Ordering::Relaxed);
         assert!(!account.settle(&tasks, []));
-        assert_eq!(SESSION.estate_ns.load(Ordering::Relaxed), before_ns);
+        assert_eq!(SESSION.ended_balance_ns.load(Ordering::Relaxed), before_ns);
         drop(end);
         let _ = unknown.join().unwrap();
     }

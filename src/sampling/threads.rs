@@ -110,7 +110,7 @@ fn retire(record: &'static ThreadRecord) -> bool {
 }
 
 /// Takes down the record of a thread that has ended, or is about to, when its CPU clock showed `ended_at_ns`.
-/// The CPU time that its samples do not stand for is added to the estate.
+/// The CPU time that its samples do not stand for is added to the balance of ended threads.
 pub(super) fn retire_ended(record: &'static ThreadRecord, ended_at_ns: i64) {
     ENDS.note(|| {
         if !take_down(record) {
@@ -120,7 +120,7 @@ pub(super) fn retire_ended(record: &'static ThreadRecord, ended_at_ns: i64) {
         let used = ended_at_ns - account.base_ns.load(Ordering::Relaxed);
         let credited = account.credited.load(Ordering::Relaxed) - account.put_off.load(Ordering::Relaxed);
         let credited = credited.saturating_mul(SESSION.interval_ns());
-        SESSION.estate_ns.fetch_add(used.saturating_sub(credited), Ordering::Relaxed);
+        SESSION.ended_balance_ns.fetch_add(used.saturating_sub(credited), Ordering::Relaxed);
         release(record);
         ended_at_ns
     });

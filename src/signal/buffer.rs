@@ -3,7 +3,7 @@
 //! The buffer has sixteen strips, each with a lock that handlers try and never wait for: a handler whose
 //! first strip is held or full tries the next. A strip has two halves. Handlers fill the active half. The
 //! drainer holds the lock only to swap the halves, and reads the other half without it. Each half has its own
-//! pool of [`RemoteFrame`]s. Draining a half frees all of its slots at once, so a pool cannot wear out.
+//! pool of [`RemoteRecord`]s. Draining a half frees all of its slots at once, so a pool cannot wear out.
 //!
 //! The memory is reserved once in the life of the process; pages are touched only as far as they are used.
 
@@ -23,7 +23,7 @@ pub const STRIPS: usize = 16;
 pub const MAX_FRAMES: usize = 8192;
 
 const HALF_BYTES: usize = 512 * 1024;
-const HALF_AND_POOL_BYTES: usize = HALF_BYTES + REMOTE_SLOTS * size_of::<RemoteFrame>();
+const HALF_AND_POOL_BYTES: usize = HALF_BYTES + REMOTE_SLOTS * size_of::<RemoteRecord>();
 const ALL_BYTES: usize = 2 * STRIPS * HALF_AND_POOL_BYTES;
 const REMOTE_SLOTS: usize = 4096;
 const HEADER_BYTES: usize = size_of::<SampleHeader>();
@@ -35,7 +35,7 @@ const _: () = assert!(HALF_BYTES >= 2 * (HEADER_BYTES + MAX_FRAMES * FRAME_BYTES
 /// A native frame as build-id and address, for symbolization outside of this process.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct RemoteFrame {
+pub struct RemoteRecord {
     /// The object's build-id, in a record that is never freed.
     pub build_id: &'static BuildId,
     /// The lookup address, as a virtual address of the object's file.
@@ -47,7 +47,7 @@ pub struct RemoteFrame {
 struct Half {
     records: *mut u8,
     used: usize,
-    remote: *mut RemoteFrame,
+    remote: *mut RemoteRecord,
     remote_used: usize,
 }
 
@@ -212,13 +212,13 @@ impl Drop for HeldStrip<'_> {
 
 /// The free slots for remote frames in a strip that is held.
 pub struct RemotePool<'a> {
-    slots: *mut RemoteFrame,
+    slots: *mut RemoteRecord,
     used: &'a mut usize,
 }
 
 impl RemotePool<'_> {
     /// Puts `frame` into a free slot; `None` if no slot is free.
-    pub fn put(&mut self, frame: RemoteFrame) -> Option<u32> {
+    pub fn put(&mut self, frame: RemoteRecord) -> Option<u32> {
         let slot = *self.used;
         if slot >= REMOTE_SLOTS {
             return None;
@@ -263,7 +263,7 @@ impl Drained<'_> {
     }
 
     /// The remote frame in `slot`.
-    pub fn remote(&self, slot: u32) -> Option<RemoteFrame> {
+    pub fn remote(&self, slot: u32) -> Option<RemoteRecord> {
         // SAFETY: slots below `remote_used` were written by `RemotePool::put`.
         ((slot as usize) < self.half.remote_used)
             .then(|| unsafe { self.half.remote.add(slot as usize).read() })
@@ -424,7 +424,7 @@ mod tests {
         let buffer = create().unwrap();
         drain_weights(buffer);
         let build_id: &'static BuildId = Box::leak(Box::new(BuildId::new(&[1; 20]).unwrap()));
-        let frame = |n: usize| RemoteFrame { build_id, address: ElfVaddr(n as u64), object: ObjectIndex(5) };
+        let frame = |n: usize| RemoteRecord { build_id, address: ElfVaddr(n as u64), object: ObjectIndex(5) };
         // More rounds than the two halves could hold together: slots are reused.
         for _ in 0..5 {
             let mut held = buffer.try_hold(3, 1).unwrap();

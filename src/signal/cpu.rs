@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use crate::core::record::Engine;
 use crate::core::thread::{ClockKind, RecordState, ThreadRecord, current_os_tid};
 
-use super::cpu_account::{due_periods, epoch_at_first_tick, inherit, next_due_ns, settle};
+use super::cpu_account::{due_periods, epoch_at_first_tick, next_due_ns, settle, settle_ended};
 use super::cpu_counters::{COUNTERS, add};
 use super::fair_share::Handling;
 use super::sample_gate::SampleGate;
@@ -37,8 +37,9 @@ pub struct CpuSession {
     /// The number of periods that each signal of the process's timer stands for. 0 until a session uses that
     /// timer, `ITIMER_STOPPED` after it has been stopped.
     itimer_periods: AtomicI64,
-    /// CPU time, in ns, that ended threads were not credited with: the estate of `cpu_account`.
-    pub estate_ns: AtomicI64,
+    /// CPU time, in ns, that ended threads were not credited with; negative if they were credited with too
+    /// much. See `cpu_account`.
+    pub ended_balance_ns: AtomicI64,
 }
 
 /// The session of this process.
@@ -48,7 +49,7 @@ pub static SESSION: CpuSession = CpuSession {
     interval_ns: AtomicI64::new(0),
     tick_ns: AtomicI64::new(0),
     itimer_periods: AtomicI64::new(0),
-    estate_ns: AtomicI64::new(0),
+    ended_balance_ns: AtomicI64::new(0),
 };
 
 impl CpuSession {
@@ -56,7 +57,7 @@ impl CpuSession {
     pub fn open(&self, sample: SampleFn, interval_ns: i64, tick_ns: i64) {
         self.interval_ns.store(interval_ns, Ordering::Release);
         self.tick_ns.store(tick_ns, Ordering::Release);
-        self.estate_ns.store(0, Ordering::Release);
+        self.ended_balance_ns.store(0, Ordering::Release);
         self.gate.open(sample);
     }
 
@@ -344,9 +345,9 @@ fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
         }
         return credit;
     }
-    let inherited = inherit(&SESSION.estate_ns, credit, interval);
-    add(&COUNTERS.estate_periods, inherited.max(0).cast_unsigned());
-    let weight = credit.saturating_add(inherited);
+    let settled = settle_ended(&SESSION.ended_balance_ns, credit, interval);
+    add(&COUNTERS.estate_periods, settled.max(0).cast_unsigned());
+    let weight = credit.saturating_add(settled);
     if weight == 0 {
         add(&COUNTERS.phased_out, 1);
     }

@@ -20,12 +20,13 @@
 //!
 //! The account implements this by its epoch: `epoch = a - tick - phase`, due `floor((x - epoch) / T)`.
 //!
-//! **The estate.** Three effects remain: threads that sleep between short bursts break the premise of the
-//! argument, a signal may be blocked when its thread ends, and the random phases have a variance. So a thread
-//! that ends leaves the difference between its CPU time and its credit, of either sign, to the estate. The
-//! first samples of later threads are paid from the estate (or pay into it) in whole periods. Under the
-//! premises above the estate's mean is 0, so it shifts no thread's share. The estate keeps the error of the
-//! sum within its own last fraction of a period and the open periods of the threads that are alive.
+//! **The balance of ended threads.** Three effects remain: threads that sleep between short bursts break the
+//! premise of the argument, a signal may be blocked when its thread ends, and the random phases have a
+//! variance. So a thread that ends leaves the difference between its CPU time and its credit, of either sign,
+//! to the balance of ended threads. The first samples of later threads are paid from that balance (or pay
+//! into it) in whole periods. Under the premises above its mean is 0, so it shifts no thread's share. The
+//! balance keeps the error of the sum within its own last fraction of a period and the open periods of the
+//! threads that are alive.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -88,19 +89,20 @@ pub fn settle(owed: &AtomicI64, due: i64, merged: i64) -> (i64, i64) {
     (total.max(0), debt.max(0))
 }
 
-/// Takes whole periods from the estate for a thread that is due `due` periods. Takes all that the estate has;
-/// if the estate is negative, at most `due` periods are paid into it, and the result is negative.
-pub fn inherit(estate_ns: &AtomicI64, due: i64, interval_ns: i64) -> i64 {
-    let mut estate = estate_ns.load(Ordering::Relaxed);
+/// Takes whole periods from the balance of ended threads for a thread that is due `due` periods. Takes all
+/// that the balance has; if the balance is negative, at most `due` periods are paid into it, and the result
+/// is negative.
+pub fn settle_ended(ended_balance_ns: &AtomicI64, due: i64, interval_ns: i64) -> i64 {
+    let mut balance = ended_balance_ns.load(Ordering::Relaxed);
     loop {
-        let periods = estate.checked_div(interval_ns).unwrap_or(0).max(due.saturating_neg());
+        let periods = balance.checked_div(interval_ns).unwrap_or(0).max(due.saturating_neg());
         if periods == 0 {
             return 0;
         }
-        let rest = estate.saturating_sub(periods.saturating_mul(interval_ns));
-        match estate_ns.compare_exchange_weak(estate, rest, Ordering::Relaxed, Ordering::Relaxed) {
+        let rest = balance.saturating_sub(periods.saturating_mul(interval_ns));
+        match ended_balance_ns.compare_exchange_weak(balance, rest, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => return periods,
-            Err(seen) => estate = seen,
+            Err(seen) => balance = seen,
         }
     }
 }
@@ -214,14 +216,14 @@ mod tests {
 
     #[test]
     fn the_estate_pays_whole_periods_and_never_more_than_the_heir_can_bear() {
-        let estate = AtomicI64::new(25_000);
-        assert_eq!(inherit(&estate, 0, INTERVAL), 2);
-        assert_eq!(estate.load(Ordering::Relaxed), 5_000);
-        assert_eq!(inherit(&estate, 1, INTERVAL), 0);
-        estate.store(-35_000, Ordering::Relaxed);
-        assert_eq!(inherit(&estate, 0, INTERVAL), 0);
-        assert_eq!(inherit(&estate, 2, INTERVAL), -2);
-        assert_eq!(estate.load(Ordering::Relaxed), -15_000);
+        let balance = AtomicI64::new(25_000);
+        assert_eq!(settle_ended(&balance, 0, INTERVAL), 2);
+        assert_eq!(balance.load(Ordering::Relaxed), 5_000);
+        assert_eq!(settle_ended(&balance, 1, INTERVAL), 0);
+        balance.store(-35_000, Ordering::Relaxed);
+        assert_eq!(settle_ended(&balance, 0, INTERVAL), 0);
+        assert_eq!(settle_ended(&balance, 2, INTERVAL), -2);
+        assert_eq!(balance.load(Ordering::Relaxed), -15_000);
     }
 
     #[test]
@@ -232,7 +234,7 @@ mod tests {
             next_due_ns(extreme, i64::MAX, i64::MAX);
             epoch_at_first_tick(extreme, i64::MAX, i64::MAX, i64::MAX, 1);
             owed_periods(extreme, i64::MIN, 1, i64::MAX, i64::MIN, i64::MAX);
-            inherit(&AtomicI64::new(extreme), i64::MIN, extreme);
+            settle_ended(&AtomicI64::new(extreme), i64::MIN, extreme);
             settle(&AtomicI64::new(extreme), i64::MIN, i64::MAX);
         }
     }

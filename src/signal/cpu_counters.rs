@@ -67,7 +67,7 @@ counters! {
     /// Signals of the process's timer that were delivered to a thread that is not known yet: no sample.
     itimer_unknown_thread,
     /// CPU time, in nanoseconds, that no thread's account contains (the last moments of threads, and threads
-    /// that came and went between two scans) and that was given to the estate.
+    /// that came and went between two scans) and that was given to the balance of ended threads.
     unwitnessed_ns,
     /// Threads armed.
     threads_armed,

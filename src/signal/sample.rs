@@ -90,7 +90,7 @@ pub unsafe fn take_wall(
 ) -> Result<(), NotRecorded> {
     let sample = Sample { number, values: wall_values(ns), ..Sample::of(Engine::Wall) };
     // SAFETY: by the contract of `take`, `context` is the `ucontext_t` of the handler that this thread is in.
-    unsafe { take_at(&sample, thread, Place::Interrupted(context)) }
+    unsafe { take_at(&sample, thread, Origin::Interrupted(context)) }
 }
 
 /// Takes a sample of a perf event that stands for `periods` periods of that event, by [`take`].
@@ -155,7 +155,7 @@ impl Sample {
 /// with the anchor of its last Java frame set, as it is in JVMTI's events and in native methods.
 pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
     // SAFETY: by this function's contract the thread is the current one, in a call by the VM.
-    let take = || unsafe { take_at(sample, thread, Place::CalledByVm) };
+    let take = || unsafe { take_at(sample, thread, Origin::CalledByVm) };
     take_where_is_room(sample.engine, thread, take)
 }
 
@@ -166,7 +166,7 @@ pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
 /// `thread` is the current thread's, and `caller` is a frame of this thread.
 pub unsafe fn take_of_native_caller(sample: &Sample, thread: &ThreadRecord, caller: Cursor) -> bool {
     // SAFETY: by this function's contract thread and frame are the current thread's.
-    let take = || unsafe { take_at(sample, thread, Place::CalledByNative(caller)) };
+    let take = || unsafe { take_at(sample, thread, Origin::CalledByNative(caller)) };
     take_where_is_room(sample.engine, thread, take)
 }
 
@@ -183,9 +183,9 @@ fn take_where_is_room(
     matches!(recorded, Some(Ok(())))
 }
 
-/// The place at which the current thread is sampled.
+/// The point at which the current thread is sampled.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Origin {
     /// Interrupted at this `ucontext_t`.
     Interrupted(*mut c_void),
     /// In a call by the VM.
@@ -194,7 +194,7 @@ enum Place {
     CalledByNative(Cursor),
 }
 
-impl Place {
+impl Origin {
     /// The interrupted `ucontext_t`; null if the thread was not interrupted.
     fn context(self) -> *mut c_void {
         match self {
@@ -211,17 +211,17 @@ impl Place {
 pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: *mut c_void) {
     // SAFETY: by this function's contract `context` is the `ucontext_t` of the handler that this thread is
     // in.
-    let _ = unsafe { take_at(sample, thread, Place::Interrupted(context)) };
+    let _ = unsafe { take_at(sample, thread, Origin::Interrupted(context)) };
 }
 
 /// # Safety
-/// `place` is the current thread's, with the contract of the public function that made it.
-unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, place: Place) -> Result<(), NotRecorded> {
+/// `origin` is the current thread's, with the contract of the public function that made it.
+unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, origin: Origin) -> Result<(), NotRecorded> {
     let start_ns = monotonic_ns();
     COUNTERS.samples_taken.add(sample.engine, 1);
-    let room = handler_stack::room(thread, place.context());
+    let room = handler_stack::room(thread, origin.context());
     let recorded = match room {
-        Room::Ample | Room::ForWalk => record(sample, thread, place, start_ns, room),
+        Room::Ample | Room::ForWalk => record(sample, thread, origin, start_ns, room),
         Room::TooLittle => Err(NotRecorded::SmallStack),
     };
     if let Err(NotRecorded::Filtered) = recorded {
@@ -261,7 +261,7 @@ pub enum NotRecorded {
 fn record(
     sample: &Sample,
     thread: &ThreadRecord,
-    place: Place,
+    origin: Origin,
     monotonic_ns: u64,
     room_on_stack: Room,
 ) -> Result<(), NotRecorded> {
@@ -290,15 +290,15 @@ fn record(
         0 => u64::MAX,
         high => high,
     };
-    let registers = match place {
+    let registers = match origin {
         // SAFETY: by the contract of `take_at` the context is the one that the kernel passed to the handler.
-        Place::Interrupted(context) => unsafe { Registers::from_context(context) },
-        Place::CalledByVm | Place::CalledByNative(_) => Registers::default(),
+        Origin::Interrupted(context) => unsafe { Registers::from_context(context) },
+        Origin::CalledByVm | Origin::CalledByNative(_) => Registers::default(),
     };
     let walker = StackWalker::from_u8(SETUP.walker.load(Ordering::Relaxed));
-    let ucontext = match place {
-        Place::Interrupted(context) => context,
-        Place::CalledByVm | Place::CalledByNative(_) => (&raw const NOT_INTERRUPTED).cast_mut().cast(),
+    let ucontext = match origin {
+        Origin::Interrupted(context) => context,
+        Origin::CalledByVm | Origin::CalledByNative(_) => (&raw const NOT_INTERRUPTED).cast_mut().cast(),
     };
     let call_trace = call_trace(java_thread, ucontext, vm.is_some()).filter(|_| room_on_stack == Room::Ample);
     let start = Start {
@@ -326,10 +326,10 @@ fn record(
     {
         kernel_stack::put(&ProcessMemory, ring, &registers, scattered(monotonic_ns), &mut sink);
     }
-    match place {
-        Place::Interrupted(_) => walk.walk(&mut sink),
-        Place::CalledByVm => walk.walk_from_call(&mut sink),
-        Place::CalledByNative(caller) => walk.walk_from_native_call(caller, &mut sink),
+    match origin {
+        Origin::Interrupted(_) => walk.walk(&mut sink),
+        Origin::CalledByVm => walk.walk_from_call(&mut sink),
+        Origin::CalledByNative(caller) => walk.walk_from_native_call(caller, &mut sink),
     }
     if sink.has_unknown_code() {
         SETUP.unknown_code.ring();

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use loud_support::not_tested;
 use otlpprof::core::thread::{ClockKind, ThreadRecord};
 use otlpprof::sampling::config::{ClockChoice, Config};
-use otlpprof::sampling::cpu::{self, Session};
+use otlpprof::sampling::cpu::{self, CpuSampling};
 use parking_lot::{Mutex, MutexGuard};
 pub use steal_support::{Measured, Verdict, measure};
 
@@ -52,7 +52,7 @@ pub fn config(kind: ClockKind) -> Config {
 }
 
 /// Starts a session that counts periods, beginning at 0.
-pub fn start(config: &Config) -> Session {
+pub fn start(config: &Config) -> CpuSampling {
     BY_THREAD.iter().for_each(|periods| periods.store(0, Ordering::Relaxed));
     ALL.store(0, Ordering::Relaxed);
     cpu::start(config, count).unwrap()
@@ -192,11 +192,12 @@ pub fn in_threads(count: usize, at_once: usize, body: fn()) {
 }
 
 /// Runs short threads, whose samples account for the time that ended threads left or correct a surplus, as in
-/// a program that continues. Ends when little is left, since the time in the estate is in no profile.
+/// a program that continues. Ends when little is left, since the time in the balance of ended threads is in
+/// no profile.
 pub fn run_heirs() {
     const MOST: usize = 500;
     for number in 0..MOST {
-        if number >= 10 && Duration::from_nanos(cpu::estate_ns().unsigned_abs()) < 2 * INTERVAL {
+        if number >= 10 && Duration::from_nanos(cpu::ended_balance_ns().unsigned_abs()) < 2 * INTERVAL {
             break;
         }
         in_threads(1, 1, || burn(2 * INTERVAL));

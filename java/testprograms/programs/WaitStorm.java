@@ -20,7 +20,7 @@ public final class WaitStorm {
     private static final class Door {}
 
     /** The class of the object for which threads park. */
-    private static final class Place {}
+    private static final class Blocker {}
 
     /** The class of the object on which threads wait. */
     private static final class Bell {}
@@ -42,7 +42,7 @@ public final class WaitStorm {
         startAll(WaitStorm::await);
         joinAll();
         report("enter", Door.class, ENTERING_NS);
-        report("park", Place.class, PARKED_NS);
+        report("park", Blocker.class, PARKED_NS);
         report("await", Bell.class, WAITED_NS);
     }
 
@@ -95,7 +95,7 @@ public final class WaitStorm {
     }
 
     private static void park() {
-        Place place = new Place();
+        Blocker place = new Blocker();
         for (int i = 0; i < ROUNDS; i++) {
             long start = System.nanoTime();
             LockSupport.parkNanos(place, 1_000_000);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parking_lot::MutexGuard;
 
-use super::{Session, clocks};
+use super::{ProfilingSession, clocks};
 use crate::agent::counters::Snapshot;
 use crate::agent::engine_profiles::{profiles_of, profiles_of_survivors};
 use crate::agent::engines;
@@ -26,7 +26,7 @@ pub(super) struct IntervalStart {
     pub(super) counters: Snapshot,
 }
 
-impl Session {
+impl ProfilingSession {
     /// Ends the interval and sends its profiles. While there is no room in the upload's queue, waits for at
     /// most `patience`, and only as long as `may_wait` returns `true`.
     pub(super) fn end_interval(

@@ -23,12 +23,12 @@ pub(super) struct Memory {
 #[derive(Debug)]
 struct Left {
     bytes: usize,
-    places: usize,
+    permits: usize,
 }
 
 impl Memory {
     pub(super) fn new() -> Arc<Self> {
-        let left = Left { bytes: BODIES, places: AT_WORK };
+        let left = Left { bytes: BODIES, permits: AT_WORK };
         Arc::new(Self { left: Mutex::new(left), given_back: Condvar::new() })
     }
 
@@ -38,13 +38,13 @@ impl Memory {
     }
 
     /// Waits for permission to process a request.
-    pub(super) fn place(self: &Arc<Self>) -> Place {
+    pub(super) fn permit(self: &Arc<Self>) -> Permit {
         let mut left = self.left.lock();
-        while left.places == 0 {
+        while left.permits == 0 {
             self.given_back.wait(&mut left);
         }
-        left.places -= 1;
-        Place { memory: self.clone() }
+        left.permits -= 1;
+        Permit { memory: self.clone() }
     }
 }
 
@@ -74,20 +74,20 @@ impl Drop for Share {
 
 /// Permission to process a request. Dropping it releases the permission.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Permit {
     memory: Arc<Memory>,
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.memory.left.lock().places += 1;
+        self.memory.left.lock().permits += 1;
         self.memory.given_back.notify_one();
     }
 }
 
 /// Makes the allocator return large buffers to the system as soon as they are freed, whichever thread
 /// allocated them. Otherwise the allocator would keep some in each of its arenas.
-pub(super) fn give_back_at_once() {
+pub(super) fn return_freed_memory() {
     #[cfg(target_env = "gnu")]
     for (parameter, value) in [(libc::M_ARENA_MAX, 2), (libc::M_MMAP_THRESHOLD, 128 << 10)] {
         // SAFETY: mallopt sets a number of the allocator, and no other thread exists yet.
@@ -107,9 +107,9 @@ mod tests {
         assert!(!one.grow(1) && !other.grow(1));
         drop(one);
         assert!(other.grow(BODIES - 1) && !other.grow(1));
-        let places: Vec<_> = (0..AT_WORK).map(|_| memory.place()).collect();
-        assert_eq!(memory.left.lock().places, 0);
-        drop(places);
-        assert_eq!(memory.left.lock().places, AT_WORK);
+        let permits: Vec<_> = (0..AT_WORK).map(|_| memory.permit()).collect();
+        assert_eq!(memory.left.lock().permits, 0);
+        drop(permits);
+        assert_eq!(memory.left.lock().permits, AT_WORK);
     }
 }

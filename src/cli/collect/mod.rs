@@ -55,7 +55,7 @@ pub struct Args {
 /// # Errors
 /// The folder does not exist or cannot be written, or the address cannot be listened at.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    memory::give_back_at_once();
+    memory::return_freed_memory();
     let store = Store::open(&args.out)?;
     let listener = TcpListener::bind(&args.listen).with_context(|| format!("--listen {}", args.listen))?;
     let address = listener.local_addr().context("the listening socket has no address")?;

@@ -190,7 +190,7 @@ fn exchange(connection: &mut Connection, shared: &Shared) -> Result<(Answer, boo
         Err(Failure::TooLarge) => return Ok((protocol::too_large(accepted.encoding), false)),
         Err(failure) => return Err(failure),
     };
-    let _place = shared.memory.place();
+    let _permit = shared.memory.permit();
     let answer = match protocol::receive(accepted, body) {
         Ok(received) => store(&received, accepted.encoding, shared),
         Err(answer) => answer,

@@ -8,13 +8,13 @@ use super::super::wire::*;
 use super::Check;
 use super::references::{self, Table};
 use super::repeated;
-use super::report::{Part, Place};
+use super::report::{FindingPlace, Part};
 use super::rules::RuleId;
 
 pub(super) fn check(check: &mut Check<'_>) {
     if !check.tables.are_there() {
         let message = check.message;
-        check.report.add(RuleId::DictionaryMissing, || Place::Message(message), String::new);
+        check.report.add(RuleId::DictionaryMissing, || FindingPlace::Message(message), String::new);
         return;
     }
     zero_values(check);
@@ -54,7 +54,7 @@ fn zero_values(check: &mut Check<'_>) {
             Some(false) => check.breach(RuleId::TableZeroValue, Part::Entry(table.name(), 0), String::new),
             None => {
                 let message = check.message;
-                let place = || Place::Field(message, format!("dictionary.{}", table.name()));
+                let place = || FindingPlace::Field(message, format!("dictionary.{}", table.name()));
                 check.report.add(RuleId::TableEmpty, place, String::new);
             }
         }

@@ -4,7 +4,7 @@ use super::super::encoded::EncodedMessage;
 use super::super::encoded_profiles::{EncodedResource, EncodedScope};
 use super::super::framing::Form;
 use super::super::read_error::{ErrorKind, NoteKind, ReadError};
-use super::report::{Place, Report};
+use super::report::{FindingPlace, Report};
 use super::rules::RuleId;
 
 /// The most bytes of a request that a collector accepts, after decompression.
@@ -30,11 +30,11 @@ pub(super) fn check(message: &EncodedMessage, report: &mut Report) {
                 Form::Json => String::new(),
                 Form::Plain | Form::LengthPrefixed => format!("at {}", message.place(note.offset)),
             };
-            report.add(rule, || Place::Field(message.index, note.path.clone()), detail);
+            report.add(rule, || FindingPlace::Field(message.index, note.path.clone()), detail);
         }
         report.add_uncounted(rule, message.notes.count(kind) - kept);
     }
-    let place = || Place::Message(message.index);
+    let place = || FindingPlace::Message(message.index);
     if message.size > HTTP_LIMIT {
         report.add(RuleId::MessageTooLarge, place, || format!("{} bytes", message.size));
     }
@@ -61,8 +61,8 @@ pub(super) fn unreadable(error: &ReadError, report: &mut Report) {
     report.add(
         rule,
         || match &*error.path {
-            "" => Place::Byte(error.place()),
-            path => Place::Field(error.message, path.to_owned()),
+            "" => FindingPlace::Byte(error.place()),
+            path => FindingPlace::Field(error.message, path.to_owned()),
         },
         || match &*error.path {
             "" => error.detail.clone(),

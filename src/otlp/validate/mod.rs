@@ -20,7 +20,7 @@ use super::encoded_profiles::{EncodedResource, EncodedScope};
 use super::read::Limits;
 use super::read_error::ReadError;
 use super::reader::{Failure, Reader};
-use report::{Part, Place, Report};
+use report::{FindingPlace, Part, Report};
 use rules::RuleId;
 
 /// Validates a file. The report keeps the first `keep` breaches of each rule.
@@ -102,7 +102,7 @@ impl Validator {
     /// The report of all messages so far.
     pub fn finish(mut self) -> Report {
         if self.report.messages == 0 && self.report.breaches().next().is_none() {
-            self.report.add(RuleId::FileEmpty, || Place::File, || "no message".into());
+            self.report.add(RuleId::FileEmpty, || FindingPlace::File, || "no message".into());
         }
         self.report
     }
@@ -120,6 +120,6 @@ impl Check<'_> {
     /// Reports a breach in a part of the message.
     fn breach(&mut self, rule: RuleId, part: Part, detail: impl FnOnce() -> String) {
         let message = self.message;
-        self.report.add(rule, || Place::Part(message, part), detail);
+        self.report.add(rule, || FindingPlace::Part(message, part), detail);
     }
 }

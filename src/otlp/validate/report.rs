@@ -9,7 +9,7 @@ use super::rules::{RuleId, Severity};
 /// A place in a file. Messages, resources, profiles and samples are counted from 0. Profiles are counted over
 /// all resources and scopes of their message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FindingPlace {
     /// The whole file.
     File,
     /// A byte of the file.
@@ -49,7 +49,7 @@ impl fmt::Display for Part {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FindingPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File => write!(f, "file"),
@@ -65,7 +65,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The place of the breach.
-    pub place: Place,
+    pub place: FindingPlace,
     /// The offending value, in one line; empty if the rule's text suffices.
     pub detail: String,
 }
@@ -102,7 +102,7 @@ impl Report {
     pub(super) fn add(
         &mut self,
         rule: RuleId,
-        place: impl FnOnce() -> Place,
+        place: impl FnOnce() -> FindingPlace,
         detail: impl FnOnce() -> String,
     ) {
         let breaches = self.breaches.entry(rule).or_default();

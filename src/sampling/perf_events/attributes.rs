@@ -8,7 +8,7 @@ use std::path::Path;
 
 use perf_event_open_sys::bindings::perf_event_attr;
 
-use super::names::{EventSource, EventSpec, UprobePlace};
+use super::names::{EventSource, EventSpec, UprobeLocation};
 use super::refusal::Refusal;
 use crate::elf::symbols::by_name::function_offset;
 use crate::sampling::kernel_rings;
@@ -49,8 +49,8 @@ impl EventAttributes {
             EventSource::Uprobe { path, place } => {
                 attributes.type_ = probe_type(event_sources, "uprobe")?;
                 attributes.__bindgen_anon_4.probe_offset = match place {
-                    UprobePlace::Offset(offset) => *offset,
-                    UprobePlace::Symbol(symbol) => offset_of(path, symbol)?,
+                    UprobeLocation::Offset(offset) => *offset,
+                    UprobeLocation::Symbol(symbol) => offset_of(path, symbol)?,
                 };
                 text = Some(path);
             }

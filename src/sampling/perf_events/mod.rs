@@ -50,7 +50,7 @@ struct Armed {
 static ARMED: Mutex<Option<Arc<Armed>>> = Mutex::new(None);
 
 /// A running session. Stops when dropped.
-pub struct Session {
+pub struct EventSampling {
     _watched: Watched,
 }
 
@@ -64,7 +64,7 @@ pub fn start(
     kernel_frames: KernelFrames,
     signal: i32,
     sample: EventSampleFn,
-) -> Result<Session, Refusal> {
+) -> Result<EventSampling, Refusal> {
     let mut attributes = EventAttributes::of(event)?;
     // At least two counts for each signal: with a signal for each count, a thread would be woken each time it
     // goes to sleep.
@@ -90,7 +90,7 @@ pub fn start(
         option: "event.signal",
         replaced: &COUNTS.handler_replaced,
     });
-    Ok(Session { _watched: watched })
+    Ok(EventSampling { _watched: watched })
 }
 
 /// Whether stacks of the event have the kernel's frames. If the user asks for them and they are not
@@ -108,7 +108,7 @@ fn has_kernel_frames(event: &EventSpec, wanted: KernelFrames, attributes: &Event
     refusal.is_none()
 }
 
-impl Drop for Session {
+impl Drop for EventSampling {
     fn drop(&mut self) {
         SESSION.close();
         if threads::FORKED.load(Ordering::Relaxed) {

@@ -47,22 +47,22 @@ pub enum EventSource {
         /// The file.
         path: String,
         /// The place in the file.
-        place: UprobePlace,
+        place: UprobeLocation,
     },
 }
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UprobePlace {
+pub enum UprobeLocation {
     /// The beginning of a function.
     Symbol(String),
     /// A position in the file.
     Offset(u64),
 }
 
-/// The place where a counter's events happen.
+/// The part of the system where a counter's events happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum EventSpace {
     Anywhere,
     /// In the kernel only, never in the program's own code.
     Kernel,
@@ -73,11 +73,11 @@ struct Known {
     kind: u32,
     config: u64,
     period: u64,
-    place: Place,
+    place: EventSpace,
 }
 
 const fn known(name: &'static str, kind: u32, config: u64, period: u64) -> Known {
-    Known { name, kind, config, period, place: Place::Anywhere }
+    Known { name, kind, config, period, place: EventSpace::Anywhere }
 }
 
 const fn hardware(name: &'static str, id: u32, period: u64) -> Known {
@@ -89,7 +89,7 @@ const fn cache(name: &'static str, id: u32, operation: u32, result: u32, period:
     known(name, perf::PERF_TYPE_HW_CACHE, id as u64 | (operation as u64) << 8 | (result as u64) << 16, period)
 }
 
-const fn software(name: &'static str, id: u32, place: Place) -> Known {
+const fn software(name: &'static str, id: u32, place: EventSpace) -> Known {
     Known { place, ..known(name, perf::PERF_TYPE_SOFTWARE, id as u64, 1) }
 }
 
@@ -128,12 +128,12 @@ const KNOWN: &[Known] = &[
         perf::PERF_COUNT_HW_CACHE_RESULT_MISS,
         SELDOM,
     ),
-    software("page-faults", perf::PERF_COUNT_SW_PAGE_FAULTS, Place::Anywhere),
-    software("minor-faults", perf::PERF_COUNT_SW_PAGE_FAULTS_MIN, Place::Anywhere),
-    software("major-faults", perf::PERF_COUNT_SW_PAGE_FAULTS_MAJ, Place::Anywhere),
-    software("context-switches", perf::PERF_COUNT_SW_CONTEXT_SWITCHES, Place::Kernel),
-    software("cpu-migrations", perf::PERF_COUNT_SW_CPU_MIGRATIONS, Place::Kernel),
-    software("alignment-faults", perf::PERF_COUNT_SW_ALIGNMENT_FAULTS, Place::Anywhere),
+    software("page-faults", perf::PERF_COUNT_SW_PAGE_FAULTS, EventSpace::Anywhere),
+    software("minor-faults", perf::PERF_COUNT_SW_PAGE_FAULTS_MIN, EventSpace::Anywhere),
+    software("major-faults", perf::PERF_COUNT_SW_PAGE_FAULTS_MAJ, EventSpace::Anywhere),
+    software("context-switches", perf::PERF_COUNT_SW_CONTEXT_SWITCHES, EventSpace::Kernel),
+    software("cpu-migrations", perf::PERF_COUNT_SW_CPU_MIGRATIONS, EventSpace::Kernel),
+    software("alignment-faults", perf::PERF_COUNT_SW_ALIGNMENT_FAULTS, EventSpace::Anywhere),
 ];
 
 /// The syntax of events that are not in the table.
@@ -155,28 +155,28 @@ impl EventSpec {
             None => (rest, false),
         };
         let (source, usual_period, place) = Self::source(bare)?;
-        if user_only && place == Place::Kernel {
+        if user_only && place == EventSpace::Kernel {
             return Err(format!("{bare} happens in the kernel: remove :u"));
         }
         Ok(Self { name: rest.to_owned(), source, user_only, period: period.unwrap_or(usual_period) })
     }
 
-    fn source(name: &str) -> Result<(EventSource, u64, Place), String> {
+    fn source(name: &str) -> Result<(EventSource, u64, EventSpace), String> {
         if let Some(known) = KNOWN.iter().find(|known| known.name == name) {
             let source = EventSource::Counter { kind: known.kind, config: known.config };
             return Ok((source, known.period, known.place));
         }
         if let Some(config) = name.strip_prefix('r').and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
             let source = EventSource::Counter { kind: perf::PERF_TYPE_RAW, config };
-            return Ok((source, SELDOM, Place::Anywhere));
+            return Ok((source, SELDOM, EventSpace::Anywhere));
         }
         if let Some(probe) = name.strip_prefix("uprobe:") {
             let source = read_uprobe(probe).ok_or("must be uprobe:/PATH:SYMBOL or uprobe:/PATH:+OFFSET")?;
-            return Ok((source, 1, Place::Anywhere));
+            return Ok((source, 1, EventSpace::Anywhere));
         }
         if let Some(probe) = name.strip_prefix("kprobe:") {
             let source = read_kprobe(probe).ok_or("must be kprobe:SYMBOL or kprobe:SYMBOL+OFFSET")?;
-            return Ok((source, 1, Place::Kernel));
+            return Ok((source, 1, EventSpace::Kernel));
         }
         if ["cpu", "wall", "alloc", "lock"].contains(&name) {
             return Err(format!(
@@ -190,7 +190,7 @@ impl EventSpec {
         match name.split_once(':') {
             Some((system, event)) if is_part(system) && is_part(event) => {
                 let source = EventSource::Tracepoint { system: system.into(), event: event.into() };
-                Ok((source, 1, Place::Kernel))
+                Ok((source, 1, EventSpace::Kernel))
             }
             _ => {
                 let names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
@@ -235,8 +235,8 @@ fn read_offset(text: &str) -> Option<u64> {
 fn read_uprobe(text: &str) -> Option<EventSource> {
     let (path, place) = text.rsplit_once(':').filter(|(path, place)| path.len() > 1 && !place.is_empty())?;
     let place = match place.strip_prefix('+') {
-        Some(offset) => UprobePlace::Offset(read_offset(offset)?),
-        None => UprobePlace::Symbol(place.to_owned()),
+        Some(offset) => UprobeLocation::Offset(read_offset(offset)?),
+        None => UprobeLocation::Symbol(place.to_owned()),
     };
     path.starts_with('/').then(|| EventSource::Uprobe { path: path.to_owned(), place })
 }
@@ -298,10 +298,10 @@ mod tests {
         };
         assert_eq!(switches.source, source("sched", "sched_switch"));
         let uprobe = read("uprobe:/lib/x86_64-linux-gnu/libc.so.6:malloc:100");
-        let place = UprobePlace::Symbol("malloc".into());
+        let place = UprobeLocation::Symbol("malloc".into());
         let path = "/lib/x86_64-linux-gnu/libc.so.6".to_owned();
         assert_eq!((uprobe.source, uprobe.period), (EventSource::Uprobe { path, place }, 100));
-        let place = UprobePlace::Offset(0x1234);
+        let place = UprobeLocation::Offset(0x1234);
         assert_eq!(
             read("uprobe:/a:b/c:+0x1234").source,
             EventSource::Uprobe { path: "/a:b/c".into(), place }

@@ -124,13 +124,13 @@ pub fn settle(end_ns: u64) -> Vec<u32> {
 }
 
 /// A running session. Dropping it stops the session.
-pub struct Session {
+pub struct WallSampling {
     sampler: Option<StoppableThread>,
     _watched: Watched,
 }
 
 /// Starts to sample the threads that `sampling::cpu` knows, whose session must outlast this one.
-pub fn start(config: &WallConfig, sample: WallSampleFn) -> Result<Session, StartError> {
+pub fn start(config: &WallConfig, sample: WallSampleFn) -> Result<WallSampling, StartError> {
     install_handler(config.signal)?;
     REPEATS.lock().clear();
     let now_ns = monotonic_ns();
@@ -149,10 +149,10 @@ pub fn start(config: &WallConfig, sample: WallSampleFn) -> Result<Session, Start
         replaced: &COUNTS.handler_replaced,
     });
     log::debug!("wall-clock sampling every {:?}", config.interval);
-    Ok(Session { sampler: Some(sampler), _watched: watched })
+    Ok(WallSampling { sampler: Some(sampler), _watched: watched })
 }
 
-impl Drop for Session {
+impl Drop for WallSampling {
     fn drop(&mut self) {
         SESSION.close();
         drop(self.sampler.take());

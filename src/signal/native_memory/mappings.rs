@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The largest number of mappings.
-const PLACES: usize = 4096;
+const SLOTS: usize = 4096;
 
 /// The size of a page here, whatever the kernel's is: mappings begin at multiples of it.
 const PAGE_BITS: u32 = 12;
@@ -15,17 +15,17 @@ const COUNT_BITS: u32 = 28;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
 const FREE: u64 = 0;
-/// A thread is filling the place. No mapping is at page 0.
+/// A thread is filling the slot. No mapping is at page 0.
 const BUSY: u64 = 1;
 
-struct Place {
+struct MappingSlot {
     pages: AtomicU64,
     number: AtomicU32,
     /// The number of pages that the mapping had when it was sampled.
     sampled_pages: AtomicU32,
 }
 
-impl Place {
+impl MappingSlot {
     const fn new() -> Self {
         Self { pages: AtomicU64::new(FREE), number: AtomicU32::new(0), sampled_pages: AtomicU32::new(0) }
     }
@@ -33,8 +33,8 @@ impl Place {
 
 /// A table of mappings, each with its sample's number.
 pub struct Mappings {
-    places: [Place; PLACES],
-    /// The index from which on no place has ever been used.
+    slots: [MappingSlot; SLOTS],
+    /// The index from which on no slot has ever been used.
     used: AtomicUsize,
 }
 
@@ -94,7 +94,7 @@ impl Pages {
 
 impl Mappings {
     const fn new() -> Self {
-        Self { places: [const { Place::new() }; PLACES], used: AtomicUsize::new(0) }
+        Self { slots: [const { MappingSlot::new() }; SLOTS], used: AtomicUsize::new(0) }
     }
 
     /// Remembers a mapping that no other thread knows yet. Returns `false` if there is no room.
@@ -105,21 +105,21 @@ impl Mappings {
 
     /// Remembers a mapping again.
     pub(super) fn put_back(&self, mapping: &Mapping) -> bool {
-        self.places.iter().enumerate().any(|(index, place)| {
+        self.slots.iter().enumerate().any(|(index, slot)| {
             let is_mine =
-                place.pages.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
+                slot.pages.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
             if is_mine {
-                place.number.store(mapping.number, Ordering::Relaxed);
-                place.sampled_pages.store(mapping.sampled_pages, Ordering::Relaxed);
+                slot.number.store(mapping.number, Ordering::Relaxed);
+                slot.sampled_pages.store(mapping.sampled_pages, Ordering::Relaxed);
                 self.used.fetch_max(index.wrapping_add(1), Ordering::Relaxed);
-                place.pages.store(mapping.pages.word(), Ordering::Release);
+                slot.pages.store(mapping.pages.word(), Ordering::Release);
             }
             is_mine
         })
     }
 
-    fn in_use(&self) -> impl Iterator<Item = &Place> {
-        self.places.iter().take(self.used.load(Ordering::Relaxed))
+    fn in_use(&self) -> impl Iterator<Item = &MappingSlot> {
+        self.slots.iter().take(self.used.load(Ordering::Relaxed))
     }
 
     /// Removes the pages in the range, of which the kernel unmaps whole pages. Returns one of the mappings of
@@ -127,16 +127,16 @@ impl Mappings {
     pub(super) fn unmap(&self, address: usize, length: usize) -> Option<Mapping> {
         let gone = Pages::of(address, length)?;
         let mut removed = None;
-        for place in self.in_use() {
-            let mut word = place.pages.load(Ordering::Acquire);
+        for slot in self.in_use() {
+            let mut word = slot.pages.load(Ordering::Acquire);
             while let Some(pages) =
                 Pages::from_word(word).filter(|pages| pages.first < gone.end && gone.first < pages.end)
             {
-                let number = place.number.load(Ordering::Relaxed);
-                let sampled_pages = place.sampled_pages.load(Ordering::Relaxed);
+                let number = slot.number.load(Ordering::Relaxed);
+                let sampled_pages = slot.sampled_pages.load(Ordering::Relaxed);
                 let left = pages.without(gone);
                 let after = left.map_or(FREE, Pages::word);
-                match place.pages.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire) {
+                match slot.pages.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => {
                         if left.is_none() {
                             removed = Some(Mapping { pages, number, sampled_pages });
@@ -153,18 +153,18 @@ impl Mappings {
     /// Calls `visit` for each remembered mapping with its number, and with the fraction of it that is still
     /// mapped. Ordinary zone.
     pub fn for_each(&self, mut visit: impl FnMut(u32, f64)) {
-        for place in self.in_use() {
-            if let Some(pages) = Pages::from_word(place.pages.load(Ordering::Acquire)) {
-                let sampled = place.sampled_pages.load(Ordering::Relaxed).max(1);
-                visit(place.number.load(Ordering::Relaxed), pages.count() as f64 / f64::from(sampled));
+        for slot in self.in_use() {
+            if let Some(pages) = Pages::from_word(slot.pages.load(Ordering::Acquire)) {
+                let sampled = slot.sampled_pages.load(Ordering::Relaxed).max(1);
+                visit(slot.number.load(Ordering::Relaxed), pages.count() as f64 / f64::from(sampled));
             }
         }
     }
 
     /// Forgets all mappings. No thread inserts meanwhile.
     pub(super) fn clear(&self) {
-        for place in self.in_use() {
-            place.pages.store(FREE, Ordering::Relaxed);
+        for slot in self.in_use() {
+            slot.pages.store(FREE, Ordering::Relaxed);
         }
     }
 }
@@ -225,10 +225,10 @@ mod tests {
     #[test]
     fn a_full_table_takes_no_more() {
         let mappings = Mappings::new();
-        for number in 0..PLACES {
+        for number in 0..SLOTS {
             assert!(mappings.insert(AT + number * PAGE, PAGE, 1));
         }
-        assert!(!mappings.insert(AT + PLACES * PAGE, PAGE, 1));
+        assert!(!mappings.insert(AT + SLOTS * PAGE, PAGE, 1));
         assert!(!mappings.insert(0, PAGE, 1), "nothing is mapped at 0");
     }
 }

@@ -42,8 +42,8 @@ pub(super) struct RetainedPages {
     bad_mask: Cell<u64>,
 }
 
-/// The place of an object of a page that has a ZForwarding.
-enum Place {
+/// Whether and where an object of a page that has a ZForwarding has moved.
+enum Relocation {
     /// The object's new offset in the heap.
     To(u64),
     Unmoved,
@@ -57,10 +57,10 @@ impl<M: Memory> Walk<'_, M> {
         let forwarding = layout.forwarding.as_ref().ok_or(stale)?;
         let offset = address & forwarding.offset_mask;
         let [young, old] = forwarding.tables;
-        let place = match layout.references {
+        let relocation = match layout.references {
             // Marked for the collection that is running, but already with the object's current address.
             References::Mapped { .. } if value & forwarding.remapped_bit != 0 => None,
-            References::Mapped { .. } => self.place(forwarding, young, offset)?,
+            References::Mapped { .. } => self.relocation(forwarding, young, offset)?,
             References::Coloured { bad_mask } => {
                 let bad_mask = self.memory.load_u64(bad_mask).ok_or(FrozenReason::Unreadable)?;
                 let good = arch::coloured_reference::good_remapping(bad_mask).ok_or(stale)?;
@@ -68,27 +68,27 @@ impl<M: Memory> Walk<'_, M> {
                 // The lower bit alternates with young collections, the higher one with old collections.
                 let differs = good ^ remapping;
                 if differs & 2 == 0 {
-                    self.place(forwarding, young, offset)?
+                    self.relocation(forwarding, young, offset)?
                 } else if differs & 1 == 0 || value & REMEMBERED == REMEMBERED {
-                    self.place(forwarding, old, offset)?
+                    self.relocation(forwarding, old, offset)?
                 } else {
-                    match self.place(forwarding, young, offset)? {
-                        None => self.place(forwarding, old, offset)?,
-                        place => place,
+                    match self.relocation(forwarding, young, offset)? {
+                        None => self.relocation(forwarding, old, offset)?,
+                        relocation => relocation,
                     }
                 }
             }
             References::Narrow { .. } | References::Plain => return Err(stale),
         };
-        Ok(match place {
-            Some(Place::To(offset)) => address & !forwarding.offset_mask | offset,
-            Some(Place::Unmoved) | None => address,
+        Ok(match relocation {
+            Some(Relocation::To(offset)) => address & !forwarding.offset_mask | offset,
+            Some(Relocation::Unmoved) | None => address,
         })
     }
 
     /// The place of the object at `offset` by a forwarding table. `None` if its page's objects are not being
     /// moved.
-    fn place(&self, layout: &ForwardingLayout, table: u64, offset: u64) -> Frozen<Option<Place>> {
+    fn relocation(&self, layout: &ForwardingLayout, table: u64, offset: u64) -> Frozen<Option<Relocation>> {
         let stale = FrozenReason::StaleReference;
         let load = |address: u64| self.memory.load_u64(address).ok_or(FrozenReason::Unreadable);
         let slot = table.wrapping_add(offset.wrapping_shr(layout.granule_shift).wrapping_mul(8));
@@ -111,13 +111,13 @@ impl<M: Memory> Walk<'_, M> {
             if entry & POPULATED == 0 {
                 let page = RetainedPage { slot, forwarding };
                 return if self.is_retained(layout, &page) && self.retained_pages.remember(page) {
-                    Ok(Some(Place::Unmoved))
+                    Ok(Some(Relocation::Unmoved))
                 } else {
                     Err(stale)
                 };
             }
             if entry >> INDEX_SHIFT == index {
-                return Ok(Some(Place::To(entry >> TO_SHIFT & TO_MASK)));
+                return Ok(Some(Relocation::To(entry >> TO_SHIFT & TO_MASK)));
             }
             at = at.wrapping_add(1);
         }

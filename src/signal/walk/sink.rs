@@ -4,7 +4,7 @@ use super::{FrozenReason, WalkError};
 use crate::core::address::RuntimeAddr;
 use crate::core::object::LoadedObject;
 use crate::core::record::{FrameKind, FrameRecord, NO_OBJECT};
-use crate::signal::buffer::{RemoteFrame, RemotePool};
+use crate::signal::buffer::{RemotePool, RemoteRecord};
 use crate::signal::counters::{COUNTERS, add};
 
 /// The frames of one sample. At the limit one truncation mark is appended, and the walk ends.
@@ -135,7 +135,7 @@ impl<'a> FrameSink<'a> {
         };
         if let (Some(pool), Some(build_id)) = (&mut self.remote, object.build_id) {
             let address = object.load_bias.to_elf(RuntimeAddr(lookup_pc));
-            if let Some(slot) = pool.put(RemoteFrame { build_id, address, object: object.index }) {
+            if let Some(slot) = pool.put(RemoteRecord { build_id, address, object: object.index }) {
                 return self.put(FrameKind::Remote, 0, slot, 0);
             }
             add(&COUNTERS.remote_pool_exhausted, 1);
