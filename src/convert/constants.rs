@@ -20,7 +20,7 @@ impl<T> Default for Made<T> {
 
 /// The position of a constant among those of its type.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ConstantSlot {
     of: TypeIndex,
     position: usize,
 }
@@ -28,18 +28,23 @@ pub(super) struct Place {
 impl<T: Copy> Made<T> {
     /// The value of a constant, or the place to store it at; `None` if the chunk has no such constant.
     #[inline]
-    pub(super) fn find(&self, chunk: Chunk<'_>, constant: Constant) -> Option<Result<T, Place>> {
+    pub(super) fn find(&self, chunk: Chunk<'_>, constant: Constant) -> Option<Result<T, ConstantSlot>> {
         let position = chunk.constant_position(constant)?;
         let values = self.types.iter().find(|(of, _)| *of == constant.of).map(|(_, values)| values);
         Some(match values.and_then(|values| values.get(position)) {
             Some(&Some(value)) => Ok(value),
-            _ => Err(Place { of: constant.of, position }),
+            _ => Err(ConstantSlot { of: constant.of, position }),
         })
     }
 
     /// Stores a value at this place, and returns it.
     #[cold]
-    pub(super) fn put(&mut self, chunk: Chunk<'_>, Place { of, position }: Place, value: T) -> T {
+    pub(super) fn put(
+        &mut self,
+        chunk: Chunk<'_>,
+        ConstantSlot { of, position }: ConstantSlot,
+        value: T,
+    ) -> T {
         let known = self.types.iter().position(|(other, _)| *other == of);
         let known = known.unwrap_or_else(|| {
             self.types.push((of, Vec::new()));

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::alike::Alike;
 use super::described::{self, Described};
+use super::event_cache::EventCache;
 use super::events::{Only, known_name};
 use super::identity::{Identities, NoSample};
 use super::libraries::Libraries;
@@ -154,7 +154,7 @@ struct Converted {
     reader: Reader,
     /// The numbers read from the last event.
     read: Vec<i64>,
-    alike: Alike,
+    cache: EventCache,
 }
 
 /// A metadata offset that no chunk has.
@@ -176,8 +176,8 @@ impl ChunkState {
 impl Converted {
     fn new(reader: Reader) -> Self {
         let (read, outcomes) = (vec![0; reader.slots()], reader.results.len());
-        let alike = Alike::new(reader.identity().collect(), outcomes);
-        Self { reader, read, alike }
+        let cache = EventCache::new(reader.identity().collect(), outcomes);
+        Self { reader, read, cache }
     }
 }
 
@@ -445,7 +445,7 @@ impl JfrToOtlp {
         let count = &mut self.counts[*count].1;
         let values = event.values();
         let chunk = values.chunk();
-        let Converted { reader, read, alike } = match handling {
+        let Converted { reader, read, cache } = match handling {
             Handling::Convert(converted) => &mut **converted,
             Handling::Nothing => {
                 count.other += 1;
@@ -479,7 +479,7 @@ impl JfrToOtlp {
         }
         let Self { tables, libraries, profiles, witness, options, .. } = self;
         // The witness may know different facts about equal events, so with a witness the cache is not used.
-        let (place, known) = alike.find(read);
+        let (index, known) = cache.find(read);
         let known = match known.filter(|_| witness.is_none()) {
             Some(known) => known,
             None => {
@@ -492,14 +492,14 @@ impl JfrToOtlp {
                         return Ok(());
                     }
                 };
-                alike.put(place, read, known);
+                cache.put(index, read, known);
                 known
             }
         };
         let time = options.times.then(|| u64::try_from(at).unwrap_or(0));
         let own_period = reader.period_ns(read, clock);
         let mut adds = false;
-        for (outcome, sample) in reader.results.iter().zip(alike.samples(place)) {
+        for (outcome, sample) in reader.results.iter().zip(cache.samples(index)) {
             if outcome.only != Only::All {
                 let clocks = *clocks.get_or_insert_with(|| settings.execution_clocks());
                 if !clocks.are(outcome.only, known.has_state) {

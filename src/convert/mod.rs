@@ -20,10 +20,10 @@
 //! | [`growing`] | the files of a recording that a JVM is writing |
 //! | [`witness`] | facts about events from outside the recording |
 
-mod alike;
 mod constants;
 mod converter;
 mod described;
+mod event_cache;
 pub mod events;
 mod feed;
 mod growing;
