@@ -52,7 +52,7 @@ fn check_calls(label: &str, stacks: &[Stack], library: &str, function: impl Fn(&
         for (method, chain) in expected_chains() {
             if stack.frames.iter().any(|frame| frame.name == method) {
                 all += stack.value;
-                // Before the native method's own code is entered, and behind it, only the VM's frames can be
+                // Before the native method's own code is entered, and after it, only the VM's frames can be
                 // there.
                 let is_vms = |frame: &&Frame| frame.object.is_empty() || frame.object.ends_with("/libjvm.so");
                 let is_entered = stack.frames.first().is_some_and(|leaf| !is_vms(&leaf))

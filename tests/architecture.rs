@@ -57,8 +57,8 @@ const FORBIDDEN_IN_SIGNAL: &[(&str, &str)] = &[
 /// Files below `src` that only one architecture has, each with the reason. All other files of an architecture
 /// have a twin of the same name.
 const WITHOUT_TWIN: &[(&str, &str)] = &[
-    ("signal/walk/aarch64/done_before.rs", "x86_64 tells by what is still to be done"),
-    ("signal/walk/x86_64/done_later.rs", "aarch64 tells by what has been done"),
+    ("signal/walk/aarch64/actions_before.rs", "x86_64 counts the bytes that the remaining actions remove"),
+    ("signal/walk/x86_64/bytes_to_return.rs", "aarch64 reads the actions so far"),
 ];
 
 const MOST_LINES: usize = 600;

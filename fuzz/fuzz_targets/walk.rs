@@ -67,7 +67,7 @@ static ENTRIES: [InterpreterEntry; 2] = [
 static EXITS: [InterpreterExit; 1] = [InterpreterExit {
     return_on_stack: CodeRange { start: STUBS + 0x20, end: STUBS + 0x24 },
     return_in_register: CodeRange { start: STUBS + 0x24, end: STUBS + 0x28 },
-    native: false,
+    uses_alternate_registers: false,
 }];
 static THROWS: [ThrowStage; 2] = [
     ThrowStage {

@@ -29,11 +29,11 @@ pub struct InterpreterExit {
     pub return_on_stack: CodeRange,
     /// The range after the pop, up to and including the jump: the return address is in a register.
     pub return_in_register: CodeRange,
-    /// Whether the exit is a native method's. x86_64: a native method's exit keeps the return address in rdi
-    /// and the sender's stack pointer in r11, other exits in r13 and rbx. aarch64: the return address is in
-    /// x30. The sender's stack pointer is in x20 at a native method's exit and at exits for an exception, and
-    /// in x9 at other exits.
-    pub native: bool,
+    /// Whether the exit uses the registers of a native method's. x86_64: a native method's exit keeps the
+    /// return address in rdi and the sender's stack pointer in r11, other exits in r13 and rbx. aarch64: the
+    /// return address is in x30. The sender's stack pointer is in x20 at a native method's exit and at exits
+    /// for an exception, and in x9 at other exits.
+    pub uses_alternate_registers: bool,
 }
 
 /// A stage of the interpreter's code between the removal of a frame for an exception and the jump to the

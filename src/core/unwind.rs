@@ -142,7 +142,7 @@ impl UnwindTable {
     pub fn rule_at(&self, address: ElfVaddr) -> Option<UnwindRule> {
         let offset = u32::try_from(address.0.checked_sub(self.base.0)?).ok()?;
         let block = (offset >> BLOCK_BITS) as usize;
-        let behind = match (self.block_rows.get(block), self.block_rows.get(block.checked_add(1)?)) {
+        let after = match (self.block_rows.get(block), self.block_rows.get(block.checked_add(1)?)) {
             (Some(&first), Some(&end)) => {
                 let rows = self.low_starts.get(first as usize..end as usize)?;
                 (first as usize).wrapping_add(rows.partition_point(|&low| low <= offset as u16))
@@ -150,7 +150,7 @@ impl UnwindTable {
             // After the last block the last row continues.
             _ => self.low_starts.len(),
         };
-        let index = *self.rule_indices.get(behind.checked_sub(1)?)?;
+        let index = *self.rule_indices.get(after.checked_sub(1)?)?;
         self.rules.get(usize::from(index)).copied()
     }
 

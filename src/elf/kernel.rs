@@ -91,8 +91,8 @@ impl Kernel {
     pub fn place(&self, address: RuntimeAddr) -> KernelPlace<'_> {
         let (start, end) = self.text;
         let own = (start..end).contains(&address.0).then(|| ElfVaddr(address.0 - start));
-        let behind = self.symbols.partition_point(|symbol| symbol.address <= address.0);
-        let symbol = behind.checked_sub(1).and_then(|at| self.symbols.get(at));
+        let after = self.symbols.partition_point(|symbol| symbol.address <= address.0);
+        let symbol = after.checked_sub(1).and_then(|at| self.symbols.get(at));
         let name = symbol.and_then(|symbol| self.names.get(symbol.name.0 as usize..symbol.name.1 as usize));
         KernelPlace { function: name.filter(|name| !name.is_empty()), address: own }
     }
@@ -201,10 +201,10 @@ mod tests {
             (0xffff_ffff_c020_2000, None, None),
             (u64::MAX, None, None),
         ] {
-            let address_behind_text = own.map(ElfVaddr);
+            let address_after_text = own.map(ElfVaddr);
             assert_eq!(
                 kernel.place(RuntimeAddr(address)),
-                KernelPlace { function, address: address_behind_text },
+                KernelPlace { function, address: address_after_text },
                 "{address:#x}"
             );
         }

@@ -70,18 +70,18 @@ impl<'a> Notes<'a> {
     fn parse(&self) -> Result<(Note<'a>, usize), NoteError> {
         let at = self.at;
         let rest = self.bytes.get(at..).unwrap_or_default();
-        let Some((header, behind)) = rest.split_first_chunk::<12>() else {
+        let Some((header, after)) = rest.split_first_chunk::<12>() else {
             return Err(NoteError::TruncatedHeader { at, left: rest.len() });
         };
         let size = self.word(header, 0);
-        let outside = NoteError::NameOutside { at, size, left: behind.len() };
-        let name = usize::try_from(size).ok().and_then(|size| behind.get(..size)).ok_or(outside)?;
+        let outside = NoteError::NameOutside { at, size, left: after.len() };
+        let name = usize::try_from(size).ok().and_then(|size| after.get(..size)).ok_or(outside)?;
         let description_start = self.padded(12 + name.len());
 
-        let behind = rest.get(description_start..).unwrap_or_default();
+        let after = rest.get(description_start..).unwrap_or_default();
         let size = self.word(header, 1);
-        let outside = NoteError::DescriptionOutside { at, size, left: behind.len() };
-        let description = usize::try_from(size).ok().and_then(|size| behind.get(..size)).ok_or(outside)?;
+        let outside = NoteError::DescriptionOutside { at, size, left: after.len() };
+        let description = usize::try_from(size).ok().and_then(|size| after.get(..size)).ok_or(outside)?;
         let note = Note {
             kind: self.word(header, 2),
             name: name.strip_suffix(b"\0").unwrap_or(name),

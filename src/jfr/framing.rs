@@ -21,7 +21,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Reads the size and type id of the event at the cursor, and moves the cursor behind the event. An error
+    /// Reads the size and type id of the event at the cursor, and moves the cursor past the event. An error
     /// leaves the cursor in place.
     #[inline]
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {

@@ -73,17 +73,17 @@ pub(super) fn read_within_a_word<const N: usize>(bytes: &[u8], at: usize) -> Opt
     if (ends.count_ones() as usize) < N {
         return None;
     }
-    let mut behind = at;
+    let mut after = at;
     let values = std::array::from_fn(|_| {
         let value = gather(word & (ends ^ ends.wrapping_sub(1)));
         // After the eighth byte the shift by 64 bits must clear the word, so it is done in two steps.
         let last_bit = ends.trailing_zeros();
         word = word >> last_bit >> 1;
         ends = ends >> last_bit >> 1;
-        behind += last_bit as usize / 8 + 1;
+        after += last_bit as usize / 8 + 1;
         value
     });
-    Some((values, behind))
+    Some((values, after))
 }
 
 /// Reads four consecutive integers at `at` that take at most seven bytes together, as in most frames. Returns
@@ -102,14 +102,14 @@ pub(super) fn read_four_short(bytes: &[u8], at: usize) -> Option<([u32; 4], usiz
         return None;
     }
     let value = |end: u64, start: u32| gather_short(((word & (end ^ end.wrapping_sub(1))) >> start) as u32);
-    let behind = |end: u64| end.trailing_zeros() + 1;
+    let after = |end: u64| end.trailing_zeros() + 1;
     let values = [
         value(first, 0),
-        value(second, behind(first)),
-        value(third, behind(second)),
-        value(fourth, behind(third)),
+        value(second, after(first)),
+        value(third, after(second)),
+        value(fourth, after(third)),
     ];
-    Some((values, at + (behind(fourth) / 8) as usize))
+    Some((values, at + (after(fourth) / 8) as usize))
 }
 
 /// Reads the integer at `at` like [`read_compressed`], but without a branch for short ones: for integers

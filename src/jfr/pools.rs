@@ -167,18 +167,18 @@ impl Pool {
 /// stack begins with the same byte, 0, which is followed by the count. After a bare stack follows the key of
 /// the next stack, which has more than 32 bits, or the type of the next pool.
 fn is_bare_stack(cursor: Cursor<'_>, layout: &Layout, metadata: &Metadata, is_last: bool) -> bool {
-    let mut behind_zero = cursor;
-    if behind_zero.byte() != Ok(0) {
+    let mut after_zero = cursor;
+    if after_zero.byte() != Ok(0) {
         return false;
     }
-    let left = behind_zero.left();
+    let left = after_zero.left();
     let is_count = |next: i64| usize::try_from(next).is_ok_and(|count| count <= left);
-    if !behind_zero.long().is_ok_and(is_count) {
+    if !after_zero.long().is_ok_and(is_count) {
         return true;
     }
-    let mut behind_whole = cursor;
+    let mut after_whole = cursor;
     is_last
-        && (layout.skip(&mut behind_whole, metadata).is_err()
-            || behind_whole.left() > 0
-                && !behind_whole.long().is_ok_and(|type_id| metadata.find(type_id).is_some()))
+        && (layout.skip(&mut after_whole, metadata).is_err()
+            || after_whole.left() > 0
+                && !after_whole.long().is_ok_and(|type_id| metadata.find(type_id).is_some()))
 }

@@ -51,7 +51,7 @@ impl<'a> Chunks<'a> {
     /// that its header declares, if another chunk begins there; the end of the readable bytes, if another
     /// chunk begins there; the beginning of the next chunk that can be found, as after a truncated one. In
     /// all other cases `None`, except for a chunk that was read to its declared end.
-    fn behind(&self, readable: usize) -> Option<usize> {
+    fn chunk_end(&self, readable: usize) -> Option<usize> {
         let rest = &self.bytes[self.at..];
         let declared = ChunkHeader::parse(rest, 0).ok().and_then(|header| usize::try_from(header.size).ok());
         let ends = [declared, Some(readable)].into_iter().flatten().filter(|&end| end >= HEADER_LEN);
@@ -75,7 +75,7 @@ impl<'a> Iterator for Chunks<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
         let opened = OpenChunk::open_after(&mut self.known, rest, self.base + self.at as u64);
-        let next = self.behind(opened.as_ref().map_or(0, OpenChunk::len));
+        let next = self.chunk_end(opened.as_ref().map_or(0, OpenChunk::len));
         self.is_lost = next.is_none();
         self.at = next.unwrap_or(self.bytes.len());
         Some(opened)

@@ -142,11 +142,11 @@ fn from_modified_utf8(bytes: &[u8]) -> String {
             }
             Err(error) => error.valid_up_to(),
         };
-        let (before, behind) = rest.split_at(valid);
+        let (before, after) = rest.split_at(valid);
         text.push_str(&String::from_utf8_lossy(before));
-        let (character, len) = irregular(behind);
+        let (character, len) = irregular(after);
         text.push(character);
-        rest = &behind[len..];
+        rest = &after[len..];
     }
     text
 }

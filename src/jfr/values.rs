@@ -272,7 +272,7 @@ impl Pending {
     }
 }
 
-/// Reads a value. The cursor moves behind the value; but for a struct to its first field, and for an array to
+/// Reads a value. The cursor moves past the value; but for a struct to its first field, and for an array to
 /// its first value.
 #[inline]
 pub(super) fn read_value<'c>(

@@ -77,8 +77,8 @@ fn is_text(bytes: &[u8]) -> bool {
 /// Whether a file that begins with neither a usual key nor a usual length may still hold messages: the first
 /// length may be 128 MiB or more, or the message may begin with unknown fields.
 fn may_begin_otherwise(first: &[u8]) -> bool {
-    let behind_a_length = first.get(PREFIX).is_some_and(|key| [0x0a, 0x12].contains(key));
-    behind_a_length || read_protobuf::begins_like_message(first)
+    let after_length = first.get(PREFIX).is_some_and(|key| [0x0a, 0x12].contains(key));
+    after_length || read_protobuf::begins_like_message(first)
 }
 
 /// Whether a file with these first bytes may hold protobuf messages; for the reason see [`detect`].

@@ -188,10 +188,10 @@ impl<'a, M: Memory> Record<'a, M> {
     fn stack_at(self, registers: &Registers) -> Option<Stack<'a, M>> {
         let entries = self.word(0).filter(|_| self.kind == SAMPLE)?;
         let [kind, sp, pc] = [1, 2, 3].map(|place| self.word(entries.checked_add(place)?));
-        let behind_call = registers.pc.wrapping_add(Registers::SYSTEM_CALL_BYTES);
+        let after_call = registers.pc.wrapping_add(Registers::SYSTEM_CALL_BYTES);
         let is_here = kind? == REGISTERS_OF_64_BITS
             && sp? == registers.sp()
-            && (pc? == registers.pc || pc? == behind_call);
+            && (pc? == registers.pc || pc? == after_call);
         is_here.then_some(Stack { record: self, entries })
     }
 }

@@ -60,7 +60,7 @@ pub struct ProcessMemory;
 #[repr(C)]
 struct LoadPlace {
     load: i32,
-    behind: i32,
+    after: i32,
 }
 
 const PLACE_BYTES: usize = size_of::<LoadPlace>();
@@ -110,9 +110,9 @@ pub(super) unsafe fn fail_if_load(context: *mut c_void) -> bool {
         return false;
     }
     let Some(place) = places().iter().find(|place| meant_by(&place.load) == pc) else { return false };
-    // SAFETY: the context is the kernel's by this function's contract; the thread is at a load, and `behind`
+    // SAFETY: the context is the kernel's by this function's contract; the thread is at a load, and `after`
     // is the code after that load.
-    unsafe { Registers::fail_load(context, meant_by(&place.behind)) };
+    unsafe { Registers::fail_load(context, meant_by(&place.after)) };
     true
 }
 

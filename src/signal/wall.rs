@@ -97,7 +97,7 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
         }
         // SAFETY: by this function's contract the context is the one that the kernel passed to the handler.
         let registers = unsafe { Registers::from_context(ucontext) };
-        let waiting_pc = registers.behind_waiting_system_call(&ProcessMemory);
+        let waiting_pc = registers.pc_after_waiting_system_call(&ProcessMemory);
         let is_waiting = waiting_pc.is_some();
         let [sp, pc] = &account.waiting_at;
         sp.store(registers.sp(), Ordering::Relaxed);

@@ -86,9 +86,9 @@ impl Clocks {
 
     /// Returns the time of a tick; `None` before the first reading and after the last.
     pub(super) fn at(&self, ticks: i64) -> Option<Instant> {
-        let behind = self.readings.partition_point(|reading| reading.ticks < ticks);
-        let after = *self.readings.get(behind)?;
-        let before = if after.ticks == ticks { after } else { *self.readings.get(behind.checked_sub(1)?)? };
+        let next = self.readings.partition_point(|reading| reading.ticks < ticks);
+        let after = *self.readings.get(next)?;
+        let before = if after.ticks == ticks { after } else { *self.readings.get(next.checked_sub(1)?)? };
         let doubt_ns = before.doubt_ns.max(after.doubt_ns) + LEAST_DOUBT_NS;
         Some(Instant { monotonic_ns: between(before, after, ticks), doubt_ns })
     }

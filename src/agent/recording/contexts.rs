@@ -151,9 +151,9 @@ fn surely_within(start: Instant, end: Instant, is_seen_by_another: bool) -> (i64
 
 /// Returns the context that lasted from the first moment to the last.
 fn context_between(history: &VecDeque<Since>, (first_ns, last_ns): (i64, i64)) -> Option<KnownContext> {
-    let behind = history.partition_point(|since| since.monotonic_ns <= first_ns);
-    let at_first = history.get(behind.checked_sub(1)?)?.context.as_ref()?;
-    let meanwhile = history.iter().skip(behind).take_while(|since| since.monotonic_ns < last_ns);
+    let after = history.partition_point(|since| since.monotonic_ns <= first_ns);
+    let at_first = history.get(after.checked_sub(1)?)?.context.as_ref()?;
+    let meanwhile = history.iter().skip(after).take_while(|since| since.monotonic_ns < last_ns);
     let mut others = meanwhile.map(|since| since.context.as_ref());
     others.all(|other| other == Some(at_first)).then(|| at_first.clone())
 }

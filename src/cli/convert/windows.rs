@@ -14,7 +14,7 @@ pub(super) enum Bound {
     /// A time in nanoseconds since 1970-01-01 UTC.
     At(i64),
     /// Nanoseconds after the recording's beginning.
-    Behind(i64),
+    AfterStart(i64),
 }
 
 /// A window with bounds that may be relative to the recording's beginning.
@@ -27,7 +27,7 @@ pub(super) struct Bounds {
 impl Bounds {
     /// Whether a bound is relative to the recording's beginning.
     pub(super) fn are_relative(&self) -> bool {
-        [self.start, self.end].iter().any(|bound| matches!(bound, Some(Bound::Behind(_))))
+        [self.start, self.end].iter().any(|bound| matches!(bound, Some(Bound::AfterStart(_))))
     }
 
     /// Whether no bound was given.
@@ -39,7 +39,7 @@ impl Bounds {
     pub(super) fn window(&self, begins_unix_nano: Option<i64>) -> Window {
         let of = |bound: Option<Bound>| match bound? {
             Bound::At(unix_nano) => Some(unix_nano),
-            Bound::Behind(nanos) => begins_unix_nano.map(|begins| begins.saturating_add(nanos)),
+            Bound::AfterStart(nanos) => begins_unix_nano.map(|begins| begins.saturating_add(nanos)),
         };
         Window { start_unix_nano: of(self.start), end_unix_nano: of(self.end) }
     }
@@ -47,7 +47,7 @@ impl Bounds {
     fn are_empty(&self) -> bool {
         match (self.start, self.end) {
             (Some(Bound::At(start)), Some(Bound::At(end)))
-            | (Some(Bound::Behind(start)), Some(Bound::Behind(end))) => end <= start,
+            | (Some(Bound::AfterStart(start)), Some(Bound::AfterStart(end))) => end <= start,
             _ => false,
         }
     }
@@ -60,7 +60,7 @@ pub(super) fn parse_bound(text: &str) -> Result<Bound, String> {
     if let Some(span) = text.strip_prefix('+') {
         let span = humantime::parse_duration(span).ok();
         let nanos = span.and_then(|span| i64::try_from(span.as_nanos()).ok());
-        return nanos.map(Bound::Behind).ok_or_else(no_time);
+        return nanos.map(Bound::AfterStart).ok_or_else(no_time);
     }
     let nanos = match text.parse::<f64>() {
         Ok(seconds) if seconds >= 0.0 && seconds.is_finite() => Some((seconds * NANOS_PER_SECOND) as i64),
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn times_may_be_spans_from_the_recordings_beginning() {
-        assert_eq!(parse_bound("+1m30s"), Ok(Bound::Behind(90_000_000_000)));
+        assert_eq!(parse_bound("+1m30s"), Ok(Bound::AfterStart(90_000_000_000)));
         assert!(parse_bound("+").is_err() && parse_bound("+30").is_err() && parse_bound("+-1s").is_err());
-        let bounds = Bounds { start: Some(Bound::Behind(5)), end: Some(Bound::At(200)) };
+        let bounds = Bounds { start: Some(Bound::AfterStart(5)), end: Some(Bound::At(200)) };
         let window = |start, end| Window { start_unix_nano: start, end_unix_nano: end };
         assert_eq!(bounds.window(Some(100)), window(Some(105), Some(200)));
         assert_eq!(bounds.window(None), window(None, Some(200)));
@@ -179,6 +179,6 @@ mod tests {
         assert_eq!(of_inputs(&[one, two], &[five], 2).unwrap(), each);
         assert!(of_inputs(&[one, two], &[], 3).is_err());
         assert!(of_inputs(&[five], &[five], 1).is_err());
-        assert!(of_inputs(&[Bound::Behind(5)], &[Bound::Behind(5)], 1).is_err());
+        assert!(of_inputs(&[Bound::AfterStart(5)], &[Bound::AfterStart(5)], 1).is_err());
     }
 }

@@ -120,8 +120,8 @@ impl SymbolIndex {
         /// The most nested functions to check. Nesting is rare and shallow (parts of hand-written assembly).
         const MAX_NESTED: usize = 16;
         let offset = u32::try_from(vaddr.0.checked_sub(self.base.0)?).ok()?;
-        let behind = self.functions.partition_point(|function| function.start <= offset);
-        let candidates = self.functions[..behind].iter().rev().take(MAX_NESTED).enumerate();
+        let after = self.functions.partition_point(|function| function.start <= offset);
+        let candidates = self.functions[..after].iter().rev().take(MAX_NESTED).enumerate();
         let found = candidates.into_iter().find(|(back, function)| match function.size {
             0 => *back == 0,
             size => offset - function.start < size,

@@ -66,9 +66,9 @@ fn is_jump(code: u32) -> bool {
 pub(in crate::jvm) fn entry(code: CodeRange, bytes: &[u8]) -> Option<(InterpreterEntry, u8)> {
     let instructions = instructions(bytes);
     let links = 1 + instructions.windows(2).position(|window| window == FIXED_FRAME)?;
-    let behind = instructions[links..].iter().take(FIXED_FRAME_INSTRUCTIONS);
+    let after = instructions[links..].iter().take(FIXED_FRAME_INSTRUCTIONS);
     let (distance, register) =
-        behind.enumerate().find_map(|(at, &code)| Some((at, saved_sender_sp(code)?)))?;
+        after.enumerate().find_map(|(at, &code)| Some((at, saved_sender_sp(code)?)))?;
     let at = |index: usize| code.start + (index * INSTRUCTION_BYTES) as u64;
     let complete = at(links + distance + 1);
     let entry = InterpreterEntry {
@@ -87,18 +87,18 @@ pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<Inter
     let at = |index: usize| start + (index * INSTRUCTION_BYTES) as u64;
     for (pop, _) in instructions.iter().enumerate().filter(|&(_, &code)| code == POP_RECORD) {
         let before = &instructions[pop.saturating_sub(BEFORE_EXIT_INSTRUCTIONS)..pop];
-        let native = match before.iter().rev().find_map(|&code| loaded_sender_sp(code)) {
+        let uses_alternate_registers = match before.iter().rev().find_map(|&code| loaded_sender_sp(code)) {
             Some(X20) => true,
             Some(X9) => false,
             _ => continue,
         };
-        let behind = instructions[pop + 1..].iter().take(EXIT_INSTRUCTIONS);
-        let Some(jump) = behind.into_iter().position(|&code| is_jump(code)) else { continue };
+        let after = instructions[pop + 1..].iter().take(EXIT_INSTRUCTIONS);
+        let Some(jump) = after.into_iter().position(|&code| is_jump(code)) else { continue };
         let restored = at(pop + 1);
         exits.push(InterpreterExit {
             return_on_stack: CodeRange { start: restored, end: restored },
             return_in_register: CodeRange { start: restored, end: at(pop + jump + 2) },
-            native,
+            uses_alternate_registers,
         });
     }
 }
@@ -117,15 +117,15 @@ pub(in crate::jvm) fn find_throws(start: u64, bytes: &[u8], throws: &mut Vec<Thr
         };
         let restored = pop + 1;
         let code = &instructions[..instructions.len().min(restored + THROW_INSTRUCTIONS)];
-        let behind = |from: usize, wanted: u32| {
+        let after = |from: usize, wanted: u32| {
             let found = code[from..].iter().position(|&code| code == wanted || is_jump(code))?;
             (code[from + found] == wanted).then_some(from + found + 1)
         };
-        let Some(saved) = behind(restored, SAVE_EXCEPTION) else { continue };
-        let Some(calls) = behind(saved, SAVE_FOR_CALL) else { continue };
-        let Some(called) = behind(calls, RESTORE_AFTER_CALL) else { continue };
-        let Some(taken) = behind(called, RESTORE_EXCEPTION) else { continue };
-        let Some(jumped) = behind(taken, JUMP_TO_HANDLER) else { continue };
+        let Some(saved) = after(restored, SAVE_EXCEPTION) else { continue };
+        let Some(calls) = after(saved, SAVE_FOR_CALL) else { continue };
+        let Some(called) = after(calls, RESTORE_AFTER_CALL) else { continue };
+        let Some(taken) = after(called, RESTORE_EXCEPTION) else { continue };
+        let Some(jumped) = after(taken, JUMP_TO_HANDLER) else { continue };
         let stages = [
             (restored, X30, sender_sp),
             (saved, AboveSp(8), AboveSp(16)),
@@ -189,7 +189,7 @@ mod tests {
             &[0xf85f_83a9, 0x9100_03bf, 0xa8c1_7bfd, 0x390f_1b9f, 0xaa09_03f4, 0x927c_ee9f, 0xd65f_03c0];
         let exception: &[u32] =
             &[0xf85f_83b4, 0x9100_03bf, 0xa8c1_7bfd, 0x927c_ee9f, 0xf940_7668, 0xd61f_0100];
-        for (code, restored, end, native) in
+        for (code, restored, end, is_alternate) in
             [(jdk_17, 4, 6, false), (jdk_25, 3, 7, false), (exception, 3, 6, true)]
         {
             let mut exits = Vec::new();
@@ -197,7 +197,7 @@ mod tests {
             let [exit] = exits[..] else { panic!("{} exits", exits.len()) };
             assert_eq!(exit.return_in_register, CodeRange { start: 4 * restored, end: 4 * end });
             assert_eq!(exit.return_on_stack, CodeRange { start: 4 * restored, end: 4 * restored });
-            assert_eq!(exit.native, native);
+            assert_eq!(exit.uses_alternate_registers, is_alternate);
         }
     }
 

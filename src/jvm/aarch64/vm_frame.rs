@@ -17,10 +17,10 @@ pub(in crate::jvm) struct VmFrame {
 /// `_pc`. It ends with `_fp` and `_unextended_sp` in 11 and 17, where it has 48 bytes. In 21 and 25 an oop
 /// map stands in between and `_sp_is_trusted` comes last: 64 bytes.
 pub(in crate::jvm) fn offsets(size: u32) -> Option<VmFrame> {
-    let behind = match size {
+    let after = match size {
         48 => 0,
         64 => 8,
         _ => return None,
     };
-    Some(VmFrame { pc: 8, fp: size - 16 - behind, unextended_sp: size - 8 - behind })
+    Some(VmFrame { pc: 8, fp: size - 16 - after, unextended_sp: size - 8 - after })
 }

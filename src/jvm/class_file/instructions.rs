@@ -71,7 +71,7 @@ fn length(code: &[u8], at: usize) -> Result<usize, ClassFileError> {
     })
 }
 
-/// The number of padding bytes behind the opcode of a switch at `at`: the operands begin at a multiple of 4.
+/// The number of padding bytes after the opcode of a switch at `at`: the operands begin at a multiple of 4.
 fn padding(at: usize) -> usize {
     3 - at % 4
 }

@@ -50,8 +50,8 @@ fn telling_code(
     }
     let created = pool.add_method(CREATED.class, CREATED.name, CREATED.descriptor)?;
     let added = [&[ALOAD_0][..], &with_constant(INVOKESTATIC, created)].concat();
-    let behind = call.at + call.bytes.len();
-    let telling = code.with_added(&[], &added, |instruction| instruction.at == behind)?;
+    let after_call = call.at + call.bytes.len();
+    let telling = code.with_added(&[], &added, |instruction| instruction.at == after_call)?;
     code.may_become(telling.code.len())?;
     let most = (code.max_stack.max(1), code.max_locals);
     telling.write(pool, method, most, &[], |_| Ok(())).map(Some)

@@ -164,7 +164,7 @@ impl Learner<'_> {
                 ],
                 chunk_klass: self.class_word(klass_word, chunk_klass)?,
                 references,
-                // Without the forwarding tables, a frozen frame behind a stale reference gets a mark.
+                // Without the forwarding tables, a frozen frame after a stale reference gets a mark.
                 forwarding: match references {
                     References::Mapped { .. } => forwarding::mapped(self.structs, self.memory).ok(),
                     References::Coloured { .. } => forwarding::coloured(self.structs, self.memory).ok(),
@@ -422,7 +422,7 @@ impl Learner<'_> {
         let id = unsafe {
             ((**self.env).v1_2.GetStaticMethodID)(self.env, class, name.as_ptr(), signature.as_ptr())
         };
-        self.behind(id as u64)
+        self.method_of_id(id as u64)
     }
 
     /// # Safety
@@ -437,7 +437,7 @@ impl Learner<'_> {
         // SAFETY: `env` and `class` are valid by this function's contract.
         let id =
             unsafe { ((**self.env).v1_2.GetMethodID)(self.env, class, name.as_ptr(), signature.as_ptr()) };
-        self.behind(id as u64)
+        self.method_of_id(id as u64)
     }
 
     /// # Safety
@@ -449,7 +449,7 @@ impl Learner<'_> {
     }
 
     /// The `Method*` that a jmethodID points to.
-    fn behind(&self, id: u64) -> Result<u64, LayoutError> {
+    fn method_of_id(&self, id: u64) -> Result<u64, LayoutError> {
         let method = if id == 0 { None } else { self.memory.load_u64(id) };
         method.filter(|&method| method != 0).ok_or(LayoutError::Jni { call: "GetMethodID" })
     }

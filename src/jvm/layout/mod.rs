@@ -1,7 +1,7 @@
 //! Builds [`VmLayout`] for the JVM of this process, after the JVM's initialisation, and checks the layout.
 //!
 //! Input: libjvm's own tables ([`VmStructs`]) and the names of the stubs ([`StubTable`]). Everything missing
-//! or implausible is a [`LayoutError`] that names the field; the walker then stays off. The facts behind each
+//! or implausible is a [`LayoutError`] that names the field; the walker then stays off. The facts after each
 //! part were checked on Temurin 11.0.13, 17.0.9, 21.0.8, 25.0.2 and 25.0.3 and on Debian's 17.
 
 mod check;

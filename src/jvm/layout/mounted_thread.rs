@@ -123,7 +123,7 @@ impl Learner<'_> {
         // ZGC's references may be stale, and only the handlers' reader follows stale ones.
         if matches!(frozen.references, References::Plain | References::Narrow { .. }) {
             // A collector may move the object meanwhile, so read again.
-            let found: Vec<_> = (0..4).map(|_| self.id_behind(java_thread, handle, tid)).collect();
+            let found: Vec<_> = (0..4).map(|_| self.id_of_mounted(java_thread, handle, tid)).collect();
             if !found.contains(&Some(id)) {
                 let reason = format!("thread {id} reads as {found:?}");
                 return Err(LayoutError::implausible("JavaThread", "_vthread", reason));
@@ -132,7 +132,7 @@ impl Learner<'_> {
         Ok(MountedThreadLayout::Object(layout))
     }
 
-    fn id_behind(&self, java_thread: u64, handle: u32, tid: u32) -> Option<u64> {
+    fn id_of_mounted(&self, java_thread: u64, handle: u32, tid: u32) -> Option<u64> {
         let place = self.memory.load_u64(java_thread.wrapping_add(u64::from(handle)))?;
         let object = self.memory.load_u64(place)?;
         self.memory.load_u64(object.checked_add(u64::from(tid))?)

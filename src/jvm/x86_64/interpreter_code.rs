@@ -75,9 +75,9 @@ pub(in crate::jvm) fn entry(code: CodeRange, bytes: &[u8]) -> Option<(Interprete
 pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<InterpreterExit>) {
     for (leave, _) in bytes.iter().enumerate().filter(|&(_, &byte)| byte == LEAVE) {
         let after_leave = leave + 1;
-        let pop = pop_behind_leave(bytes, leave);
+        let pop = pop_after_leave(bytes, leave);
         let Some(rest) = bytes.get(pop..) else { continue };
-        let (native, pop_bytes, jump) = if rest.starts_with(POP_R13) {
+        let (uses_alternate_registers, pop_bytes, jump) = if rest.starts_with(POP_R13) {
             (false, POP_R13.len(), JMP_R13)
         } else if rest.starts_with(POP_RDI) {
             (true, POP_RDI.len(), JMP_RDI)
@@ -91,13 +91,13 @@ pub(in crate::jvm) fn find_exits(start: u64, bytes: &[u8], exits: &mut Vec<Inter
         exits.push(InterpreterExit {
             return_on_stack: CodeRange { start: at(after_leave), end: at(after_pop) },
             return_in_register: CodeRange { start: at(after_pop), end: at(after_pop + jump_at + jump.len()) },
-            native,
+            uses_alternate_registers,
         });
     }
 }
 
 /// The offset of the pop of the return address after the `leave` at `leave`, if there is such a pop.
-fn pop_behind_leave(bytes: &[u8], leave: usize) -> usize {
+fn pop_after_leave(bytes: &[u8], leave: usize) -> usize {
     let after_leave = leave + 1;
     let clears = bytes[after_leave..].starts_with(CLEAR_THREAD_FLAG);
     after_leave + if clears { CLEAR_THREAD_FLAG_BYTES } else { 0 }
@@ -108,18 +108,18 @@ fn pop_behind_leave(bytes: &[u8], leave: usize) -> usize {
 /// `sub rsp, 8; call; add rsp, 8`, and at last `mov rbx, rax; pop rdx; pop rax; jmp rbx`.
 pub(in crate::jvm) fn find_throws(start: u64, bytes: &[u8], throws: &mut Vec<ThrowStage>) {
     for (leave, _) in bytes.iter().enumerate().filter(|&(_, &byte)| byte == LEAVE) {
-        let pop = pop_behind_leave(bytes, leave);
+        let pop = pop_after_leave(bytes, leave);
         let popped = pop + 1;
         if bytes.get(pop) != Some(&POP_RDX) || !bytes[popped..].starts_with(TAKE_SENDER_SP) {
             continue;
         }
         let sp_taken = popped + TAKE_SENDER_SP.len();
         let code = &bytes[..bytes.len().min(popped + THROW_BYTES)];
-        let behind = |from: usize, pattern: &[u8]| Some(from + find(&code[from..], pattern)? + pattern.len());
-        let Some(saved) = behind(sp_taken, SAVE_EXCEPTION) else { continue };
-        let Some(aligned) = behind(saved, ALIGN) else { continue };
-        let Some(dropped) = behind(aligned, DROP_ALIGNMENT) else { continue };
-        let Some(jumped) = behind(dropped, JUMP_TO_HANDLER) else { continue };
+        let after = |from: usize, pattern: &[u8]| Some(from + find(&code[from..], pattern)? + pattern.len());
+        let Some(saved) = after(sp_taken, SAVE_EXCEPTION) else { continue };
+        let Some(aligned) = after(saved, ALIGN) else { continue };
+        let Some(dropped) = after(aligned, DROP_ALIGNMENT) else { continue };
+        let Some(jumped) = after(dropped, JUMP_TO_HANDLER) else { continue };
         let stages = [
             (leave + 1, AboveSp(0), RBX),
             (popped, RDX, RBX),
@@ -192,16 +192,16 @@ mod tests {
             ("at leave", 1, None),
             ("at the pop", 2, Some((AboveSp(0), RBX))),
             ("before the sender's SP is taken", 3, Some((RDX, RBX))),
-            ("behind", 6, Some((RDX, AboveSp(0)))),
+            ("after", 6, Some((RDX, AboveSp(0)))),
             ("at the first push", 13, Some((RDX, AboveSp(0)))),
             ("at the second push", 14, Some((RDX, AboveSp(8)))),
-            ("behind", 15, Some((AboveSp(0), AboveSp(16)))),
+            ("after", 15, Some((AboveSp(0), AboveSp(16)))),
             ("at the aligned call", 28, Some((AboveSp(8), AboveSp(24)))),
-            ("behind the alignment", 37, Some((AboveSp(0), AboveSp(16)))),
+            ("after the alignment", 37, Some((AboveSp(0), AboveSp(16)))),
             ("at the pop of the return address", 47, Some((AboveSp(0), AboveSp(16)))),
             ("at the pop of the exception", 48, Some((RDX, AboveSp(8)))),
             ("at the jump", 49, Some((RDX, AboveSp(0)))),
-            ("behind the jump", 51, None),
+            ("after the jump", 51, None),
         ] {
             let expected = caller.map(|(return_address, sp)| ThrownTo { return_address, sp });
             assert_eq!(code.thrown_to_at(0x1000 + offset), expected, "{what}");
@@ -226,7 +226,7 @@ mod tests {
             let exit = learn(&memory, &codelets).exits[0];
             assert_eq!((exit.return_on_stack.start, exit.return_on_stack.end), on_stack);
             assert_eq!((exit.return_in_register.start, exit.return_in_register.end), in_register);
-            assert_eq!(exit.native, is_native);
+            assert_eq!(exit.uses_alternate_registers, is_native);
         }
     }
 }

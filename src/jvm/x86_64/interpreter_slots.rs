@@ -31,7 +31,7 @@ fn slot(displacement: u8) -> Option<i64> {
 }
 
 /// If `bytes` begin with `instruction`, the slot of its displacement, and the bytes after the displacement.
-fn slot_behind<'b>(bytes: &'b [u8], instruction: &[u8]) -> Option<(i64, &'b [u8])> {
+fn slot_after<'b>(bytes: &'b [u8], instruction: &[u8]) -> Option<(i64, &'b [u8])> {
     let (&displacement, rest) = bytes.strip_prefix(instruction)?.split_first()?;
     Some((slot(displacement)?, rest))
 }
@@ -53,7 +53,7 @@ pub(in crate::jvm) fn find(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut 
         let leave = exit.return_on_stack.start as usize - 1;
         let load = if exit.native { LOAD_R11 } else { LOAD_RBX };
         let before = leave.saturating_sub(BEFORE_LEAVE_BYTES)..leave;
-        let loaded = before.rev().find_map(|at| slot_behind(&bytes[at..leave], load));
+        let loaded = before.rev().find_map(|at| slot_after(&bytes[at..leave], load));
         used.sender_sp.extend(loaded.map(|(slot, _)| slot));
     }
 }
@@ -61,9 +61,9 @@ pub(in crate::jvm) fn find(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut 
 /// The slots `(last_sp, bcp, locals)` used where a call returns to: the code clears the last stack pointer
 /// and restores the bytecode pointer and the locals.
 fn returned_to(bytes: &[u8]) -> Option<(i64, i64, i64)> {
-    let (last_sp, rest) = slot_behind(bytes, CLEAR_SLOT[0])?;
-    let (bcp, rest) = slot_behind(rest.strip_prefix(CLEAR_SLOT[1])?, LOAD_R13)?;
-    let (locals, _) = slot_behind(rest, LOAD_R14)?;
+    let (last_sp, rest) = slot_after(bytes, CLEAR_SLOT[0])?;
+    let (bcp, rest) = slot_after(rest.strip_prefix(CLEAR_SLOT[1])?, LOAD_R13)?;
+    let (locals, _) = slot_after(rest, LOAD_R14)?;
     Some((last_sp, bcp, locals))
 }
 
@@ -92,7 +92,7 @@ fn load(bytes: &[u8]) -> Option<(u8, u8, u8)> {
 
 /// The slots in which a stub with these instructions saves its first argument, rdi.
 pub(in crate::jvm) fn first_argument(bytes: &[u8]) -> Vec<i64> {
-    (0..bytes.len()).filter_map(|at| slot_behind(&bytes[at..], SAVE_RDI)).map(|(slot, _)| slot).collect()
+    (0..bytes.len()).filter_map(|at| slot_after(&bytes[at..], SAVE_RDI)).map(|(slot, _)| slot).collect()
 }
 
 #[cfg(test)]

@@ -65,8 +65,8 @@ fn callers_are_looked_up_by_their_calls_and_marks_are_no_frames() {
     // A thread that was not in the kernel: no frame is put.
     assert!(frames(&ring(0, &sample(PC, &[])), 0).is_empty());
     // A system call that is restarted.
-    let behind_call = PC + Registers::SYSTEM_CALL_BYTES;
-    assert_eq!(frames(&ring(0, &sample(behind_call, &[KERNEL_MARK, LEAF])), 0), [LEAF]);
+    let after_call = PC + Registers::SYSTEM_CALL_BYTES;
+    assert_eq!(frames(&ring(0, &sample(after_call, &[KERNEL_MARK, LEAF])), 0), [LEAF]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(super) struct Blob {
     pub frame_bytes: i64,
 }
 
-/// The stub section of a compiled method, behind the method's own code.
+/// The stub section of a compiled method, after the method's own code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stubs {
     code_begin: u64,

@@ -18,7 +18,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         match self.anchor() {
             Some(cursor) => self.run(From { cursor, registers: None, anchor: None }, sink).note(sink),
-            None if self.vm.is_none() && self.call_trace.is_some() => self.asked_java_frames(None, sink),
+            None if self.vm.is_none() && self.call_trace.is_some() => self.call_trace_frames(None, sink),
             None => {}
         }
         if sink.is_empty() {
@@ -31,7 +31,7 @@ impl<M: Memory> Walk<'_, M> {
         let from = From { cursor: caller, registers: None, anchor: self.anchor() };
         match self.walker {
             StackWalker::No => self.walk_java_only(from, sink),
-            StackWalker::Fp | StackWalker::Dwarf => self.walk_asking_the_vm(from, sink),
+            StackWalker::Fp | StackWalker::Dwarf => self.walk_with_call_trace(from, sink),
             StackWalker::Vm | StackWalker::Vmx => self.run(from, sink).note(sink),
         }
     }

@@ -15,7 +15,7 @@ use crate::core::vm_layout::VmLayout;
 const MAX_INLINE_DEPTH: usize = 512;
 
 /// The scope offset of a PcDesc that has no scope (`DebugInformationRecorder::serialized_null`,
-/// code/debugInfoRec.hpp). The last PcDesc, right behind the blob's content, has this offset
+/// code/debugInfoRec.hpp). The last PcDesc, right after the blob's content, has this offset
 /// (`nmethod::copy_scopes_pcs`, code/nmethod.cpp, JDK 11 to 25).
 const NO_SCOPE: i32 = 0;
 
@@ -26,7 +26,7 @@ pub(super) enum Part {
     Entry,
     /// The instruction belongs to the bytecodes of some scope.
     Body,
-    /// The instruction removes the frame, or returns; or it makes the frame of another entry point behind the
+    /// The instruction removes the frame, or returns; or it makes the frame of another entry point after the
     /// first one.
     Exit,
 }
@@ -34,7 +34,7 @@ pub(super) enum Part {
 impl Part {
     /// The bytecode index for an instruction outside of all scopes: that of the first bytecode, or -1 for
     /// none. An instruction that makes or removes the frame belongs to no inlined method and has no PcDesc of
-    /// its own: the next PcDesc describes the code that happens to lie behind.
+    /// its own: the next PcDesc describes the code that happens to lie after.
     fn bci_outside_of_scopes(self) -> Option<i32> {
         match self {
             Self::Entry => Some(0),
@@ -85,7 +85,7 @@ impl<M: Memory> Walk<'_, M> {
         let decoded = if pc == cursor.pc { Decoded::ByPc } else { Decoded::ByStack };
         let pc_offset = pc.wrapping_sub(blob.code_begin) as i32;
         // A call's PcDesc is at its return address, and the instruction there is no longer part of the call.
-        let wanted = match cursor.interrupted && self.is_behind_call(pc) {
+        let wanted = match cursor.interrupted && self.is_after_call(pc) {
             true => pc_offset.wrapping_add(1),
             false => pc_offset,
         };
@@ -117,7 +117,7 @@ impl<M: Memory> Walk<'_, M> {
         is_handler(vm.nmethod.deopt_handler) || is_handler(vm.nmethod.deopt_method_handle_handler)
     }
 
-    /// The scope offset of the first PcDesc at `wanted` or behind it. A call's return address has a PcDesc of
+    /// The scope offset of the first PcDesc at `wanted` or after it. A call's return address has a PcDesc of
     /// its own. A run of other instructions with one scope has its PcDesc at the last instruction
     /// (opto/output.cpp, NonSafepointEmitter; c1/c1_LIRAssembler.cpp, process_debug_info).
     fn pc_desc(&self, vm: &VmLayout, blob: &Blob, wanted: i32) -> Result<Option<i32>, WalkError> {
@@ -145,7 +145,7 @@ impl<M: Memory> Walk<'_, M> {
         Ok((scope > NO_SCOPE).then_some(scope))
     }
 
-    /// Whether the method has a scope at `pc` or behind it. True also if the PcDescs cannot be read.
+    /// Whether the method has a scope at `pc` or after it. True also if the PcDescs cannot be read.
     pub(super) fn has_scope(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> bool {
         let pc_offset = pc.wrapping_sub(blob.code_begin) as i32;
         !matches!(self.pc_desc(vm, blob, pc_offset), Ok(None))

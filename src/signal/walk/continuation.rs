@@ -261,11 +261,11 @@ impl<M: Memory> Walk<'_, M> {
         }
         let mark = self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)?;
         let address = if mark & MOVED == MOVED { mark & !MOVED } else { address };
-        let behind = address.wrapping_add(8);
+        let after = address.wrapping_add(8);
         let word = match layout.klass_word {
             KlassWord::InMark(shift) => self.memory.load_u64(address).map(|mark| mark.wrapping_shr(shift)),
-            KlassWord::Narrow => self.memory.load_u32(behind).map(u64::from),
-            KlassWord::Wide => self.memory.load_u64(behind),
+            KlassWord::Narrow => self.memory.load_u32(after).map(u64::from),
+            KlassWord::Wide => self.memory.load_u64(after),
         };
         let word = word.ok_or(FrozenReason::Unreadable)?;
         if klasses.contains(&word) { Ok(address) } else { Err(FrozenReason::WrongClass) }

@@ -38,11 +38,11 @@ impl<M: Memory> Walk<'_, M> {
         self.load(fp.wrapping_add_signed(index.wrapping_mul(8)))
     }
 
-    /// Returns `told`, the sender's SP that code without a frame received in a register, if only arguments
-    /// can lie between `sp` and `told`.
-    pub(super) fn told_sender_sp(&self, sp: u64, told: u64) -> Option<u64> {
-        let is_above = told.wrapping_sub(sp) <= MAX_ARGUMENT_BYTES && told <= self.stack_high;
-        (is_above && told.is_multiple_of(8)).then_some(told)
+    /// Returns `passed`, the sender's SP that code without a frame received in a register, if only arguments
+    /// can lie between `sp` and `passed`.
+    pub(super) fn passed_sender_sp(&self, sp: u64, passed: u64) -> Option<u64> {
+        let is_above = passed.wrapping_sub(sp) <= MAX_ARGUMENT_BYTES && passed <= self.stack_high;
+        (is_above && passed.is_multiple_of(8)).then_some(passed)
     }
 
     /// Appends the Java frame of a complete interpreter frame and finds its caller. `bcp_register` is tried

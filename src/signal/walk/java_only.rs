@@ -12,7 +12,7 @@ impl<M: Memory> Walk<'_, M> {
     pub(super) fn walk_java_only(&self, top: From, sink: &mut FrameSink<'_>) {
         sink.leave_out_native_frames();
         if self.vm.is_none() && self.call_trace.is_some() {
-            self.asked_java_frames(None, sink);
+            self.call_trace_frames(None, sink);
             if sink.is_empty() {
                 sink.no_java_frame();
             }

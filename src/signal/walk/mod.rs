@@ -7,8 +7,9 @@
 //!
 //! - [`vm`]: walks Java frames through HotSpot's structures, and native frames on top of them. For threads
 //!   that run no Java, walks the whole native stack.
-//! - `asked`: walks native frames down to Java, then asks AsyncGetCallTrace (walkers `fp`, `dwarf`).
-//! - `java_only`: does the same as `asked`, but leaves native frames out (walker `no`).
+//! - `call_trace_walk`: walks native frames down to Java, then asks AsyncGetCallTrace (walkers `fp`,
+//!   `dwarf`).
+//! - `java_only`: does the same as `call_trace_walk`, but leaves native frames out (walker `no`).
 //! - `called`: walks the frames below a call from the VM or from native code, for samples that a thread takes
 //!   of itself.
 //! - `entry`: handles the frames where native code has called Java, and finds the frames below them.
@@ -23,8 +24,8 @@
 //! - `repeated`: remembers frames, so that a recursive method's frames are decoded once.
 //! - The architecture's folder: registers, and the stages of entering and leaving a frame.
 
-mod asked;
 mod blob;
+mod call_trace_walk;
 mod called;
 mod code_cache;
 mod compiled;
@@ -49,6 +50,7 @@ pub mod vm;
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64"]
 mod arch {
+    mod actions_before;
     pub(super) mod adapter;
     pub(super) mod barrier_stub;
     pub(super) mod call_stub_stage;
@@ -56,7 +58,6 @@ mod arch {
     pub(super) mod compiled_stage;
     pub(super) mod compiled_stub;
     pub(super) mod continuation_exit;
-    mod done_before;
     pub(super) mod exception_stage;
     pub(super) mod forward_exception_stage;
     mod frameless_entry;
@@ -80,12 +81,12 @@ mod arch {
 mod arch {
     pub(super) mod adapter;
     pub(super) mod barrier_stub;
+    mod bytes_to_return;
     pub(super) mod call_stub_stage;
     pub(super) mod coloured_reference;
     pub(super) mod compiled_stage;
     pub(super) mod compiled_stub;
     pub(super) mod continuation_exit;
-    mod done_later;
     pub(super) mod exception_stage;
     pub(super) mod forward_exception_stage;
     mod frameless_entry;
@@ -323,7 +324,7 @@ impl<'a, M: Memory> Walk<'a, M> {
     pub fn walk(&self, sink: &mut FrameSink<'_>) {
         match self.walker {
             StackWalker::No => self.walk_java_only(self.top(), sink),
-            StackWalker::Fp | StackWalker::Dwarf => self.walk_asking_the_vm(self.top(), sink),
+            StackWalker::Fp | StackWalker::Dwarf => self.walk_with_call_trace(self.top(), sink),
             StackWalker::Vm | StackWalker::Vmx => self.walk_vm(sink),
         }
     }

@@ -39,7 +39,7 @@ impl<M: Memory> Walk<'_, M> {
         };
         let frozen = continuation.frozen.as_ref()?;
         let seen = self.collections.so_far()?;
-        self.retain_anew();
+        self.forget_pages();
         let thread = match self.current_thread(frozen, layout) {
             Some(thread) => thread,
             // The current thread is the carrier, while the virtual thread runs a few steps in its name.

@@ -144,7 +144,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Starts to read objects that are independent of the objects read before, and forgets the remembered
     /// pages.
-    pub(super) fn retain_anew(&self) {
+    pub(super) fn forget_pages(&self) {
         // No page is remembered before a reference has been followed.
         if self.retained_pages.bad_mask.replace(0) != 0 {
             self.retained_pages.pages.set(Default::default());

@@ -89,10 +89,10 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The youngest thawed frame of a thread that is in `thaw`, called by the stub at `cursor`, whose chunk
-    /// has been unlinked. The frame begins at the start of the room, behind the words that `prepare_thaw`
+    /// has been unlinked. The frame begins at the start of the room, after the words that `prepare_thaw`
     /// adds, and leads to the entry. Frames with words of alignment may begin above that address, and are not
     /// found.
-    pub(super) fn thawed_of_chunk_put_away(
+    pub(super) fn youngest_thawed_of_unlinked_chunk(
         &self,
         vm: &VmLayout,
         stub: &ThawStub,
@@ -114,7 +114,7 @@ impl<M: Memory> Walk<'_, M> {
             let is_last = frame.pc == vm.stubs.cont_return_barrier.start
                 || self
                     .blob_at(vm, frame.pc)
-                    .is_ok_and(|blob| self.is_of_enter_special(vm, layout, &blob).unwrap_or(false));
+                    .is_ok_and(|blob| self.is_enter_special(vm, layout, &blob).unwrap_or(false));
             if is_last {
                 return self.is_oldest_on_stack(vm, &frame).then_some(youngest);
             }

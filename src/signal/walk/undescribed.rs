@@ -1,7 +1,7 @@
 //! The caller of native code without call frame information: hand-written assembly.
 //!
 //! Either the code's instructions say where the return address is (`way_out`), or the stack is searched for
-//! it (`stack_search`). Both results are checked before use: the caller must be behind a call, and call frame
+//! it (`stack_search`). Both results are checked before use: the caller must be after a call, and call frame
 //! information must lead from there to Java, to the thread's entry, or through many frames.
 
 use super::registers::Registers;
@@ -9,7 +9,7 @@ use super::{Cursor, Step, Walk};
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 
-/// The number of consecutive callers, each behind a call, that is accepted as proof.
+/// The number of consecutive callers, each after a call, that is accepted as proof.
 const MAX_CHECKED_FRAMES: usize = 64;
 /// The most callers that may be undescribed too. A library's initializers run before the agent knows the
 /// library.
@@ -45,7 +45,7 @@ impl<M: Memory> Walk<'_, M> {
         !self.in_code_cache(pc) && self.rule_at(pc).is_none()
     }
 
-    /// Whether `caller` is behind a call, and call frame information leads from there to Java, to the
+    /// Whether `caller` is after a call, and call frame information leads from there to Java, to the
     /// thread's entry, or through as many frames as are checked. Up to `undescribed` frames may lack such
     /// information, and are followed by their instructions.
     pub(super) fn leads_to_an_end(&self, caller: Cursor, mut undescribed: usize) -> bool {
@@ -57,13 +57,13 @@ impl<M: Memory> Walk<'_, M> {
             match self.described_step_with(&cursor, &mut None, |_| None) {
                 // A signal handler returns to code that has not called it.
                 Some(Step::Caller(interrupted)) if interrupted.interrupted => return true,
-                Some(Step::Caller(caller)) if self.is_behind_call(cursor.pc) => cursor = caller,
+                Some(Step::Caller(caller)) if self.is_after_call(cursor.pc) => cursor = caller,
                 Some(Step::Root) => {
-                    return self.is_behind_call(cursor.pc)
+                    return self.is_after_call(cursor.pc)
                         && self.anchor().is_none()
                         && !self.must_have_java_frames();
                 }
-                None if self.is_behind_call(cursor.pc) && self.is_undescribed(cursor.lookup_pc()) => {
+                None if self.is_after_call(cursor.pc) && self.is_undescribed(cursor.lookup_pc()) => {
                     let Some(left) = undescribed.checked_sub(1) else { return false };
                     undescribed = left;
                     match self.way_out(&cursor, None, |pc| self.is_undescribed(pc)) {

@@ -33,7 +33,9 @@ impl<M: Memory> Walk<'_, M> {
             }
             Ok(()) => Ok(Step::Root),
             Err(reason) => {
-                if let Some(thawed) = stub.and_then(|stub| self.thawed_of_chunk_put_away(vm, stub, cursor)) {
+                if let Some(thawed) =
+                    stub.and_then(|stub| self.youngest_thawed_of_unlinked_chunk(vm, stub, cursor))
+                {
                     return Ok(Step::Caller(thawed));
                 }
                 sink.frozen(reason, cursor.pc);
@@ -63,13 +65,14 @@ impl<M: Memory> Walk<'_, M> {
         };
         let stubs = &vm.stubs;
         // The PC in one of these stubs shows by itself how far the stub is.
-        let tells = [
+        let self_describing_stubs = [
             layout.preempt_stub,
             stubs.cont_thaw,
             stubs.cont_return_barrier,
             stubs.cont_return_barrier_exception,
         ];
-        !tells.iter().any(|range| range.contains(cursor.pc)) && self.is_frozen_at_no_call(vm, layout)
+        !self_describing_stubs.iter().any(|range| range.contains(cursor.pc))
+            && self.is_frozen_at_no_call(vm, layout)
     }
 
     /// Whether both program counters are in the wrapper of one native method, compiled or the interpreter's.
@@ -111,7 +114,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         if layout.is_some_and(|layout| layout.preempt_stub.contains(cursor.pc)) {
             sink.stub(cursor.lookup_pc());
-            return Some(Ok(self.left(vm, cursor).unwrap_or(Step::Frozen)));
+            return Some(Ok(self.step_after_exit(vm, cursor).unwrap_or(Step::Frozen)));
         }
         None
     }
@@ -160,7 +163,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The step below `Continuation.doYield` and cont_preempt once they have left the virtual thread's stack.
-    fn left(&self, vm: &VmLayout, cursor: &Cursor) -> Option<Step> {
+    fn step_after_exit(&self, vm: &VmLayout, cursor: &Cursor) -> Option<Step> {
         let layout = vm.continuation.as_ref().filter(|_| cursor.interrupted)?;
         let carrier = arch::continuation_exit::carrier(self.memory, layout, cursor, &self.registers)?;
         // Until the thread's entry is reset, the frames that have just been frozen belong to the thread.
@@ -171,7 +174,7 @@ impl<M: Memory> Walk<'_, M> {
     /// The step below the last frame in the sink, if that is `Continuation.doYield`'s and has left the stack.
     pub(super) fn yielded(&self, vm: &VmLayout, cursor: &Cursor, sink: &FrameSink<'_>) -> Option<Step> {
         frozen_layout(vm).filter(|layout| cursor.interrupted && sink.ends_in(layout.do_yield))?;
-        self.left(vm, cursor)
+        self.step_after_exit(vm, cursor)
     }
 
     /// Whether the last frame in the sink is `Continuation.doYield`'s, and has frozen its caller.
@@ -191,13 +194,13 @@ impl<M: Memory> Walk<'_, M> {
     ) -> Result<bool, WalkError> {
         let ends = self.walker != StackWalker::Vmx && !cursor.interrupted;
         match frozen_layout(vm).filter(|layout| ends && sink.ends_in(layout.enter)) {
-            Some(layout) => self.is_of_enter_special(vm, layout, blob),
+            Some(layout) => self.is_enter_special(vm, layout, blob),
             None => Ok(false),
         }
     }
 
     /// Whether the compiled method is `Continuation.enterSpecial`.
-    pub(super) fn is_of_enter_special(
+    pub(super) fn is_enter_special(
         &self,
         vm: &VmLayout,
         layout: &FrozenLayout,

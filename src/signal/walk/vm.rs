@@ -246,7 +246,7 @@ impl<M: Memory> Walk<'_, M> {
                     Some((registers, stage)) => {
                         self.interrupted_compiled_caller(vm, &blob, cursor, registers, stage?.1)
                     }
-                    None if blob.frame_bytes == 0 => self.called_out_of_frameless_caller(vm, &blob, cursor),
+                    None if blob.frame_bytes == 0 => self.frameless_caller_after_call(vm, &blob, cursor),
                     None => self.sized_caller(cursor, frame_bytes),
                 }?;
                 if self.is_frozen_by_yield(vm, &caller, sink) {
@@ -260,7 +260,7 @@ impl<M: Memory> Walk<'_, M> {
             }
             (BlobKind::Adapter, None) => {
                 sink.stub(cursor.lookup_pc());
-                self.called_out_of_adapter_caller(vm, &blob, cursor).ok_or(WalkError::NoFrameSize)
+                self.adapter_caller_after_call(vm, &blob, cursor).ok_or(WalkError::NoFrameSize)
             }
             (_, interrupted) => {
                 sink.stub(cursor.lookup_pc());
@@ -324,7 +324,7 @@ impl<M: Memory> Walk<'_, M> {
     /// that it keeps.
     fn returned_stub_caller(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<Cursor, WalkError> {
         if blob.kind == BlobKind::MethodHandleEntry {
-            return self.called_out_of_method_handle_entry_caller(vm, blob, cursor);
+            return self.method_handle_entry_caller_after_call(vm, blob, cursor);
         }
         if blob.kind == BlobKind::CollectorStub
             && let Some(caller) = self.collector_stub_caller(vm, blob, cursor)
@@ -338,7 +338,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         // All other stubs without a frame size have a frame record.
         if blob.kind == BlobKind::UnwindException
-            && let Some(caller) = self.called_out_of_stub_caller(vm, cursor)
+            && let Some(caller) = self.stub_caller_after_call(vm, cursor)
         {
             return Ok(caller);
         }

@@ -9,7 +9,7 @@
 //! caller's. An interpreted caller is found by x29 alone. The return address in that caller's own record may
 //! equal the one in x30, so only the instructions show whose record x29 points to.
 
-use super::done_before::DoneBefore;
+use super::actions_before::ActionsBefore;
 use super::instructions::{instructions_before, pushed_record};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -26,7 +26,7 @@ const MAX_SAVED_BYTES: u64 = 32 * 1024;
 impl<M: Memory> Walk<'_, M> {
     /// The caller of an adapter that has called the VM or a collector: C2I to have its caller's call patched
     /// (`patch_callers_callsite`), or in a barrier. x29 points to the adapter's record.
-    pub(in crate::signal::walk) fn called_out_of_adapter_caller(
+    pub(in crate::signal::walk) fn adapter_caller_after_call(
         &self,
         vm: &VmLayout,
         blob: &Blob,
@@ -36,7 +36,7 @@ impl<M: Memory> Walk<'_, M> {
             return None;
         }
         let pc = self.load_return_address(cursor.fp.wrapping_add(8)).ok()?;
-        let kept = done_in_adapter_before(self.memory, blob, cursor.pc).bytes_kept();
+        let kept = adapter_actions_before(self.memory, blob, cursor.pc).bytes_kept();
         let (sp, fp) = (cursor.fp.wrapping_add(16).wrapping_add(kept), self.memory.load_u64(cursor.fp)?);
         self.is_java_code(vm, pc).then_some(Cursor { pc, sp, fp, interrupted: false })
     }
@@ -49,7 +49,7 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
-        let done = done_in_adapter_before(self.memory, blob, cursor.pc);
+        let done = adapter_actions_before(self.memory, blob, cursor.pc);
         let kept = done.bytes_kept();
         if done.has_record() {
             let record = pushed_record(self.memory, cursor.pc, cursor.sp, registers.fp());
@@ -70,6 +70,6 @@ impl<M: Memory> Walk<'_, M> {
 }
 
 /// The actions of an adapter before `pc`. Its branches lead over later actions or out of the adapter.
-fn done_in_adapter_before(memory: &impl Memory, blob: &Blob, pc: u64) -> DoneBefore {
-    DoneBefore::by(instructions_before(memory, blob.code_begin, pc, MAX_INSTRUCTIONS))
+fn adapter_actions_before(memory: &impl Memory, blob: &Blob, pc: u64) -> ActionsBefore {
+    ActionsBefore::by(instructions_before(memory, blob.code_begin, pc, MAX_INSTRUCTIONS))
 }

@@ -1,4 +1,4 @@
-//! A compiled method's stubs that call a collector's slow path, on aarch64. They lie behind the method's own
+//! A compiled method's stubs that call a collector's slow path, on aarch64. They lie after the method's own
 //! code, and save the live registers below the method's frame.
 //!
 //! Such a stub consists of pushes, a call, the pops, and `b continuation` (SaveLiveRegisters,

@@ -1,5 +1,5 @@
 //! The interrupted call stub, on aarch64. It begins with `stp x29, x30, [sp, -16]!; mov x29, sp` and ends
-//! with `mov sp, x29; ldp x29, x30, [sp], 16; ret`. Blocks for other result types lie behind the `ret`
+//! with `mov sp, x29; ldp x29, x30, [sp], 16; ret`. Blocks for other result types lie after the `ret`
 //! (cpu/aarch64/stubGenerator_aarch64.cpp, generate_call_stub, JDK 11-25). The JavaCallWrapper is its first
 //! argument: it is in the stub's frame from `stp x0, x1, [x29, -64]` on, and in x0 again when the stub
 //! leaves. catch_exception runs in the same frame.

@@ -2,7 +2,7 @@
 //! instruction.
 //!
 //! The entry saves x29 and x30 in one instruction, and the exit restores both in one
-//! ([`super::instructions`]). The return address is in x30 before the save and behind the restore. The exit
+//! ([`super::instructions`]). The return address is in x30 before the save and after the restore. The exit
 //! ends with a poll, `ldr x8, [x28, x]; cmp sp, x8; b.hi stub; ret` (JDK 17 on) or
 //! `ldr x8, [x28, x]; ldr wzr, [x8]; ret` (JDK 11), or, with an exception, in a jump (cpu/aarch64/aarch64.ad
 //! MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
@@ -117,7 +117,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of a method without a frame that has called native code.
-    pub(in crate::signal::walk) fn called_out_of_frameless_caller(
+    pub(in crate::signal::walk) fn frameless_caller_after_call(
         &self,
         vm: &VmLayout,
         blob: &Blob,

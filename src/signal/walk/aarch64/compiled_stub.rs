@@ -1,4 +1,4 @@
-//! A compiled method interrupted in the stubs behind its code, on aarch64. The stubs have no frame of their
+//! A compiled method interrupted in the stubs after its code, on aarch64. The stubs have no frame of their
 //! own, and the place where the method's code was left is in x30.
 
 use super::instructions::{BR_X8, INSTRUCTION_BYTES, is_call, moved_immediate};
@@ -67,8 +67,8 @@ impl<M: Memory> Walk<'_, M> {
             (index.wrapping_add(1), named || is_method(code(index)))
         });
         let named_before = || {
-            let behind = (1..MAX_INSTRUCTIONS).take_while(|&index| is_part(before(index)));
-            behind.into_iter().any(|index| is_method(before(index)))
+            let after = (1..MAX_INSTRUCTIONS).take_while(|&index| is_part(before(index)));
+            after.into_iter().any(|index| is_method(before(index)))
         };
         code(parts) == BR_X8 && (names_method || named_before())
     }

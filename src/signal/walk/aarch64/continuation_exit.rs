@@ -14,7 +14,7 @@ use crate::signal::walk::registers::Registers;
 /// The most bytes of code between the change of SP and the return.
 const EXIT_BYTES: usize = 160;
 
-/// The carrier's frame, that of `Continuation.run`, if the thread was interrupted behind the change of the
+/// The carrier's frame, that of `Continuation.run`, if the thread was interrupted after the change of the
 /// stack pointer.
 pub(in crate::signal::walk) fn carrier(
     memory: &impl Memory,
@@ -30,8 +30,8 @@ pub(in crate::signal::walk) fn carrier(
         let [load, moves] = pair else { return None };
         is_taking_stack(layout, u32::from_le_bytes(*load), u32::from_le_bytes(*moves)).then_some(index)
     });
-    let behind = takes_stack.next_back()?.wrapping_add(2);
-    if before.get(behind..)?.iter().any(|&code| u32::from_le_bytes(code) == RET) {
+    let after = takes_stack.next_back()?.wrapping_add(2);
+    if before.get(after..)?.iter().any(|&code| u32::from_le_bytes(code) == RET) {
         return None;
     }
     let by_record = |slot: u64| {

@@ -74,7 +74,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The caller of a stub that has no frame size and has called out: C1's unwind_exception. It pushes x30
     /// with the exception, and one more pair for the call (MacroAssembler::call_VM_leaf_base).
-    pub(in crate::signal::walk) fn called_out_of_stub_caller(
+    pub(in crate::signal::walk) fn stub_caller_after_call(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,

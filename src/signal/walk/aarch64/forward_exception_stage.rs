@@ -11,7 +11,7 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 
 /// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16` (MacroAssembler::call_VM_leaf_base).
 const PUSH_FOR_CALL: u32 = 0xa9bf_33e8;
-const POP_BEHIND_CALL: u32 = 0xa8c1_33e8;
+const POP_AFTER_CALL: u32 = 0xa8c1_33e8;
 /// The most instructions of the stub, more than it has.
 const MAX_INSTRUCTIONS: u64 = 64;
 
@@ -34,7 +34,7 @@ impl<M: Memory> Walk<'_, M> {
             .map(|back| cursor.pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES)))
             .take_while(|&address| address >= stub.start)
             .find_map(|address| {
-                self.memory.load_u32(address).filter(|code| matches!(*code, PUSH_FOR_CALL | POP_BEHIND_CALL))
+                self.memory.load_u32(address).filter(|code| matches!(*code, PUSH_FOR_CALL | POP_AFTER_CALL))
             });
         let pushed = if last == Some(PUSH_FOR_CALL) { 16 } else { 0 };
         let lr = registers.lr();

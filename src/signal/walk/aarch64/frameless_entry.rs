@@ -1,12 +1,12 @@
 //! The interpreter's entries that have no frame, on aarch64: intrinsics (`Math.sin`, `Reference.get`,
 //! `CRC32.update`). The return address is in x30. Before they return, they set SP to the sender's SP:
-//! `mov sp, x19` or `and sp, x19, -16` (x13 in JDK 11 and 17). Entries that call a function do so behind that
+//! `mov sp, x19` or `and sp, x19, -16` (x13 in JDK 11 and 17). Entries that call a function do so after that
 //! instruction, and keep x30 in x23 (x19 in JDK 11 and 17). A collector's barrier in `Reference.get` makes a
 //! frame record for its call before SP is set, with the sender's SP in x19
 //! (cpu/aarch64/templateInterpreterGenerator_aarch64.cpp, generate_math_entry, generate_Reference_get_entry;
 //! gc/g1/g1BarrierSetAssembler_aarch64.cpp, load_at; JDK 11 to 25).
 
-use super::done_before::DoneBefore;
+use super::actions_before::ActionsBefore;
 use super::instructions::{has_pushed_record, instructions_before, is_call, leaves, pushed_record};
 use super::return_address::strip;
 use crate::core::interpreter_code::InterpreterEntry;
@@ -31,7 +31,7 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
-        let done = self.done_in_entry(entry, cursor.pc);
+        let done = self.entry_actions(entry, cursor.pc);
         let sp = if done.takes_sender_sp {
             cursor.sp
         } else if done.keeps_sender_sp {
@@ -61,7 +61,7 @@ impl<M: Memory> Walk<'_, M> {
     ) -> Option<Result<Cursor, WalkError>> {
         let code = &vm.stubs.interpreter_code;
         let entry = code.entry_at(cursor.pc).filter(|entry| entry.push_fp == 0)?;
-        let done = self.done_in_entry(entry, cursor.pc);
+        let done = self.entry_actions(entry, cursor.pc);
         let caller = if done.has_record() {
             let in_x19 = done.keeps_sender_sp || code.sender_sp_register == KEPT_SENDER_SP;
             self.recorded_entry_caller(vm, cursor, in_x19)
@@ -83,15 +83,15 @@ impl<M: Memory> Walk<'_, M> {
         let sp = if vm.stubs.interpreter.contains(pc) || pc == vm.stubs.call_stub_return {
             above
         } else {
-            let told = self.kept_register(KEPT_SENDER_SP, cursor).filter(|_| has_sender_sp)?;
-            self.told_sender_sp(above, told)?
+            let passed = self.kept_register(KEPT_SENDER_SP, cursor).filter(|_| has_sender_sp)?;
+            self.passed_sender_sp(above, passed)?
         };
         self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false }).ok()
     }
 
     /// The caller of an interpreter's entry for a method handle intrinsic that has called the collector. In
     /// JDK 11 and 17 the sender's SP is passed in x13, which no function preserves.
-    pub(in crate::signal::walk) fn called_out_of_method_handle_entry_caller(
+    pub(in crate::signal::walk) fn method_handle_entry_caller_after_call(
         &self,
         vm: &VmLayout,
         blob: &Blob,
@@ -116,7 +116,7 @@ impl<M: Memory> Walk<'_, M> {
         const SAVED_BELOW_SP: u64 = 32;
         let entry = vm.stubs.interpreter_code.entry_at(caller.pc).filter(|entry| entry.push_fp == 0);
         let Some(entry) = entry else { return Ok(caller) };
-        let done = self.done_in_entry(entry, caller.pc);
+        let done = self.entry_actions(entry, caller.pc);
         let kept = done.keeps_return.filter(|_| done.takes_sender_sp);
         let Some(kept) = kept.and_then(|register| registers.by_dwarf_number(register)) else {
             return Ok(caller);
@@ -128,8 +128,8 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The entry's actions before `pc`, along straight code.
-    fn done_in_entry(&self, entry: &InterpreterEntry, pc: u64) -> DoneBefore {
+    fn entry_actions(&self, entry: &InterpreterEntry, pc: u64) -> ActionsBefore {
         let before = instructions_before(self.memory, entry.code.start, pc, MAX_INSTRUCTIONS);
-        DoneBefore::by(before.take_while(|&code| is_call(code) || !leaves(code)))
+        ActionsBefore::by(before.take_while(|&code| is_call(code) || !leaves(code)))
     }
 }

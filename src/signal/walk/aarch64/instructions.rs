@@ -41,7 +41,7 @@ pub(super) const BR_X8: u32 = 0xd61f_0100;
 /// between.
 const MAX_WITH_RECORD: u64 = 256;
 
-/// The numbers of instructions before and behind the interrupted one that are read.
+/// The numbers of instructions before and after the interrupted one that are read.
 const BEFORE: usize = 8;
 const AFTER: usize = 2;
 const BYTES: usize = (BEFORE + 1 + AFTER) * 4;
@@ -51,7 +51,7 @@ const BYTES: usize = (BEFORE + 1 + AFTER) * 4;
 pub(in crate::signal::walk) enum Record {
     /// In x29 and x30. The caller's SP is this many bytes above SP.
     InRegisters(u64),
-    /// On the stack, this many bytes above SP. The caller's SP lies right behind the record.
+    /// On the stack, this many bytes above SP. The caller's SP lies right after the record.
     OnStack(u64),
 }
 
@@ -80,7 +80,7 @@ impl Around {
         Self { code }
     }
 
-    /// The instruction `distance` instructions behind the interrupted one, or before it if negative.
+    /// The instruction `distance` instructions after the interrupted one, or before it if negative.
     pub(super) fn at(&self, distance: isize) -> u32 {
         let index = BEFORE.checked_add_signed(distance);
         index.and_then(|index| self.code.get(index)).copied().unwrap_or(0)
@@ -109,12 +109,11 @@ impl Around {
             if at == small.remove && before == small.restore {
                 return Some(Record::InRegisters(size));
             }
-            if self.is_behind(|instruction, earlier| instruction == small.remove && earlier == small.restore)
-            {
+            if self.is_after(|instruction, earlier| instruction == small.remove && earlier == small.restore) {
                 return Some(Record::InRegisters(0));
             }
         }
-        let is_popped = self.is_behind(|instruction, _| instruction == POP_RECORD);
+        let is_popped = self.is_after(|instruction, _| instruction == POP_RECORD);
         (is_popped || self.is_return_poll_stub()).then_some(Record::InRegisters(0))
     }
 
@@ -133,7 +132,7 @@ impl Around {
 
     /// Whether one of the preceding instructions, back to the last one that jumps away for good, satisfies
     /// `is_wanted`. The predicate also gets the instruction before it.
-    fn is_behind(&self, is_wanted: impl Fn(u32, u32) -> bool) -> bool {
+    fn is_after(&self, is_wanted: impl Fn(u32, u32) -> bool) -> bool {
         (1..=BEFORE as isize)
             .map(|back| (self.at(back.wrapping_neg()), self.at(back.wrapping_neg().wrapping_sub(1))))
             .take_while(|&(instruction, _)| !leaves(instruction))
@@ -187,7 +186,7 @@ pub(super) fn instructions_before(
     own.map_while(|address| memory.load_u32(address))
 }
 
-/// The place of the record that code before `pc` has pushed. Right behind the push the code sets x29 to it.
+/// The place of the record that code before `pc` has pushed. Right after the push the code sets x29 to it.
 pub(super) fn pushed_record(memory: &impl Memory, pc: u64, sp: u64, fp: u64) -> Record {
     match Around::read(memory, pc).record(0) {
         Some(record @ Record::OnStack(_)) => record,

@@ -8,7 +8,7 @@
 //! |---|---|---|---|---|
 //! | entry, to `add x29, sp, 80` | x30 | x13 (11, 17), x19 (21 on) | x29 | x12 |
 //! | until the sender SP is saved | `x29[1]` | x13 or x19, as before | `x29[0]` | x12 |
-//! | exit, behind `ldp x29, x30, [sp], 16` | x30 | x9 (native methods and exceptions: x20) | x29 | lost |
+//! | exit, after `ldp x29, x30, [sp], 16` | x30 | x9 (native methods and exceptions: x20) | x29 | lost |
 //!
 //! An intrinsic's entry has no frame ([`super::frameless_entry`]).
 
@@ -50,7 +50,7 @@ impl<M: Memory> Walk<'_, M> {
         } else if let Some(exit) = code.exit_at(pc) {
             // No register holds the method any more. The bytecode that returned has ended: the sample belongs
             // to the caller, at its call.
-            let sender_sp = if exit.native { registers.x20() } else { registers.x9() };
+            let sender_sp = if exit.uses_alternate_registers { registers.x20() } else { registers.x9() };
             return Ok(caller(registers.lr(), sender_sp, cursor.fp));
         }
         if let Some(caller) = self.thrown_to_caller(vm, cursor, registers) {

@@ -80,13 +80,13 @@ impl Registers {
 
     /// Whether a system call was waiting when the thread was interrupted.
     pub fn is_in_waiting_system_call<M: Memory>(&self, memory: &M) -> bool {
-        self.behind_waiting_system_call(memory).is_some()
+        self.pc_after_waiting_system_call(memory).is_some()
     }
 
-    /// The address behind the system call that was waiting when the thread was interrupted. The kernel either
+    /// The address after the system call that was waiting when the thread was interrupted. The kernel either
     /// ends the call with EINTR, or sets the program counter back to it, so that the thread makes the call
     /// again (arch/arm64/kernel/signal.c, `do_signal`).
-    pub fn behind_waiting_system_call<M: Memory>(&self, memory: &M) -> Option<u64> {
+    pub fn pc_after_waiting_system_call<M: Memory>(&self, memory: &M) -> Option<u64> {
         /// `svc #0`.
         const SVC: u32 = 0xd400_0001;
         let is_call_at = |pc: u64| memory.load_u32(pc) == Some(SVC);
@@ -98,15 +98,15 @@ impl Registers {
         has_ended.then_some(self.pc)
     }
 
-    /// Makes the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load.
+    /// Makes the thread, which has faulted in a load of `signal::safe_load`, go on at `after` that load.
     /// Clears the register (x9) that says whether the load succeeded.
     ///
     /// # Safety
-    /// As for [`Registers::from_context`], and `behind` must be the address behind the load.
-    pub unsafe fn fail_load(context: *mut c_void, behind: u64) {
+    /// As for [`Registers::from_context`], and `after` must be the address after the load.
+    pub unsafe fn fail_load(context: *mut c_void, after: u64) {
         // SAFETY: the caller passes the `ucontext_t` that the kernel passed to a handler.
         let mcontext = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext };
-        mcontext.pc = behind;
+        mcontext.pc = after;
         if let Some(register) = mcontext.regs.get_mut(9) {
             *register = 0;
         }

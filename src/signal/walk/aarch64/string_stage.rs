@@ -38,7 +38,7 @@ impl<M: Memory> Walk<'_, M> {
         self.is_code(caller.pc).then_some(caller)
     }
 
-    /// Whether `pc` is behind the instruction that makes the table, and not behind the one that drops it.
+    /// Whether `pc` is after the instruction that makes the table, and not after the one that drops it.
     fn has_table(&self, blob: &Blob, pc: u64) -> bool {
         let at = |back: u64| {
             let address = pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES));
@@ -54,7 +54,7 @@ impl<M: Memory> Walk<'_, M> {
                     let next_but_one = pc.wrapping_sub(back.wrapping_sub(2).wrapping_mul(INSTRUCTION_BYTES));
                     return self.memory.load_u32(next_but_one).is_some_and(is_move_of_sp);
                 }
-                // The table is dropped in two places. The jump behind the first one leaves the table to the
+                // The table is dropped in two places. The jump after the first one leaves the table to the
                 // code up to the second.
                 Some(DROP_TABLE) if back == 1 || drops == 1 => return false,
                 Some(DROP_TABLE) => drops = 1,

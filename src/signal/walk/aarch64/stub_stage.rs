@@ -65,8 +65,8 @@ impl<M: Memory> Walk<'_, M> {
             BlobKind::MethodHandleEntry => {
                 let caller = own_record()
                     .map_or_else(|| leaf(sp), |record| self.caller_by_record(cursor, registers, record))?;
-                let told = registers.by_dwarf_number(vm.stubs.interpreter_code.sender_sp_register);
-                let sp = told.and_then(|told| self.told_sender_sp(caller.sp, told));
+                let passed = registers.by_dwarf_number(vm.stubs.interpreter_code.sender_sp_register);
+                let sp = passed.and_then(|passed| self.passed_sender_sp(caller.sp, passed));
                 return Ok(Cursor { sp: sp.unwrap_or(caller.sp), ..caller });
             }
             BlobKind::SlowSubtypeCheck => {
@@ -195,7 +195,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Whether `pc` can be a return address into code that calls stubs. That is an address in the interpreter
     /// (which puts addresses of its own entries into x30), the frozen frames' barrier, an address right
-    /// behind a call of Java or native code, or a deoptimisation handler, which puts its own address into x30
+    /// after a call of Java or native code, or a deoptimisation handler, which puts its own address into x30
     /// (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp).
     pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
         let is_barrier = pc == vm.stubs.cont_return_barrier.start && pc != 0;
@@ -209,11 +209,11 @@ impl<M: Memory> Walk<'_, M> {
         if !is_java && self.objects.find(RuntimeAddr(pc)).is_none() {
             return false;
         }
-        self.is_behind_call(pc)
+        self.is_after_call(pc)
     }
 
     /// Whether the instruction before `pc` is a call.
-    pub(in crate::signal::walk) fn is_behind_call(&self, pc: u64) -> bool {
+    pub(in crate::signal::walk) fn is_after_call(&self, pc: u64) -> bool {
         pc.is_multiple_of(INSTRUCTION_BYTES)
             && self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES)).is_some_and(is_call)
     }

@@ -6,7 +6,7 @@
 //! | `thaw` has returned, to `mov x9, x0` | x0 |
 //! | to `sub sp, x9, 16` | x9 |
 //! | to `ldp x29, x30, [sp], 16` | sp + 16 |
-//! | behind that `ldp` | sp |
+//! | after that `ldp` | sp |
 //! | cont_returnBarrierExc, in a call with a pair pushed | sp + 32 |
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD};
@@ -20,7 +20,7 @@ const PAIR_BYTES: u64 = 16;
 /// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16`, around a call of the VM
 /// (MacroAssembler::call_VM_leaf_base).
 const PUSH_FOR_CALL: u32 = 0xa9bf_33e8;
-const POP_BEHIND_CALL: u32 = 0xa8c1_33e8;
+const POP_AFTER_CALL: u32 = 0xa8c1_33e8;
 /// The most instructions between the push and the call.
 const CALL_INSTRUCTIONS: u64 = 6;
 
@@ -33,7 +33,7 @@ pub(in crate::signal::walk) fn thawed_sp(
 ) -> Option<u64> {
     let pc = cursor.pc;
     let Some(registers) = interrupted else {
-        // A call from behind the change of SP: only the lookup of the exception's handler is called there.
+        // A call from after the change of SP: only the lookup of the exception's handler is called there.
         let is_exception_lookup = pc > stub.takes_stack;
         return is_exception_lookup.then(|| cursor.sp.wrapping_add(2 * PAIR_BYTES));
     };
@@ -47,13 +47,13 @@ pub(in crate::signal::walk) fn thawed_sp(
         return None;
     }
     let code_before = |back: u64| memory.load_u32(pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES)));
-    let behind_stack = pc.wrapping_sub(stub.takes_stack) / INSTRUCTION_BYTES;
-    if (1..behind_stack).any(|back| code_before(back) == Some(POP_RECORD)) {
+    let after_stack = pc.wrapping_sub(stub.takes_stack) / INSTRUCTION_BYTES;
+    if (1..after_stack).any(|back| code_before(back) == Some(POP_RECORD)) {
         return Some(cursor.sp);
     }
-    let is_calling = memory.load_u32(pc) == Some(POP_BEHIND_CALL)
+    let is_calling = memory.load_u32(pc) == Some(POP_AFTER_CALL)
         || (1..=CALL_INSTRUCTIONS)
-            .take_while(|&back| code_before(back) != Some(POP_BEHIND_CALL))
+            .take_while(|&back| code_before(back) != Some(POP_AFTER_CALL))
             .any(|back| code_before(back) == Some(PUSH_FOR_CALL));
     let pushed = if is_calling { PAIR_BYTES } else { 0 };
     Some(cursor.sp.wrapping_add(PAIR_BYTES).wrapping_add(pushed))

@@ -38,7 +38,7 @@ struct State {
     keeper: Option<(u32, u64)>,
 }
 
-/// The state behind an instruction.
+/// The state after an instruction.
 enum Next {
     /// The code continues at one place: the next instruction, or another in the function.
     Here(State),
@@ -132,7 +132,7 @@ impl<M: Memory> Walk<'_, M> {
         let Some(code) = self.memory.load_u32(state.pc).filter(|&code| code >> 16 != 0) else {
             return Next::Lost;
         };
-        let behind = State { pc: state.pc.wrapping_add(INSTRUCTION_BYTES), ..*state };
+        let following = State { pc: state.pc.wrapping_add(INSTRUCTION_BYTES), ..*state };
         let at = |distance: i64| State { pc: state.pc.wrapping_add_signed(distance), ..*state };
         if RETURNS.contains(&code) {
             return Next::Returned(*state);
@@ -140,9 +140,9 @@ impl<M: Memory> Walk<'_, M> {
         if let Some(distance) = branch_distance(code) {
             let target = at(distance);
             return match () {
-                () if !is_inside(target.pc) => Next::Here(behind),
-                () if distance >= 0 => Next::Either(target, behind),
-                () => Next::Either(behind, target),
+                () if !is_inside(target.pc) => Next::Here(following),
+                () if distance >= 0 => Next::Either(target, following),
+                () => Next::Either(following, target),
             };
         }
         if code & 0xfc00_0000 == 0x1400_0000 {
@@ -156,7 +156,7 @@ impl<M: Memory> Walk<'_, M> {
         {
             return Next::Lost;
         }
-        self.changed(&behind, code, start, known).map_or(Next::Lost, Next::Here)
+        self.changed(&following, code, start, known).map_or(Next::Lost, Next::Here)
     }
 
     /// Applies an instruction that does not jump.

@@ -63,19 +63,19 @@ fn listed<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<u64> {
     let count = head.pointer(count, header)?;
     let pair = |index: u64| index.checked_mul(8).and_then(|offset| head.at.checked_add(offset));
     let address = |at: u64| Some(header.wrapping_add_signed(i64::from(memory.load_u32(at)? as i32)));
-    let (mut first, mut behind) = (0, count);
-    while first < behind {
-        let middle = first.midpoint(behind);
+    let (mut first, mut after) = (0, count);
+    while first < after {
+        let middle = first.midpoint(after);
         if address(pair(middle)?)? <= pc {
             first = middle.wrapping_add(1);
         } else {
-            behind = middle;
+            after = middle;
         }
     }
     address(pair(first.checked_sub(1)?)?.wrapping_add(4))
 }
 
-/// The content of the entry at `at`, behind its length field. Loaded sections never use the 64-bit format.
+/// The content of the entry at `at`, after its length field. Loaded sections never use the 64-bit format.
 fn entry<M: Memory>(memory: &M, at: u64) -> Option<Reader<'_, M>> {
     let len = memory.load_u32(at).filter(|&len| len <= MAX_ENTRY_BYTES)?;
     Reader::new(memory, at.wrapping_add(4), u64::from(len))

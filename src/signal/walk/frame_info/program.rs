@@ -126,7 +126,7 @@ struct Run<'r, 'm, M> {
 }
 
 impl<'m, M: Memory> Run<'_, 'm, M> {
-    /// Follows `program` up to the first row that begins behind `pc`.
+    /// Follows `program` up to the first row that begins after `pc`.
     fn follow(&mut self, mut program: Reader<'m, M>, pc: u64) -> Option<()> {
         let mut location = self.description.start;
         while !program.is_empty() {

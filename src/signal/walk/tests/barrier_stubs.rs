@@ -9,11 +9,11 @@ use crate::core::unwind::{CfaRule, FpRule};
 /// An address in the native code, which has a frame of two words.
 const SLOW_PATH: u64 = BASE + 0x10;
 
-/// The offset of a stub behind the method's own code and its scopes, but before the stub section.
+/// The offset of a stub after the method's own code and its scopes, but before the stub section.
 const BEFORE_STUBS: usize = 0x400;
 
 /// A stub that saves [`BARRIER_SAVES`] bytes, calls, restores, and jumps back to the method's own code.
-/// Another stub lies behind it, whose exit must not be taken for this stub's.
+/// Another stub lies after it, whose exit must not be taken for this stub's.
 pub(super) struct BarrierStub {
     pub(super) code: Vec<u8>,
     /// For each instruction its offset, and whether the registers lie on the frame before it runs.

@@ -10,11 +10,11 @@ use crate::signal::walk::WalkError;
 const LEAF_SP: u64 = STACK + 0x100;
 const LEAF_BYTES: u8 = 0x20;
 const MIDDLE_SP: u64 = LEAF_SP + LEAF_BYTES as u64;
-/// The CFA, behind the memory that the function has aligned and allocated.
+/// The CFA, after the memory that the function has aligned and allocated.
 const MIDDLE_CFA: u64 = MIDDLE_SP + 0x400;
 const REGISTER: u8 = 3;
 
-/// The interrupted instruction in the leaf, and return addresses into the two functions behind it.
+/// The interrupted instruction in the leaf, and return addresses into the two functions after it.
 const LEAF_PC: u64 = NATIVE + 0x10;
 const MIDDLE_PC: u64 = NATIVE + FUNCTION_BYTES + 0x10;
 const ROOT_PC: u64 = NATIVE + 2 * FUNCTION_BYTES + 0x10;
@@ -80,7 +80,7 @@ fn a_register_is_not_looked_for_through_frames_that_registers_lead_to() {
     assert_eq!(frames.last().unwrap().0, Unwalkable);
 }
 
-/// bn_mul_mont of OpenSSL and BoringSSL keeps the caller's SP behind an array of `r9` words and one more.
+/// bn_mul_mont of OpenSSL and BoringSSL keeps the caller's SP after an array of `r9` words and one more.
 #[test]
 fn a_frame_behind_an_array_is_left_by_the_stack_pointer_kept_behind_that() {
     const LENGTH: u64 = 32;

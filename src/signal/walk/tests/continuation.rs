@@ -155,12 +155,12 @@ impl Scene {
         sp: u64,
         more: &[(usize, u64)],
     ) -> Vec<(crate::core::record::FrameKind, u64, i32)> {
-        self.tell_layout();
+        self.publish_layout();
         self.world.walk(pc, sp, 0x1234, more)
     }
 
     /// Gives the continuations' layout to the walkers.
-    pub(super) fn tell_layout(&mut self) {
+    pub(super) fn publish_layout(&mut self) {
         self.world.layout.continuation =
             Some(ContinuationLayout { entry: ENTRY_FIELD as u32, mounted: None, frozen: Some(self.frozen) });
     }
@@ -418,7 +418,7 @@ fn a_chunk_of_many_small_frames_is_not_counted_without_end() {
     let entry = ENTRY - room + sp + 0x30;
     scene.world.memory.put_u64(entry + 16, CONTINUATION).put_u64(entry + 32, 1);
     scene.world.memory.put_u64(entry + 64, 0).put_u64(entry + 72, 0);
-    scene.tell_layout();
+    scene.publish_layout();
     let mut registers = Registers { pc: code + 0x80, ..Registers::default() };
     registers.general[machine::SP] = sp;
     let (memory, start) = scene.world.start(registers);

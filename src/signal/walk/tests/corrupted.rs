@@ -232,7 +232,7 @@ proptest! {
         scene.chunk(PARENT, 0, SIZE - FRAME as u32, FRAME as u32, &stack);
         words.iter().for_each(|&(place, word)| stack[place] = word);
         scene.chunk(CHUNK, parent, sp, max_thawing_size, &stack);
-        scene.tell_layout();
+        scene.publish_layout();
         let (_, code) = scene.world.compiled();
         let mut registers = registers_of_leaf(&mut scene.world, code, native_pc);
         registers.pc = thawing.unwrap_or(registers.pc);

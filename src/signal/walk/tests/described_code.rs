@@ -31,7 +31,7 @@ pub(super) const fn saved(register: u8, words_below: u8) -> [u8; 2] {
     [SAVED | register, words_below]
 }
 
-/// Loads an object with these functions, one behind the other.
+/// Loads an object with these functions, one after the other.
 pub(super) fn load_functions(world: &mut World, functions: &[Function<'_>]) {
     let entry = |content: Vec<u8>| {
         let mut content = content;

@@ -10,7 +10,7 @@ use crate::signal::walk::tests::vm_world::*;
 pub(super) struct ContinuationExit {
     pub(super) code: &'static [u8],
     /// Offsets of instructions in the code.
-    pub(super) behind_taking: u64,
+    pub(super) after_taking: u64,
     pub(super) at_pop: u64,
     pub(super) at_return: u64,
     /// The distance of SP from the entry at the return.
@@ -35,16 +35,16 @@ fn until_the_entry_is_off_the_thread_the_frozen_frames_are_the_threads() {
     let mut scene = Scene::new();
     let (method, code) = do_yield(&mut scene);
     let [caller, enter] = scene.whole();
-    let pc = code + 0x80 + CONTINUATION_EXIT.behind_taking;
+    let pc = code + 0x80 + CONTINUATION_EXIT.after_taking;
     assert_eq!(scene.walk_from(pc, ENTRY, &[]), [(NativeMethod, method, -1), caller, enter]);
 }
 
 #[test]
 fn behind_that_the_carriers_frames_are_at_each_stage() {
-    let ContinuationExit { behind_taking, at_pop, at_return, sp_at_return, return_address, .. } =
+    let ContinuationExit { after_taking, at_pop, at_return, sp_at_return, return_address, .. } =
         CONTINUATION_EXIT;
     for (stage, offset, sp) in [
-        ("behind the change of the stack", behind_taking, ENTRY),
+        ("after the change of the stack", after_taking, ENTRY),
         ("at the pop", at_pop, ENTRY + 64),
         ("at the return", at_return, ENTRY + sp_at_return),
     ] {
@@ -61,7 +61,7 @@ fn behind_that_the_carriers_frames_are_at_each_stage() {
     }
 }
 
-/// Code behind the return is not part of the exit, and code that loads SP from another field is no exit.
+/// Code after the return is not part of the exit, and code that loads SP from another field is no exit.
 #[test]
 fn other_code_is_on_the_virtual_threads_stack() {
     let mut scene = Scene::new();

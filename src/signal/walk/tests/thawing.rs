@@ -76,7 +76,7 @@ fn a_slow_thaw_is_followed_through_all_its_stages() {
 fn a_preempted_thread_that_tells_of_its_mount_has_its_frames_on_the_stack() {
     let mut scene = Scene::new();
     let [caller, enter] = scene.whole();
-    // `enter` is in the chunk behind the one that has been unlinked.
+    // `enter` is in the chunk after the one that has been unlinked.
     let mut words = vec![0; SIZE as usize];
     words[SIZE as usize - FRAME - 1] = scene.enter_pc;
     scene.object(CONTINUATION, CONTINUATION_KLASS, PARENT);

@@ -49,7 +49,7 @@ pub(super) const ENTRY: InterpreterEntry = InterpreterEntry {
 pub(super) const EXIT: InterpreterExit = InterpreterExit {
     return_on_stack: CodeRange { start: INTERPRETER.start + 0x201, end: INTERPRETER.start + 0x203 },
     return_in_register: CodeRange { start: INTERPRETER.start + 0x203, end: INTERPRETER.start + 0x209 },
-    native: false,
+    uses_alternate_registers: false,
 };
 /// An entry without a frame.
 pub(super) const FRAMELESS: InterpreterEntry = InterpreterEntry {
@@ -223,7 +223,7 @@ impl World {
         if let Some(end) = self.scopes_end_at {
             put(68, &int(0xd30));
             put(0xd10, &int(i64::from(end)));
-            // The last PcDesc is behind the blob's content, and has no scope.
+            // The last PcDesc is after the blob's content, and has no scope.
             put(0xd20, &int(0xff0 - BLOB_HEADER as i64 + 1));
         }
         if let Some(end) = self.first_scope_ends_at {

@@ -137,7 +137,7 @@ fn the_last_instruction_of_a_scope_belongs_to_it_and_one_behind_a_call_does_not(
         assert_eq!(
             frames,
             [(Compiled, callee, bci), (Compiled, caller, 7)],
-            "at {offset:#x} behind {code:x?}"
+            "at {offset:#x} after {code:x?}"
         );
     }
 }

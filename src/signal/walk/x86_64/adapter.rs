@@ -3,7 +3,7 @@
 //!
 //! Both pop the return address (`pop rax`), move the stack pointer, and push the return address again
 //! (`push rax`, or, until JDK 17, `mov [rsp], rax`). I2C does not change the interpreted caller's RBP. C2I,
-//! which lies behind I2C, saves the compiled caller's SP in r13. Until then, through the barriers at C2I's
+//! which lies after I2C, saves the compiled caller's SP in r13. Until then, through the barriers at C2I's
 //! entry, r13 holds an unrelated value, often an earlier caller's SP.
 
 use crate::core::memory::Memory;
@@ -24,12 +24,12 @@ const SAVED_R13: u64 = 16;
 const SAVED_FP: u64 = 80;
 const SAVED_RAX: u64 = 120;
 const SAVED_BYTES: u64 = 128 + 16;
-/// `add rsp, imm32`, behind the instruction that restores the floating-point state. The state's size depends
+/// `add rsp, imm32`, after the instruction that restores the floating-point state. The state's size depends
 /// on the processor.
 const REMOVES: [u8; 3] = [0x48, 0x81, 0xc4];
 /// The most bytes between the call and this `add`.
 const RESTORING_BYTES: usize = 24;
-/// The most bytes from behind `pop rax` to the end of the instruction that puts the address back.
+/// The most bytes from after `pop rax` to the end of the instruction that puts the address back.
 const PUTTING_BACK_BYTES: usize = 24;
 /// The number of an adapter's bytes that are read at once.
 const WINDOW: usize = 64;
@@ -83,7 +83,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The caller of an adapter that has called the VM or a collector: C2I to have its caller's call patched
     /// (`patch_callers_callsite`), or in a barrier.
-    pub(in crate::signal::walk) fn called_out_of_adapter_caller(
+    pub(in crate::signal::walk) fn adapter_caller_after_call(
         &self,
         vm: &VmLayout,
         blob: &Blob,
@@ -131,7 +131,7 @@ impl<M: Memory> Walk<'_, M> {
     /// then the address is in rax, and the word on top of the stack is left over from an earlier call.
     fn puts_return_back(&self, pc: u64) -> bool {
         let mut code = [0_u8; PUTTING_BACK_BYTES];
-        // If fewer bytes can be read, the zeros behind them match no instruction here.
+        // If fewer bytes can be read, the zeros after them match no instruction here.
         let _ = self.memory.read_bytes(pc, &mut code);
         let mut rest = code.as_slice();
         loop {
@@ -149,7 +149,7 @@ impl<M: Memory> Walk<'_, M> {
         }
     }
 
-    /// Whether the instruction that saves the sender's SP in r13 is at or behind `pc`.
+    /// Whether the instruction that saves the sender's SP in r13 is at or after `pc`.
     fn sets_sender_sp_later(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<bool, WalkError> {
         let end = self.blob_end(vm, blob)?.min(pc.wrapping_add(MAX_ADAPTER_BYTES));
         // If `pc` is at `mov r13, rsp`, the preceding `pop rax` has been executed.

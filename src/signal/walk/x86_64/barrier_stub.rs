@@ -1,4 +1,4 @@
-//! A compiled method's stubs that call a collector's slow path, on x86_64. They lie behind the method's own
+//! A compiled method's stubs that call a collector's slow path, on x86_64. They lie after the method's own
 //! code, and save the live registers below the method's frame.
 //!
 //! Such a stub is `sub rsp, size; mov …; call slow_path; mov …; add rsp, size; jmp continuation`
@@ -36,7 +36,7 @@ impl<M: Memory> Walk<'_, M> {
         if !self.memory.read_bytes(pc, code) {
             return 0;
         }
-        // Directly behind the removal of C1's arguments. Elsewhere these bytes may be part of any
+        // Directly after the removal of C1's arguments. Elsewhere these bytes may be part of any
         // instruction.
         let popped = match code {
             [0x48 | 0x49 | 0x4c, 0x89 | 0x8b, _, POP_RAX, jump @ ..] => Some((4, jump)),
@@ -68,13 +68,13 @@ impl<M: Memory> Walk<'_, M> {
                 }
                 _ => None,
             };
-            if let Some((size, add_bytes, behind)) = removed
+            if let Some((size, add_bytes, after)) = removed
                 && size.is_multiple_of(8)
                 && size < MOST_SAVED_BYTES
             {
-                let (moved, jump) = match behind {
+                let (moved, jump) = match after {
                     [0x48 | 0x49 | 0x4c, 0x89 | 0x8b, _, jump @ ..] => (3, jump),
-                    _ => (0, behind),
+                    _ => (0, after),
                 };
                 let (popped, jump) = match jump {
                     [POP_RAX, jump @ ..] => (1_u64, jump),

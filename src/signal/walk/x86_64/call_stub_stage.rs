@@ -1,5 +1,5 @@
 //! The interrupted call stub, on x86_64. It begins with `push rbp; mov rbp, rsp` and ends with
-//! `pop rbp; ret`. Blocks for other result types lie behind the `ret` (cpu/x86/stubGenerator_x86_64.cpp,
+//! `pop rbp; ret`. Blocks for other result types lie after the `ret` (cpu/x86/stubGenerator_x86_64.cpp,
 //! generate_call_stub, JDK 11-25). The JavaCallWrapper is its first argument, and is in its frame from
 //! `mov [rbp + slot], rdi` on. catch_exception runs in the same frame.
 

@@ -105,7 +105,7 @@ impl<M: Memory> Walk<'_, M> {
         if pc < complete_at {
             return Ok((Part::Entry, self.entry_stage(blob, pc, complete_at)));
         }
-        let stage = self.stage_behind_entry(vm, blob, pc)?;
+        let stage = self.stage_after_entry(vm, blob, pc)?;
         let part = match stage {
             Stage::Complete | Stage::WordPushed => Part::Body,
             Stage::Leaving | Stage::Bare(_) | Stage::FpPushed => Part::Exit,
@@ -113,7 +113,7 @@ impl<M: Memory> Walk<'_, M> {
         Ok((part, stage))
     }
 
-    fn stage_behind_entry(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Stage, WalkError> {
+    fn stage_after_entry(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> Result<Stage, WalkError> {
         // If the bytes cannot be read, the code counts as no exit.
         let mut code = [0_u8; 24];
         let _ = self.memory.read_bytes(pc, &mut code);
@@ -210,7 +210,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of a method without a frame that has called native code.
-    pub(in crate::signal::walk) fn called_out_of_frameless_caller(
+    pub(in crate::signal::walk) fn frameless_caller_after_call(
         &self,
         vm: &VmLayout,
         blob: &Blob,
@@ -233,7 +233,7 @@ impl<M: Memory> Walk<'_, M> {
 }
 
 /// The stage at a later entry, before its `sub` has been executed. A method compiled for on-stack replacement
-/// has a second entry somewhere behind its first: `mov [rsp-N], eax; push rbp; sub rsp, size`.
+/// has a second entry somewhere after its first: `mov [rsp-N], eax; push rbp; sub rsp, size`.
 fn later_entry_stage(code: &[u8], before: &[u8], size: i64) -> Option<Stage> {
     let at_push = match code {
         [0x89, 0x84, 0x24, _, _, _, _, push @ ..] => push,
@@ -244,11 +244,11 @@ fn later_entry_stage(code: &[u8], before: &[u8], size: i64) -> Option<Stage> {
     {
         return Some(Stage::Bare(0));
     }
-    let is_behind_push = matches!(before, [.., PUSH_RBP]);
-    (is_behind_push && matches!(find_sub_rsp(code, size), Some((0, _)))).then_some(Stage::FpPushed)
+    let is_after_push = matches!(before, [.., PUSH_RBP]);
+    (is_after_push && matches!(find_sub_rsp(code, size), Some((0, _)))).then_some(Stage::FpPushed)
 }
 
-/// Whether the code is at the poll before a return, behind the removal of the frame: only returns compare RSP
+/// Whether the code is at the poll before a return, after the removal of the frame: only returns compare RSP
 /// to the poll word. From JDK 25 on the poll word is near enough to the thread's start for an 8-bit
 /// displacement. Before the poll, a method that may touch the stack's reserved zone compares RSP with the
 /// limit for it (macroAssembler_x86.cpp, reserved_stack_check).
@@ -256,7 +256,7 @@ fn is_return_poll(code: &[u8], before: &[u8]) -> bool {
     match code {
         // cmp rsp, [r15 + disp32] or [r15 + disp8]
         [0x49, 0x3b, 0xa7 | 0x67, ..] => true,
-        // ja stub, or jb, behind that cmp
+        // ja stub, or jb, after that cmp
         [0x0f, 0x82 | 0x87, ..] => {
             matches!(before, [.., 0x49, 0x3b, 0xa7, _, _, _, _] | [.., 0x49, 0x3b, 0x67, _])
         }
@@ -295,7 +295,7 @@ pub(super) fn is_pop_to_stack(code: &[u8]) -> bool {
     matches!(code, [0x48, 0x8f, 0x04 | 0x44 | 0x84, 0x24, ..] | [0x8f, 0x04 | 0x44 | 0x84, 0x24, ..])
 }
 
-/// Whether the code is at the end of a native method's wrapper, behind its `leave`. First comes a poll,
+/// Whether the code is at the end of a native method's wrapper, after its `leave`. First comes a poll,
 /// `test byte ptr [r15 + x], 1; jz` (JDK 25). The check for a pending exception follows in all versions,
 /// `cmp qword ptr [r15 + x], 0; jne; ret`, and the `jmp` for such an exception
 /// (cpu/x86/sharedRuntime_x86_64.cpp, generate_native_wrapper).

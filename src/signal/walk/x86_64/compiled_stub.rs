@@ -1,4 +1,4 @@
-//! A compiled method interrupted in the stubs behind its code, on x86_64. The stubs have no frame of their
+//! A compiled method interrupted in the stubs after its code, on x86_64. The stubs have no frame of their
 //! own, and change the stack below the method's frame.
 
 use crate::core::memory::Memory;

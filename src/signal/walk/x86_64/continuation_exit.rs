@@ -13,7 +13,7 @@ const EXIT_BYTES: usize = 160;
 const POP_RBP: u8 = 0x5d;
 const RET: u8 = 0xc3;
 
-/// The carrier's frame, that of `Continuation.run`, if the thread was interrupted behind the change of the
+/// The carrier's frame, that of `Continuation.run`, if the thread was interrupted after the change of the
 /// stack pointer.
 pub(in crate::signal::walk) fn carrier(
     memory: &impl Memory,
@@ -30,9 +30,9 @@ pub(in crate::signal::walk) fn carrier(
     }
     let [a, b, c, d] = layout.entry.to_le_bytes();
     let takes_stack = [0x49, 0x8b, 0xa7, a, b, c, d];
-    let behind = before.windows(takes_stack.len()).rposition(|window| window == takes_stack)?;
-    let behind = before.get(behind.wrapping_add(takes_stack.len())..)?;
-    if behind.windows(2).any(|window| window == [POP_RBP, RET]) {
+    let after = before.windows(takes_stack.len()).rposition(|window| window == takes_stack)?;
+    let after = before.get(after.wrapping_add(takes_stack.len())..)?;
+    if after.windows(2).any(|window| window == [POP_RBP, RET]) {
         return None;
     }
     let caller = |slot: u64, fp: u64| {

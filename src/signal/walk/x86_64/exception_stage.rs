@@ -18,7 +18,7 @@ use crate::signal::walk::{Cursor, Walk, WalkError};
 
 const POP_RDX: u8 = 0x5a;
 const POP_RCX: u8 = 0x59;
-/// The second byte of `jmp rcx`, behind 0xff.
+/// The second byte of `jmp rcx`, after 0xff.
 const JMP_RCX: u8 = 0xe1;
 /// `push rdx`.
 const PUSH_BYTES: u64 = 1;
@@ -87,7 +87,7 @@ impl<M: Memory> Walk<'_, M> {
     /// The caller of a stub that has no frame size and has called out: C1's unwind_exception, which keeps its
     /// caller's RBP. Its return address is the first one above SP in a slot that SP's alignment allows: Java
     /// frames are aligned to 16 bytes at calls.
-    pub(in crate::signal::walk) fn called_out_of_stub_caller(
+    pub(in crate::signal::walk) fn stub_caller_after_call(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,

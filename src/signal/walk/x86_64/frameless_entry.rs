@@ -4,7 +4,7 @@
 //! gc/*/*BarrierSetAssembler_x86.cpp; `MacroAssembler::push_IU_state`, JDK 11 to 25). The stubs that entries
 //! call do not change r13, and C functions preserve it.
 
-use super::done_later::End;
+use super::bytes_to_return::End;
 use crate::core::interpreter_code::InterpreterEntry;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -26,7 +26,7 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
     ) -> Option<Result<Cursor, WalkError>> {
         let entry = vm.stubs.interpreter_code.entry_at(cursor.pc).filter(|entry| entry.push_fp == 0)?;
-        Some(self.called_out_of_entry_caller(vm, entry, cursor, || self.kept_register(SENDER_SP, cursor)))
+        Some(self.entry_caller_after_call(vm, entry, cursor, || self.kept_register(SENDER_SP, cursor)))
     }
 
     /// The caller of an interrupted stub. If that caller is a frameless entry, the entry's caller.
@@ -38,14 +38,14 @@ impl<M: Memory> Walk<'_, M> {
     ) -> Result<Cursor, WalkError> {
         match vm.stubs.interpreter_code.entry_at(caller.pc) {
             Some(entry) if entry.push_fp == 0 => {
-                self.called_out_of_entry_caller(vm, entry, &caller, || Some(registers.r13()))
+                self.entry_caller_after_call(vm, entry, &caller, || Some(registers.r13()))
             }
             _ => Ok(caller),
         }
     }
 
     /// The caller of the frameless entry that is returned to at `cursor`.
-    fn called_out_of_entry_caller(
+    fn entry_caller_after_call(
         &self,
         vm: &VmLayout,
         entry: &InterpreterEntry,
@@ -69,7 +69,7 @@ impl<M: Memory> Walk<'_, M> {
         let sp = match pc {
             _ if vm.stubs.interpreter.contains(pc) || pc == vm.stubs.call_stub_return => Some(above),
             _ if self.is_java_code(vm, pc) && self.is_return_address(vm, pc) => {
-                sender_sp().and_then(|told| self.told_sender_sp(above, told))
+                sender_sp().and_then(|passed| self.passed_sender_sp(above, passed))
             }
             _ => None,
         };
@@ -98,7 +98,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of an interpreter's entry for a method handle intrinsic that has called the collector.
-    pub(in crate::signal::walk) fn called_out_of_method_handle_entry_caller(
+    pub(in crate::signal::walk) fn method_handle_entry_caller_after_call(
         &self,
         vm: &VmLayout,
         blob: &Blob,

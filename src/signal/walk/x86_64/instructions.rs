@@ -25,7 +25,7 @@ pub(super) fn length(code: &[u8]) -> Option<usize> {
         _ => (false, rest),
     };
     let word = if is_short && !is_wide { 2 } else { 4 };
-    let behind = match *rest {
+    let after = match *rest {
         [0x50..=0x5f | 0x90..=0x99 | 0x9b..=0x9d | 0xa4..=0xa7 | 0xaa..=0xaf, ref more @ ..] => more,
         [0xc3 | 0xc9 | 0xf5 | 0xf8 | 0xf9 | 0xfc | 0xfd, ref more @ ..] => more,
         [0x6a | 0x70..=0x7f | 0xa8 | 0xb0..=0xb7 | 0xe0..=0xe3 | 0xeb, ref more @ ..] => more.get(1..)?,
@@ -56,10 +56,10 @@ pub(super) fn length(code: &[u8]) -> Option<usize> {
         [0x62, map, _, _, opcode, ref more @ ..] => vector(map & 7, opcode, more)?,
         _ => return None,
     };
-    code.len().checked_sub(behind.len())
+    code.len().checked_sub(after.len())
 }
 
-/// The bytes behind an instruction whose opcode has a second byte, which is the first byte of `code`.
+/// The bytes after an instruction whose opcode has a second byte, which is the first byte of `code`.
 fn two_bytes(code: &[u8]) -> Option<&[u8]> {
     match *code {
         [0x05 | 0x31 | 0x77 | 0xa2 | 0xc8..=0xcf, ref more @ ..] => Some(more),
@@ -91,7 +91,7 @@ fn two_bytes(code: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The bytes behind the opcode of a vector instruction of this map.
+/// The bytes after the opcode of a vector instruction of this map.
 fn vector(map: u8, opcode: u8, code: &[u8]) -> Option<&[u8]> {
     match (map, opcode) {
         // vzeroupper, vzeroall
@@ -107,7 +107,7 @@ fn has_constant(opcode: u8) -> bool {
     matches!(opcode, 0x70..=0x73 | 0xc2 | 0xc4..=0xc6)
 }
 
-/// The bytes behind an operand that begins with a ModRM byte, and behind a constant of `constant` bytes.
+/// The bytes after an operand that begins with a ModRM byte, and after a constant of `constant` bytes.
 fn operand(code: &[u8], constant: usize) -> Option<&[u8]> {
     let (&modrm, rest) = code.split_first()?;
     let (mode, register) = (modrm >> 6, modrm & 7);

@@ -66,7 +66,7 @@ impl<M: Memory> Walk<'_, M> {
         } else if let Some(exit) = code.exit_at(pc) {
             // No register holds the method any more. The bytecode that returned has ended: the sample belongs
             // to the caller, at its call.
-            let (pc_register, sender_sp) = if exit.native {
+            let (pc_register, sender_sp) = if exit.uses_alternate_registers {
                 (registers.rdi(), registers.r11())
             } else {
                 (registers.r13(), registers.rbx())
@@ -95,9 +95,9 @@ impl<M: Memory> Walk<'_, M> {
         let padding = match code(cursor.pc)? {
             here if leaves(&here) => 0,
             [0x48, 0x83, 0xc4, 0x08, 0xe9, ..] => {
-                let behind = cursor.pc.wrapping_add(JMP_BYTES);
-                let distance = self.memory.load_u32(behind.wrapping_sub(4))? as i32;
-                code(behind.wrapping_add_signed(i64::from(distance))).filter(leaves)?;
+                let after = cursor.pc.wrapping_add(JMP_BYTES);
+                let distance = self.memory.load_u32(after.wrapping_sub(4))? as i32;
+                code(after.wrapping_add_signed(i64::from(distance))).filter(leaves)?;
                 8
             }
             _ => return None,

@@ -93,15 +93,15 @@ impl Registers {
         gregs.get(libc::REG_RIP as usize).copied().unwrap_or(0) as u64
     }
 
-    /// Makes the thread, which has faulted in a load of `signal::safe_load`, go on at `behind` that load.
+    /// Makes the thread, which has faulted in a load of `signal::safe_load`, go on at `after` that load.
     /// Clears the register (rdx) that says whether the load succeeded.
     ///
     /// # Safety
-    /// As for [`Registers::from_context`], and `behind` must be the address behind the load.
-    pub unsafe fn fail_load(context: *mut c_void, behind: u64) {
+    /// As for [`Registers::from_context`], and `after` must be the address after the load.
+    pub unsafe fn fail_load(context: *mut c_void, after: u64) {
         // SAFETY: the caller passes the `ucontext_t` that the kernel passed to a handler.
         let gregs = unsafe { &mut (*context.cast::<ucontext_t>()).uc_mcontext.gregs };
-        for (register, value) in [(libc::REG_RIP, behind), (libc::REG_RDX, 0)] {
+        for (register, value) in [(libc::REG_RIP, after), (libc::REG_RDX, 0)] {
             if let Some(register) = gregs.get_mut(register as usize) {
                 *register = value as i64;
             }
@@ -110,13 +110,13 @@ impl Registers {
 
     /// Whether a system call was waiting when the thread was interrupted.
     pub fn is_in_waiting_system_call<M: Memory>(&self, memory: &M) -> bool {
-        self.behind_waiting_system_call(memory).is_some()
+        self.pc_after_waiting_system_call(memory).is_some()
     }
 
-    /// The address behind the system call that was waiting when the thread was interrupted. The kernel either
+    /// The address after the system call that was waiting when the thread was interrupted. The kernel either
     /// ends the call with EINTR, or sets the program counter back to it, so that the thread makes the call
     /// again (arch/x86/kernel/signal.c, `handle_signal`, `arch_do_signal_or_restart`).
-    pub fn behind_waiting_system_call<M: Memory>(&self, memory: &M) -> Option<u64> {
+    pub fn pc_after_waiting_system_call<M: Memory>(&self, memory: &M) -> Option<u64> {
         const SYSCALL: u16 = 0x050f;
         let is_call_at = |pc: u64| memory.load_u16(pc) == Some(SYSCALL);
         if is_call_at(self.pc) {

@@ -27,7 +27,7 @@ impl<M: Memory> Walk<'_, M> {
         for word in 0..MAX_WORDS {
             let slot = cursor.sp.wrapping_add(word.wrapping_mul(8));
             let Some(pc) = self.memory.load_u64(slot).filter(|_| slot < self.stack_high) else { break };
-            if self.objects.find(RuntimeAddr(pc)).is_none() || !self.is_behind_call(pc) {
+            if self.objects.find(RuntimeAddr(pc)).is_none() || !self.is_after_call(pc) {
                 continue;
             }
             let calls_this = self.calls_this(pc, cursor);
@@ -61,11 +61,11 @@ impl<M: Memory> Walk<'_, M> {
                 && cursor.lookup_pc().wrapping_sub(target) < MAX_FUNCTION_BYTES
                 && self.is_undescribed(target)
         };
-        is_this(target) || self.bound(target).is_some_and(is_this)
+        is_this(target) || self.plt_target(target).is_some_and(is_this)
     }
 
     /// The target of the procedure linkage table's entry at `entry`: `[endbr64;] [bnd] jmp [rip + distance]`.
-    fn bound(&self, entry: u64) -> Option<u64> {
+    fn plt_target(&self, entry: u64) -> Option<u64> {
         let mut jump = entry;
         if self.memory.load_u32(jump) == Some(ENDBR64) {
             jump = jump.wrapping_add(4);

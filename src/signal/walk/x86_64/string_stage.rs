@@ -4,7 +4,7 @@
 //! - `string_compare` pushes the difference of the lengths: `mov eax, ecx; sub ecx, edx; push rcx;
 //!   cmovle edx, eax; …; pop rcx` (or `pop rax`).
 //! - `string_indexof` keeps the stack pointer in RCX while it copies short strings to the stack. It then
-//!   pushes RCX, behind up to three more words, and restores the stack pointer by `pop rsp`.
+//!   pushes RCX, after up to three more words, and restores the stack pointer by `pop rsp`.
 //! - `char_array_compress` pushes the length, `push rdx; …`, and pops it by `pop rax`, or drops it by
 //!   `add rsp, 8` (JDK 11 to 21).
 

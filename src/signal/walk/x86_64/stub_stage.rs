@@ -3,8 +3,8 @@
 //! StubRoutines and most helpers begin with `push rbp; mov rbp, rsp` and end with `leave; ret` or
 //! `pop rbp; ret`. Between these, RBP leads to the caller. Small leaf stubs have no frame and keep RBP.
 
+use super::bytes_to_return::End;
 use super::compiled_stage::is_pop_to_stack;
-use super::done_later::End;
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -67,7 +67,7 @@ impl<M: Memory> Walk<'_, M> {
                 let whole = Cursor { sp: sp.wrapping_add(8), ..*cursor };
                 return self.sized_caller(&whole, blob.frame_bytes);
             }
-            // mov rbp, rsp in both encodings, behind a push; pop rbp
+            // mov rbp, rsp in both encodings, after a push; pop rbp
             [0x48, 0x8b, 0xec, _] | [0x48, 0x89, 0xe5, _] | [0x5d, ..] => {
                 return caller(sp.wrapping_add(8), self.load(sp)?);
             }
@@ -85,7 +85,7 @@ impl<M: Memory> Walk<'_, M> {
             }
             _ => {}
         }
-        // A blob with a frame size (a runtime stub) has its complete frame behind its entry. A stub with a
+        // A blob with a frame size (a runtime stub) has its complete frame after its entry. A stub with a
         // frame of its own has RBP right below its return address. Each guess is checked by the address that
         // it finds.
         let is_return =
@@ -157,7 +157,7 @@ impl<M: Memory> Walk<'_, M> {
         if !self.is_return_address(vm, pc) {
             return Err(WalkError::NoFrameSize);
         }
-        let sp = self.told_sender_sp(sp, registers.r13()).unwrap_or(sp);
+        let sp = self.passed_sender_sp(sp, registers.r13()).unwrap_or(sp);
         Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
     }
 
@@ -181,7 +181,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// Whether `pc` can be a return address into code that calls stubs. That is an address in the interpreter
-    /// (which pushes addresses of its own entries), the frozen frames' barrier, an address right behind a
+    /// (which pushes addresses of its own entries), the frozen frames' barrier, an address right after a
     /// call instruction of Java or native code, or a deoptimisation handler, which pushes its own address
     /// (cpu/x86/x86.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
     pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
@@ -196,11 +196,11 @@ impl<M: Memory> Walk<'_, M> {
         if !is_java && self.objects.find(RuntimeAddr(pc)).is_none() {
             return false;
         }
-        self.is_behind_call(pc)
+        self.is_after_call(pc)
     }
 
     /// Whether the instruction before `pc` is a call.
-    pub(in crate::signal::walk) fn is_behind_call(&self, pc: u64) -> bool {
+    pub(in crate::signal::walk) fn is_after_call(&self, pc: u64) -> bool {
         let mut before = [0_u8; 7];
         if !self.memory.read_bytes(pc.wrapping_sub(7), &mut before) {
             return false;
@@ -227,7 +227,7 @@ impl<M: Memory> Walk<'_, M> {
         let (return_slot, fp) = match code {
             // push -1 (long and short form); ret; jmp [rsp - 8]
             [0x68, ..] | [0x6a, ..] | [0xc3, ..] | [0xff, 0x64, 0x24, 0xf8, _] => (cursor.sp, fp),
-            // push rbp; add rsp, 8 with the ret behind it
+            // push rbp; add rsp, 8 with the ret after it
             [0x55, ..] | [0x48, 0x83, 0xc4, 0x08, 0xc3] => (cursor.sp.wrapping_add(8), fp),
             // mov rbp, rsp
             [0x48, 0x8b, 0xec, ..] | [0x48, 0x89, 0xe5, ..] => {
@@ -246,7 +246,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The slot with the address to which the entry barrier's stub with the frame pointer `fp` returns.
-    /// Usually it is behind the word that was pushed first. For a method that must not be entered any more,
+    /// Usually it is after the word that was pushed first. For a method that must not be entered any more,
     /// the VM has written the slot's address into that word; the stub then removes the method's frame with
     /// its own (cpu/x86/gc/shared/barrierSetNMethod_x86.cpp, deoptimize, JDK 17-25).
     pub(in crate::signal::walk) fn entry_barrier_return_slot(&self, fp: u64) -> Result<u64, WalkError> {

@@ -31,8 +31,8 @@ impl<M: Memory> Walk<'_, M> {
             return 0;
         }
         let [_, before @ .., _, _, _] = bytes;
-        let [.., at, next, behind] = bytes;
-        let at = [at, next, behind];
+        let [.., at, next, after] = bytes;
+        let at = [at, next, after];
         let (call, pushed) = match (before, at) {
             (_, [CALL, ..]) => (pc, ARGUMENT_BYTES),
             ([.., push], [own, CALL, _]) if is_push(push) && is_push(own) => (pc.wrapping_add(1), 8),
@@ -61,7 +61,7 @@ impl<M: Memory> Walk<'_, M> {
     fn bytes_pushed_for_scan(&self, pc: u64) -> u64 {
         /// `repne scasq; pop rax`.
         const SCAN: [u8; 4] = [0xf2, 0x48, 0xaf, 0x58];
-        /// `push rax`, and the load of the list's address behind it.
+        /// `push rax`, and the load of the list's address after it.
         const PUSH: [u8; 3] = [0x50, 0x48, 0x8b];
         /// The most bytes from the push to the pop.
         const BYTES: usize = 24;

@@ -10,7 +10,7 @@
 //! | at `ret` | rsp + 8 |
 //! | cont_returnBarrierExc, while the handler is looked up | rbx |
 //! | in the call for that lookup | rsp, plus rax, which was pushed, and the frame's two words |
-//! | behind it, at `pop rax; pop rbp; pop rdx; jmp rbx` | rsp, plus the words still to be popped |
+//! | after it, at `pop rax; pop rbp; pop rdx; jmp rbx` | rsp, plus the words still to be popped |
 
 use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;
@@ -39,7 +39,7 @@ pub(in crate::signal::walk) fn thawed_sp(
 ) -> Option<u64> {
     let pc = cursor.pc;
     let Some(registers) = interrupted else {
-        // A call from behind the change of RSP: only the lookup of the exception's handler is called there,
+        // A call from after the change of RSP: only the lookup of the exception's handler is called there,
         // with rax pushed. The lookup has two calls; the one that aligns the stack has pushed one more word.
         let mut code = [0_u8; 4];
         let is_aligned = memory.read_bytes(pc, &mut code) && code == REMOVES_ALIGNMENT;
@@ -55,7 +55,7 @@ pub(in crate::signal::walk) fn thawed_sp(
     match pc.wrapping_sub(stub.takes_stack) {
         _ if pc < stub.takes_stack => None,
         TAKES_STACK_BYTES => Some(cursor.sp),
-        behind if behind >= MAKES_SLOTS_BYTES => {
+        after if after >= MAKES_SLOTS_BYTES => {
             let mut code = [0_u8; 3];
             let _ = memory.read_bytes(pc, &mut code);
             let left = match code {

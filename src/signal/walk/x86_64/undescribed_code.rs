@@ -8,7 +8,7 @@ use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 const PUSH_INDEX_BYTES: usize = 5;
 /// `jmp [rip + distance]`, the start of every entry (System V ABI for x86_64, "Procedure Linkage Table").
 const JUMP_BYTES: usize = 6;
-/// The numbers of bytes that are read before and behind the instruction.
+/// The numbers of bytes that are read before and after the instruction.
 const BEFORE: usize = JUMP_BYTES + PUSH_INDEX_BYTES;
 const BEHIND: usize = JUMP_BYTES + PUSH_INDEX_BYTES + 1;
 

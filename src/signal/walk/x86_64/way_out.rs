@@ -32,7 +32,7 @@ struct State {
     keeper: Option<(u8, u64)>,
 }
 
-/// The state behind an instruction.
+/// The state after an instruction.
 enum Next {
     /// The code continues at one place: the next instruction, or another in the function.
     Here(State),
@@ -117,14 +117,14 @@ impl<M: Memory> Walk<'_, M> {
     ) -> Next {
         let Some(code) = self.instruction(state.pc) else { return Next::Lost };
         let Some(length) = length(&code) else { return Next::Lost };
-        let behind = State { pc: state.pc.wrapping_add(length as u64), ..*state };
-        let jump = |distance: i32| behind.pc.wrapping_add_signed(i64::from(distance));
+        let following = State { pc: state.pc.wrapping_add(length as u64), ..*state };
+        let jump = |distance: i32| following.pc.wrapping_add_signed(i64::from(distance));
         if let Some(distance) = branch_distance(&code) {
             let target = State { pc: jump(distance), ..*state };
             return match () {
-                () if !is_inside(target.pc) => Next::Here(behind),
-                () if distance >= 0 => Next::Either(target, behind),
-                () => Next::Either(behind, target),
+                () if !is_inside(target.pc) => Next::Here(following),
+                () if distance >= 0 => Next::Either(target, following),
+                () => Next::Either(following, target),
             };
         }
         let to = match code {
@@ -143,7 +143,7 @@ impl<M: Memory> Walk<'_, M> {
             (_, [0xff, to, ..] | [0x40..=0x4f | 0x3e | 0xf2, 0xff, to, ..]) if to & 0x30 == 0x20 => {
                 Next::Lost
             }
-            _ => self.changed(&behind, &code, start, known).map_or(Next::Lost, Next::Here),
+            _ => self.changed(&following, &code, start, known).map_or(Next::Lost, Next::Here),
         }
     }
 
@@ -238,7 +238,7 @@ fn set(state: &State, to: u8, from: u8, register: impl Fn(u8) -> Option<u64>) ->
     }
 }
 
-/// The base register and distance of an operand in memory, behind a prefix and an opcode of one byte each.
+/// The base register and distance of an operand in memory, after a prefix and an opcode of one byte each.
 /// `None` if the operand has an index or no base.
 fn address(code: &[u8; MAX_BYTES], mode: u8, low: u8) -> Option<(u8, i64)> {
     let distance_at = match low & 7 {

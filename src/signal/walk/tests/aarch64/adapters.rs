@@ -20,10 +20,10 @@ fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
         for (stage, offset, below, sender_sp, record) in [
             ("at the barriers", 0x40, 0, 0x4242, None),
             ("at the patching's record", 0x80, 0, 0x4242, None),
-            ("behind its push", 0x84, 16, 0x4242, None),
+            ("after its push", 0x84, 16, 0x4242, None),
             ("in the patching", 0x98, 0x100, 0x4242, Some(16)),
             ("at the save", 0xc0, 0, 0x4242, None),
-            ("behind it, with room for arguments", 0xc8, 0x20, CALLER_SP, None),
+            ("after it, with room for arguments", 0xc8, 0x20, CALLER_SP, None),
         ] {
             let mut world = World::new();
             let (caller, return_pc) = compiled_caller(&mut world);
@@ -37,7 +37,7 @@ fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
     }
 }
 
-/// Regression: behind the patching of the caller's call, SP with room for the arguments was taken for the
+/// Regression: after the patching of the caller's call, SP with room for the arguments was taken for the
 /// caller's.
 #[test]
 fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
@@ -74,7 +74,7 @@ fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
             let (caller, return_pc) = compiled_caller(&mut world);
             let adapter = world.adapter(&bytes(&code));
             world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
-            // x29 points to the record from the third instruction on, and x30 is the adapter's behind the
+            // x29 points to the record from the third instruction on, and x30 is the adapter's after the
             // call.
             let fp = if in_registers || number == 1 { 0x1234 } else { CALLER_SP - 16 };
             let lr = if number == 3 || number == 4 { adapter + 12 } else { return_pc };
@@ -136,9 +136,9 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
         for number in 0..code.len() {
             let mut world = World::new();
             let callers = interpreted_callers(&mut world, DISPATCH, INTERPRETED_FP + 0x20);
-            // C2I, which lies behind I2C, makes a record as well.
-            let behind = [&[NOP; 4][..], &FRAME_RECORD, &[NOP, POP_RECORD, 0x9100_03f3]].concat();
-            let adapter = world.adapter(&bytes(&[code, &behind].concat()));
+            // C2I, which lies after I2C, makes a record as well.
+            let after = [&[NOP; 4][..], &FRAME_RECORD, &[NOP, POP_RECORD, 0x9100_03f3]].concat();
+            let adapter = world.adapter(&bytes(&[code, &after].concat()));
             let sp = INTERPRETED_FP - 0x80 - if number > moves_sp { 0x20 } else { 0 };
             let pc = adapter + 4 * number as u64;
             let registers = [(LR, DISPATCH), (20, INTERPRETED_FP - 0x78), (19, INTERPRETED_FP - 0x80)];

@@ -81,7 +81,7 @@ fn forward_exception_leads_to_the_frame_that_has_the_exception() {
         0xd61f_0260,
     ];
     // The instruction, whether a pair is pushed, and whether x30 has the address. If not, the instruction is
-    // behind the call.
+    // after the call.
     for (index, pushed, in_lr) in [
         (0, 0, true),
         (1, 0, true),

@@ -44,7 +44,7 @@ fn each_stage_of_a_small_frame_leads_to_the_caller() {
             ("at the poll's compare", 0x10c, 0, true),
             ("at the poll's branch", 0x110, 0, true),
             ("at ret", 0x114, 0, true),
-            ("behind ret", 0x118, 0x30, false),
+            ("after ret", 0x118, 0x30, false),
         ],
     );
 }
@@ -62,7 +62,7 @@ fn each_stage_of_a_large_frame_leads_to_the_caller() {
             ("at mov", 4, 16, false),
             ("complete", 12, 0x30, false),
             ("at ldp", 0x104, 16, false),
-            ("behind ldp", 0x108, 0, true),
+            ("after ldp", 0x108, 0, true),
             ("at ret", 0x10c, 0, true),
         ],
     );
@@ -90,7 +90,7 @@ fn the_pairs_that_compiled_code_pushes_are_not_the_frames() {
             ("at the push", 0x60, 0x30, false),
             ("at the call", 0x64, 0x40, false),
             ("at the pop", 0x68, 0x40, false),
-            ("behind the pop", 0x6c, 0x30, false),
+            ("after the pop", 0x6c, 0x30, false),
         ],
     );
 }
@@ -174,7 +174,7 @@ fn a_call_of_the_vm_leaves_another_pair_on_the_frame() {
 }
 
 /// Regression: a wrapper of a method handle intrinsic has no frame but the record around its barrier's call.
-/// x30, which that call has changed, was taken for the return address, and behind the call the caller was not
+/// x30, which that call has changed, was taken for the return address, and after the call the caller was not
 /// found.
 #[test]
 fn a_method_handles_wrapper_is_left_by_its_barriers_record() {

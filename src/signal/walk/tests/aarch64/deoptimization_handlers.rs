@@ -18,7 +18,7 @@ fn a_deoptimisation_handler_is_a_return_address() {
     // is the handler.
     for (stage, offset, below, has_fp, in_lr) in [
         ("at the push", 0, 0, false, true),
-        ("behind it", 4, 16, false, true),
+        ("after it", 4, 16, false, true),
         ("inside", 0x20, 0x100, true, true),
         ("inside, returned to", 0x20, 0x100, true, false),
     ] {

@@ -21,18 +21,18 @@ enum Left {
 fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
     use Left::{InLr, InX3, OnStack};
     // `ldp x29, x3, [sp], 16` of JDK 21 and 25, `ldp x29, x30, [sp], 16` of JDK 11 and 17.
-    for (pop, behind) in [(0xa8c1_0ffd, InX3), (0xa8c1_7bfd, InLr)] {
+    for (pop, after) in [(0xa8c1_0ffd, InX3), (0xa8c1_7bfd, InLr)] {
         // stp x29, x30, [sp, -16]!; nop…; the pop; nop; br x8
         let mut code = vec![0xa9bf_7bfd];
         code.resize(0x10, NOP);
         code.extend([pop, NOP, 0xd61f_0100]);
         for (stage, offset, below, left) in [
             ("at the push", 0, 0, InX3),
-            ("behind it", 4, 16, OnStack),
+            ("after it", 4, 16, OnStack),
             ("inside", 0x20, 16, OnStack),
             ("at the pop", 0x40, 16, OnStack),
-            ("behind it", 0x44, 0, behind),
-            ("at br", 0x48, 0, behind),
+            ("after it", 0x44, 0, after),
+            ("at br", 0x48, 0, after),
         ] {
             let mut world = World::new();
             let (caller, return_pc) = compiled_caller(&mut world);
@@ -51,9 +51,9 @@ fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
 
 #[test]
 fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
-    // From behind `mov x3, x30` or `mov x3, x19` up to the jump.
+    // From after `mov x3, x30` or `mov x3, x19` up to the jump.
     for (moves, jump) in [(0xaa1e_03e3, 0xd61f_0020), (0xaa13_03e3, 0xd61f_0260)] {
-        for behind in 1..4 {
+        for after in 1..4 {
             let mut world = World::new();
             let (caller, return_pc) = compiled_caller(&mut world);
             let mut code = vec![NOP; 0x10];
@@ -63,9 +63,9 @@ fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
             let stub =
                 world.blob(&BlobSpec { name, code: &code, frame_bytes: 16, frame_complete: -1, method: 0 });
             world.set(CALLER_SP, STALE).set(CALLER_SP + 8, STALE);
-            let pc = stub + 0x40 + 4 * behind;
+            let pc = stub + 0x40 + 4 * after;
             let frames = world.walk(pc, CALLER_SP, 0x1234, &[(X3, return_pc), (LR, STALE)]);
-            assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)], "{moves:#x} {behind}");
+            assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)], "{moves:#x} {after}");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::core::unwind::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object_with_gap, rule};
 use crate::signal::walk::tests::vm_world::*;
 
-/// The code that no rule covers, behind the code of the functions that have called it.
+/// The code that no rule covers, after the code of the functions that have called it.
 const CODE_START: u64 = BASE + GAP;
 const GAP: u64 = 0x300;
 /// Return addresses into the code's caller, to whose frame x29 points, and into the thread's entry.

@@ -27,11 +27,11 @@ static ENTRY_STAGES: InterpreterEntry = InterpreterEntry {
 const EXIT_AT: u64 = INTERPRETER.start + 0x200;
 static EXITS: [InterpreterExit; 2] = [exit(EXIT_AT, false), exit(EXIT_AT + 0x100, true)];
 
-const fn exit(start: u64, native: bool) -> InterpreterExit {
+const fn exit(start: u64, uses_alternate_registers: bool) -> InterpreterExit {
     InterpreterExit {
         return_on_stack: CodeRange { start, end: start },
         return_in_register: CodeRange { start, end: start + 12 },
-        native,
+        uses_alternate_registers,
     }
 }
 
@@ -66,7 +66,7 @@ fn each_stage_of_an_interpreter_entry_leads_to_the_caller() {
     for (stage, pc, has_fp) in [
         ("at the start", ENTRY_STAGES.code.start, false),
         ("at add x29, sp, 80", ENTRY_STAGES.push_fp, false),
-        ("behind it", ENTRY_STAGES.push_fp + 4, true),
+        ("after it", ENTRY_STAGES.push_fp + 4, true),
         ("sender SP saved", ENTRY_STAGES.sender_sp_saved, true),
     ] {
         let mut world = world();
@@ -114,7 +114,7 @@ fn world_with_entry(code: &[u32], sender_sp_register: u8) -> World {
     world
 }
 
-/// Regression: behind the call of an entry without a frame (`Math.sin`) the walk read the method, which is in
+/// Regression: after the call of an entry without a frame (`Math.sin`) the walk read the method, which is in
 /// no register any more, and the sender's SP, which is not in x13 any more (JDK 11 and 17).
 #[test]
 fn each_stage_of_an_entry_that_calls_leads_to_the_caller() {
@@ -267,7 +267,7 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
     }
 }
 
-/// Regression: behind a C function no known register had the return address. x29, which leads past the
+/// Regression: after a C function no known register had the return address. x29, which leads past the
 /// compiled caller, was taken for the frame of the entry's caller.
 #[test]
 fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {

@@ -110,7 +110,7 @@ fn vtable_and_itable_stubs_have_the_return_address_in_x30() {
         let (_, gone) = world.compiled();
         let stub = stub(&mut world, "vtable chunks", &code, 0);
         // x29 is the caller's, and points to an older frame. The call has been patched meanwhile, so the
-        // return address is not behind a call.
+        // return address is not after a call.
         world.set(CALLER_SP + 0x40, 0x1234).set(CALLER_SP + 0x48, gone + 0x80);
         let registers = [(LR, return_pc + 4)];
         let frames = world.walk(stub + offset, CALLER_SP, CALLER_SP + 0x40, &registers);

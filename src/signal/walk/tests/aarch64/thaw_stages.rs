@@ -52,7 +52,7 @@ fn thawed_frames_are_walked_from_the_register_that_has_their_stack_pointer() {
 
 #[test]
 fn an_exception_is_passed_on_to_a_frozen_frame() {
-    // The address in x3, behind `mov x3, x30`, or still in x30.
+    // The address in x3, after `mov x3, x30`, or still in x30.
     let jumps = [0xaa1e_03e3, NOP, 0xd61f_0020];
     for (code, x3, lr) in
         [(jumps, RETURN_BARRIER.start, STALE), (jumps, RETURN_BARRIER.start, RETURN_BARRIER.start)]

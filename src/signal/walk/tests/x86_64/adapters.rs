@@ -100,7 +100,7 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
     let with_arguments = [&[pop, keep, room, align, push][..], &load].concat();
     let without = [&[pop, keep, align, push][..], &load].concat();
     for instructions in [with_arguments, without] {
-        // C2I lies behind: lea r13, [rsp + 8]; pop rax.
+        // C2I lies after: lea r13, [rsp + 8]; pop rax.
         let mut code: Vec<u8> = instructions.iter().flat_map(|(code, _)| code.to_vec()).collect();
         code.extend([0x4c, 0x8d, 0x6c, 0x24, 0x08, 0x58]);
         let sender_sp = CALLER_SP - 0x1a0;

@@ -53,7 +53,7 @@ fn what_makes_and_removes_the_frame_is_no_inlined_methods() {
         ("in the first scope", 0x40, 0x28, 3),
         ("at add rsp", 0x100, 0x28, -1),
         ("at ret", 0x112, 0, -1),
-        ("behind it", 0x113, 0x28, 3),
+        ("after it", 0x113, 0x28, 3),
         ("in the second scope", 0x121, 0x28, 7),
     ] {
         let mut world = World::new();
@@ -66,7 +66,7 @@ fn what_makes_and_removes_the_frame_is_no_inlined_methods() {
     }
 }
 
-/// Regression: a frame of RBP and return address alone was taken for absent at the entry barrier behind its
+/// Regression: a frame of RBP and return address alone was taken for absent at the entry barrier after its
 /// push (JDK 21 and 25).
 #[test]
 fn an_entry_barrier_behind_a_lone_push_keeps_the_frame() {
@@ -75,7 +75,7 @@ fn an_entry_barrier_behind_a_lone_push_keeps_the_frame() {
     let frame_complete = code.len() as i32;
     code.resize(0x100, 0x90);
     for (stage, offset, is_pushed) in
-        [("at push", 0, false), ("at cmp", 1, true), ("at jne", 9, true), ("behind", 15, true)]
+        [("at push", 0, false), ("at cmp", 1, true), ("at jne", 9, true), ("after", 15, true)]
     {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
@@ -113,7 +113,7 @@ fn the_return_poll_and_its_stub_have_no_frame() {
 }
 
 /// A method that may touch the stack's reserved zone compares RSP before it polls.
-/// Regression: at the jump behind that comparison the frame was treated as still present (`ReentrantLock`,
+/// Regression: at the jump after that comparison the frame was treated as still present (`ReentrantLock`,
 /// JDK 21).
 #[test]
 fn the_check_of_the_reserved_zone_before_the_return_poll_has_no_frame() {
@@ -158,7 +158,7 @@ fn a_jump_that_unwinds_has_no_frame_and_one_within_the_method_has() {
     assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)]);
 }
 
-/// Regression: behind `leave` a native method's wrapper checks for a pending exception, and in JDK 25 polls.
+/// Regression: after `leave` a native method's wrapper checks for a pending exception, and in JDK 25 polls.
 /// Its frame was treated as still present.
 #[test]
 fn a_native_wrapper_behind_its_leave_has_no_frame() {
@@ -212,7 +212,7 @@ fn the_entry_for_on_stack_replacement_has_no_frame_yet() {
     // mov [rsp-0x14000], eax; push rbp; sub rsp, 0x20
     let entry = [0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, 0x20];
     for (stage, offset, depth) in
-        [("at mov", 0, 8), ("at push", 7, 8), ("at sub", 8, 16), ("behind", 12, 0x30)]
+        [("at mov", 0, 8), ("at push", 7, 8), ("at sub", 8, 16), ("after", 12, 0x30)]
     {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
@@ -224,8 +224,8 @@ fn the_entry_for_on_stack_replacement_has_no_frame_yet() {
     }
 }
 
-/// `Continuation.enterSpecial` has one entry for interpreted callers and, behind it, one for compiled ones.
-/// Regression: a thread in the second entry's prologue was taken for one behind the first entry's prologue.
+/// `Continuation.enterSpecial` has one entry for interpreted callers and, after it, one for compiled ones.
+/// Regression: a thread in the second entry's prologue was taken for one after the first entry's prologue.
 #[test]
 fn the_second_entry_of_enter_special_has_no_frame_yet() {
     // push rbp; mov rbp, rsp; sub rsp, 0x20
@@ -241,12 +241,12 @@ fn the_second_entry_of_enter_special_has_no_frame_yet() {
         ("at the first push", 0, 8),
         ("at the first mov", 1, 16),
         ("at the first sub", 4, 16),
-        ("behind the first entry", 8, 0x30),
+        ("after the first entry", 8, 0x30),
         ("at the nop before the second entry", second - nop.len(), 8),
         ("at the second push", second, 8),
         ("at the second mov", second + 1, 16),
         ("at the second sub", second + 4, 16),
-        ("behind the second entry", second + 8, 0x30),
+        ("after the second entry", second + 8, 0x30),
     ] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
@@ -369,19 +369,19 @@ fn each_instruction_of_c2s_entries_leads_to_the_caller() {
         (
             &[0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24, 0x10],
             0x20,
-            &[("at sub", 0, 0), ("at mov", 4, 0x18), ("behind", 9, 0x18)],
+            &[("at sub", 0, 0), ("at mov", 4, 0x18), ("after", 9, 0x18)],
         ),
         // sub rsp, 0x98; mov [rsp+0x90], rbp
         (
             &[0x48, 0x81, 0xec, 0x98, 0, 0, 0, 0x48, 0x89, 0xac, 0x24, 0x90, 0, 0, 0],
             0xa0,
-            &[("at sub", 0, 0), ("at mov", 7, 0x98), ("behind", 15, 0x98)],
+            &[("at sub", 0, 0), ("at mov", 7, 0x98), ("after", 15, 0x98)],
         ),
         // mov [rsp-0x14000], eax; push rbp; sub rsp, 0x90
         (
             &[0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x81, 0xec, 0x90, 0, 0, 0],
             0xa0,
-            &[("at the stack check", 0, 0), ("at push", 7, 0), ("at sub", 8, 8), ("behind", 15, 0x98)],
+            &[("at the stack check", 0, 0), ("at push", 7, 0), ("at sub", 8, 8), ("after", 15, 0x98)],
         ),
     ];
     for (entry, frame_bytes, stages) in entries {

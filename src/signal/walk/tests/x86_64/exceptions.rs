@@ -23,7 +23,7 @@ fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
         ("inside", 0x20, 16, false),
         ("at add", 0x40, 16, false),
         ("at pop", 0x44, 8, false),
-        ("behind pop", 0x45, 0, true),
+        ("after pop", 0x45, 0, true),
         ("at jmp", 0x46, 0, true),
     ] {
         let mut world = World::new();
@@ -42,7 +42,7 @@ fn an_exception_blob_leads_to_the_frame_whose_exception_it_has() {
     }
 }
 
-/// Regression: behind the `pop` of the return address, a word left over on the stack was taken for the return
+/// Regression: after the `pop` of the return address, a word left over on the stack was taken for the return
 /// address.
 #[test]
 fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
@@ -57,10 +57,10 @@ fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
         // The return address is copied to the top of the stack by a push and a pop.
         ("push [rsp + 16]; pop [rsp]", &[0xff, 0x74, 0x24, 0x10], &[0x48, 0x8f, 0x04, 0x24], None, 24),
     ];
-    for (stage, before, behind, register, below) in stages {
+    for (stage, before, after, register, below) in stages {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
-        let code = [&[0x90; 0x40][..], before, behind, &[0x90; 8]].concat();
+        let code = [&[0x90; 0x40][..], before, after, &[0x90; 8]].concat();
         let spec =
             BlobSpec { name: "rethrow_stub", code: &code, frame_bytes: 16, frame_complete: -1, method: 0 };
         let stub = world.blob(&spec);

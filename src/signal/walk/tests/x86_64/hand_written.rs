@@ -7,13 +7,13 @@ use crate::signal::walk::tests::native::{BASE, object_with_gap, rule};
 use crate::signal::walk::tests::vm_world::*;
 use crate::signal::walk::{MAX_FOLLOWED_INSTRUCTIONS, WalkError};
 
-/// The code that no rule covers, behind the code of the functions that have called it.
+/// The code that no rule covers, after the code of the functions that have called it.
 const CODE_START: u64 = BASE + GAP;
 const GAP: u64 = 0x300;
 /// Return addresses into the code's caller, whose frame has a frame pointer, and into the thread's entry.
 const CALLER_PC: u64 = BASE + 0x80;
 const ROOT_PC: u64 = BASE + 0x180;
-/// A return address behind a direct call of the code, and one into a function that cannot be walked.
+/// A return address after a direct call of the code, and one into a function that cannot be walked.
 const DIRECT_CALLER_PC: u64 = BASE + 0xc0;
 const LOST_PC: u64 = BASE + 0x280;
 

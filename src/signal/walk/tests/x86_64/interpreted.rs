@@ -108,7 +108,7 @@ fn each_stage_of_an_entry_without_a_frame_leads_to_the_caller() {
     }
 }
 
-/// Code of entries that call a function, with the offset behind the call, and the bytes below the return
+/// Code of entries that call a function, with the offset after the call, and the bytes below the return
 /// address:
 /// - `call; pop rax; mov rsp, r13; jmp rax`;
 /// - the same code with SP aligned for the call: `sub rsp, 8; call; add rsp, 8; jmp`;
@@ -141,7 +141,7 @@ const CALLING: [(&[u8], u64, u64); 4] = [
 /// Regression: the return address into an entry without a frame was taken for one into an interpreter frame.
 #[test]
 fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
-    for (number, (code, behind_call, below)) in CALLING.into_iter().enumerate() {
+    for (number, (code, after_call, below)) in CALLING.into_iter().enumerate() {
         let mut world = World::new();
         world.put_interpreter_code(FRAMELESS.code.start, code);
         let (caller, return_pc) = compiled_caller(&mut world);
@@ -150,7 +150,7 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
         interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
         let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
         let sp = fp - 0x200;
-        world.set(sp, FRAMELESS.code.start + behind_call).set(sp + 8 + below, DISPATCH);
+        world.set(sp, FRAMELESS.code.start + after_call).set(sp + 8 + below, DISPATCH);
         let frames = world.walk(stub, sp, fp, &[]);
         let mut expected = vec![(Stub, stub, 0), (Interpreted, method, 3), (Compiled, caller, 7)];
         if number == 3 {
@@ -168,14 +168,14 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
     // The room for one argument of two words in JDK 21 and in JDK 17. r13 has the value that the entry
     // received, or another one from a stub.
     for (room, is_kept) in [(16, true), (24, true), (16, false)] {
-        for (code, behind_call, below) in &CALLING[..3] {
+        for (code, after_call, below) in &CALLING[..3] {
             let mut world = World::new();
             world.put_interpreter_code(FRAMELESS.code.start, code);
             let (caller, method, expected) = called_by_compiled(&mut world);
             let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
             let slot = caller.sp - room - 8;
             let sp = slot - 8 - below;
-            world.set(slot, caller.pc).set(sp, FRAMELESS.code.start + behind_call);
+            world.set(slot, caller.pc).set(sp, FRAMELESS.code.start + after_call);
             let r13 = if is_kept { caller.sp } else { 0x4242 };
             let frames = world.walk(stub, sp, caller.fp, &[(13, r13)]);
             let mut expected = [&[(Stub, stub, 0), (Compiled, method, 7)][..], &expected].concat();
@@ -188,18 +188,18 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
     }
 }
 
-/// Regression: behind a C function no known register had the sender's SP. RBP, which leads past the compiled
+/// Regression: after a C function no known register had the sender's SP. RBP, which leads past the compiled
 /// caller, was taken for the frame of the entry's caller.
 #[test]
 fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     const R13: usize = 13;
     for way in each_way_to_keep(R13) {
-        for (code, behind_call, below) in &CALLING[..3] {
+        for (code, after_call, below) in &CALLING[..3] {
             let mut world = World::new();
             world.put_interpreter_code(FRAMELESS.code.start, code);
             let (caller, method, callers) = called_by_compiled(&mut world);
             let slot = caller.sp - 0x18;
-            let entry = FRAMELESS.code.start + behind_call;
+            let entry = FRAMELESS.code.start + after_call;
             let (sp, r13) = call_functions(&mut world, way, (slot - below, entry), caller.sp);
             world.set(slot, caller.pc);
             let frames = world.walk(INNER_PC, sp, caller.fp, &[(R13, r13)]);

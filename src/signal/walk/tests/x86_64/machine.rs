@@ -103,7 +103,7 @@ pub(in crate::signal::walk::tests) fn c1_barrier_stubs() -> [C1BarrierStub; 2] {
 /// `mov rsp, [r15 + 72]; nop; add rsp, 64; pop rbp; ret; nop…`
 pub(in crate::signal::walk::tests) const CONTINUATION_EXIT: ContinuationExit = ContinuationExit {
     code: &[0x49, 0x8b, 0xa7, 72, 0, 0, 0, 0x90, 0x48, 0x83, 0xc4, 64, 0x5d, 0xc3, 0x90, 0x90],
-    behind_taking: 7,
+    after_taking: 7,
     at_pop: 12,
     at_return: 13,
     sp_at_return: 72,
@@ -150,7 +150,7 @@ pub(in crate::signal::walk::tests) const BARRIER: [&[u8]; 15] = [
     &[0x59],
     &[0x58],
 ];
-/// The offset behind the second call.
+/// The offset after the second call.
 pub(in crate::signal::walk::tests) const BARRIER_RETURNED: u64 = 44;
 
 /// The offset of each instruction of the barrier, and the bytes that the barrier has on the stack there.

@@ -177,14 +177,14 @@ fn the_stub_of_a_load_barrier_is_left_by_its_record() {
     // instructions.
     let jump = |at: usize| [&[0xe9][..], &(0x80 - (CALLS + at + 5) as i32).to_le_bytes()].concat();
     let add = [0x48, 0x83, 0xc4, 0x10];
-    for (pushed, behind) in [
+    for (pushed, after) in [
         (24, [&add[..], &[0x48, 0x8b, 0xc8, 0x58], &jump(8)].concat()),
         (16, [&add[..], &[0x48, 0x8b, 0xc8], &jump(7)].concat()),
         (16, [&add[..], &jump(4)].concat()),
     ] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
-        let (method, code) = world.compiled_with(&[(CALLS, &behind)]);
+        let (method, code) = world.compiled_with(&[(CALLS, &after)]);
         let (vm_method, vm_code) = world.compiled();
         let stub = world.blob(&BlobSpec {
             name: "load_barrier_on_oop_field_preloaded_runtime_stub",
@@ -204,11 +204,11 @@ fn the_stub_of_a_load_barrier_is_left_by_its_record() {
         let frames = world.walk(vm_code + 0x80, sp - 0x30, 0, &[]);
         let expected =
             [(Compiled, vm_method, 7), (Stub, stub + 0x1f, 0), (Compiled, method, 7), (Compiled, caller, 7)];
-        assert_eq!(frames, expected, "{behind:x?}");
+        assert_eq!(frames, expected, "{after:x?}");
     }
 }
 
-/// Regression: bytes behind a call that look like the end of C1's barrier stub were taken for the end of such
+/// Regression: bytes after a call that look like the end of C1's barrier stub were taken for the end of such
 /// a stub.
 #[test]
 fn a_call_of_the_methods_own_code_has_nothing_on_the_frame() {
@@ -476,7 +476,7 @@ fn vtable_and_itable_stubs_have_the_return_address_on_top() {
         let (_, gone) = world.compiled();
         let stub = world.frameless_blob("vtable chunks", &code);
         // RBP is the caller's, and points to an older frame. The call is through an inline cache whose
-        // instruction has been replaced meanwhile, so the return address is not behind a call.
+        // instruction has been replaced meanwhile, so the return address is not after a call.
         world
             .set(CALLER_SP - 8, return_pc + 1)
             .set(CALLER_SP + 0x40, 0x1234)

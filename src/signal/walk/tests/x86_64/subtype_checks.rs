@@ -18,7 +18,7 @@ fn assert_walked(name: &str, code: &dyn Fn(i32) -> Vec<u8>, stages: &[(usize, u6
         let mut world = World::new();
         let stub = slow_subtype_check(&mut world);
         let (caller, return_pc) = compiled_caller(&mut world);
-        // This blob is the third of the code cache, behind the stub and the caller.
+        // This blob is the third of the code cache, after the stub and the caller.
         let own_code = stub + 2 * 0x1000;
         let distance = |call: usize| (stub as i64 - (own_code as i64 + (AT + call + 5) as i64)) as i32;
         // The call is at the first call opcode of the code.

@@ -22,9 +22,9 @@ enum NativeEnd {
 
 impl<M: Memory> Walk<'_, M> {
     /// Walks the stack from `from` on into `sink`.
-    pub(super) fn walk_asking_the_vm(&self, from: From, sink: &mut FrameSink<'_>) {
+    pub(super) fn walk_with_call_trace(&self, from: From, sink: &mut FrameSink<'_>) {
         match self.native_frames_on_top(from, sink) {
-            NativeEnd::Java(from) => self.asked_java_frames(from, sink),
+            NativeEnd::Java(from) => self.call_trace_frames(from, sink),
             NativeEnd::Stack(end) => end.note(sink),
         }
     }
@@ -100,7 +100,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// Appends the Java frames from `from` on.
-    pub(super) fn asked_java_frames(&self, from: Option<From>, sink: &mut FrameSink<'_>) {
+    pub(super) fn call_trace_frames(&self, from: Option<From>, sink: &mut FrameSink<'_>) {
         let on_top = sink.len();
         match self.call_trace.filter(|_| self.is_sound_for_call_trace(from.as_ref())) {
             Some(call_trace) => match call_trace.put_frames(self.memory, sink) {

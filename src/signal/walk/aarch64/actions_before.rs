@@ -14,7 +14,7 @@ const FP: u32 = 29;
 
 /// For each action that can be done and undone, the one that came last.
 #[derive(Clone, Copy, Default)]
-pub(super) struct DoneBefore {
+pub(super) struct ActionsBefore {
     /// The register in which C2I has saved the sender's SP.
     pub(super) sender_sp: Option<u8>,
     /// Whether a frame record has been pushed (`true`) or popped again (`false`).
@@ -28,7 +28,7 @@ pub(super) struct DoneBefore {
     pub(super) keeps_return: Option<u8>,
 }
 
-impl DoneBefore {
+impl ActionsBefore {
     /// Evaluates these instructions, the last one first.
     pub(super) fn by(instructions: impl Iterator<Item = u32>) -> Self {
         let mut done = Self::default();

@@ -72,7 +72,7 @@ impl<M: Memory> Walk<'_, M> {
             }
             let code = self.instruction(pc)?;
             let length = length(&code)?;
-            let behind = pc.wrapping_add(length as u64);
+            let after = pc.wrapping_add(length as u64);
             let distance = |at: usize| Some(i32::from_le_bytes(*code.get(at..)?.first_chunk()?));
             let (added, next) = match code {
                 [pop @ 0x58..=0x5f, 0x49, 0x8b, 0xe5, 0xff, jump, ..]
@@ -80,7 +80,7 @@ impl<M: Memory> Walk<'_, M> {
                 {
                     return (end == End::Return).then_some(above);
                 }
-                // pop rax, or lea r13, [rsp + 8]: the adapter is behind its barriers.
+                // pop rax, or lea r13, [rsp + 8]: the adapter is after its barriers.
                 [0x58, 0x4c, 0x8b, 0xec, ..]
                 | [0x58, 0x49, 0x89, 0xe5, ..]
                 | [0x4c, 0x8d, 0x6c, 0x24, 0x08, ..]
@@ -97,23 +97,23 @@ impl<M: Memory> Walk<'_, M> {
                 // mov rbp, rsp; mov rsp, rbp; in both encodings
                 [0x48, 0x8b, 0xec, ..] | [0x48, 0x89, 0xe5, ..] => {
                     fp_above = Some(above);
-                    (0, behind)
+                    (0, after)
                 }
                 [0x48, 0x8b, 0xe5, ..] | [0x48, 0x89, 0xec, ..] => {
                     above = fp_above?;
-                    (0, behind)
+                    (0, after)
                 }
-                [0x58..=0x5f | POP_FLAGS, ..] | [0x41, 0x58..=0x5f, ..] => (8, behind),
-                [0x50..=0x57 | PUSH_FLAGS, ..] | [0x41, 0x50..=0x57, ..] => (-8, behind),
-                [0x48, 0x83, 0xc4, size, ..] => (i64::from(size as i8), behind),
-                [0x48, 0x83, 0xec, size, ..] => (i64::from(size as i8).wrapping_neg(), behind),
-                [0x48, 0x81, 0xc4, ..] => (i64::from(distance(3)?), behind),
-                [0x48, 0x81, 0xec, ..] => (i64::from(distance(3)?).wrapping_neg(), behind),
-                [0xeb, to, ..] => (0, behind.wrapping_add_signed(i64::from(to as i8))),
-                [0xe9, ..] => (0, behind.wrapping_add_signed(i64::from(distance(1)?))),
+                [0x58..=0x5f | POP_FLAGS, ..] | [0x41, 0x58..=0x5f, ..] => (8, after),
+                [0x50..=0x57 | PUSH_FLAGS, ..] | [0x41, 0x50..=0x57, ..] => (-8, after),
+                [0x48, 0x83, 0xc4, size, ..] => (i64::from(size as i8), after),
+                [0x48, 0x83, 0xec, size, ..] => (i64::from(size as i8).wrapping_neg(), after),
+                [0x48, 0x81, 0xc4, ..] => (i64::from(distance(3)?), after),
+                [0x48, 0x81, 0xec, ..] => (i64::from(distance(3)?).wrapping_neg(), after),
+                [0xeb, to, ..] => (0, after.wrapping_add_signed(i64::from(to as i8))),
+                [0xe9, ..] => (0, after.wrapping_add_signed(i64::from(distance(1)?))),
                 // These instructions leave the code in another way than the one asked for.
                 [0xc3, ..] | [0xff, 0xe0..=0xe7, ..] | [0x41, 0xff, 0xe0..=0xe7, ..] => return None,
-                _ => (0, behind),
+                _ => (0, after),
             };
             above = above.wrapping_add_signed(added);
             pc = next;
@@ -121,7 +121,7 @@ impl<M: Memory> Walk<'_, M> {
         None
     }
 
-    /// The bytes at `pc`, as many as an instruction can have, with zeros behind the last byte that is mapped.
+    /// The bytes at `pc`, as many as an instruction can have, with zeros after the last byte that is mapped.
     /// `None` if nothing is mapped, or if the first two bytes are zero: that is `add [rax], al`, which no
     /// code contains. Each load that fails costs a signal.
     pub(super) fn instruction(&self, pc: u64) -> Option<[u8; MAX_BYTES]> {
