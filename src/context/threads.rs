@@ -22,7 +22,7 @@ use super::published_records::PublishedRecord;
 use super::published_threads::{Carried, PublishedThread, is_carried_shown, publication_number};
 use super::{thread_end, virtual_blocks};
 use crate::core::context::{
-    BlockEntry, BlockEntryChunk, ContextBlock, NOBODY, THREADS_PER_CHUNK, entry_of, publish_chunk,
+    BlockEntry, BlockEntryChunk, ContextBlock, EMPTY_BLOCK, THREADS_PER_CHUNK, entry_of, publish_chunk,
 };
 use crate::core::thread::current_os_tid;
 
@@ -73,7 +73,7 @@ impl Current {
     fn carry(&self, carried: Option<Carried>) {
         let Some(entry) = self.entry() else { return };
         if IS_TOLD_OF_MOUNTS.load(Ordering::Acquire) {
-            point(&entry.mounted, Some(carried.map_or(&NOBODY, |carried| carried.block)));
+            point(&entry.mounted, Some(carried.map_or(&EMPTY_BLOCK, |carried| carried.block)));
         }
         if let Some(published) = self.published.get() {
             published.carries(carried);
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_virtual_thread_takes_its_block_along_and_leaves_the_carriers_alone() {
         mounts_are_told();
-        let nobody = || Some(&raw const NOBODY);
+        let nobody = || Some(&raw const EMPTY_BLOCK);
         let first = std::thread::spawn(move || {
             assert_eq!(told(), None, "no event came");
             let block = virtual_block(-7).unwrap();

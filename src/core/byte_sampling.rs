@@ -21,7 +21,7 @@ fn probability(size: u64, interval: u64) -> f64 {
 /// Thins the samples of `interval` to those of `longer_interval`. Whether an allocation of `size` bytes,
 /// sampled with `interval`, is to be kept; it is kept with the probability that is right for its size.
 /// `random` is any number.
-pub fn is_met_too(size: u64, interval: u64, longer_interval: u64, random: u64) -> bool {
+pub fn is_sampled_at_longer_interval(size: u64, interval: u64, longer_interval: u64, random: u64) -> bool {
     let share = probability(size, longer_interval) / probability(size, interval);
     ((random >> 11) as f64) < share * (1_u64 << 53) as f64
 }
@@ -89,14 +89,16 @@ mod tests {
         for size in [16, 1_000, 4_096, 1_000_000] {
             let (short, long) = (1_024, 8_192);
             let tries = 200_000;
-            let kept = (0..tries).filter(|_| is_met_too(size, short, long, random.number())).count() as f64;
+            let kept = (0..tries)
+                .filter(|_| is_sampled_at_longer_interval(size, short, long, random.number()))
+                .count() as f64;
             // Each allocation that is kept stands for its estimate at the long interval. The expected number
             // is the one that the short interval's samples stand for.
             let estimated = kept * estimate(size, long)[1];
             let expected = f64::from(tries) * estimate(size, short)[1];
             assert!((estimated / expected - 1.0).abs() < 0.03, "{size}: {estimated} of {expected}");
         }
-        assert!((0..1_000).all(|_| is_met_too(24, 512, 512, random.number())));
+        assert!((0..1_000).all(|_| is_sampled_at_longer_interval(24, 512, 512, random.number())));
     }
 
     #[test]

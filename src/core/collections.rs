@@ -14,16 +14,16 @@ pub struct Collections(AtomicU64);
 const RUNNING: u64 = 0xffff;
 const BEGUN: u64 = RUNNING + 1;
 /// Collections are not announced: one may be running at any time.
-const NOT_TOLD: u64 = u64::MAX;
+const UNANNOUNCED: u64 = u64::MAX;
 
 /// The collections of this process.
-pub static COLLECTIONS: Collections = Collections(AtomicU64::new(NOT_TOLD));
+pub static COLLECTIONS: Collections = Collections(AtomicU64::new(UNANNOUNCED));
 
 impl Collections {
     /// Declares that all collections are announced from now on. The caller must be a thread during whose call
     /// no collection can end, until the thread calls the VM again.
     pub fn are_announced(&self) {
-        let _ = self.0.compare_exchange(NOT_TOLD, 0, Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self.0.compare_exchange(UNANNOUNCED, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     /// A collection begins. No object has been moved yet.
@@ -41,7 +41,7 @@ impl Collections {
 
     fn change(&self, change: impl Fn(u64) -> u64) {
         let state = self.0.load(Ordering::Relaxed);
-        if state != NOT_TOLD {
+        if state != UNANNOUNCED {
             self.0.store(change(state), Ordering::Release);
         }
     }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_announced_one_may_always_run() {
-        let collections = Collections(AtomicU64::new(NOT_TOLD));
+        let collections = Collections(AtomicU64::new(UNANNOUNCED));
         collections.begin();
         collections.end();
         assert_eq!(collections.so_far(), None);

@@ -187,7 +187,7 @@ impl ContextBlock {
 pub struct BlockEntry {
     /// The block of the platform thread itself; null if it has none.
     pub own: AtomicPtr<ContextBlock>,
-    /// The block of the mounted virtual thread, if the VM's events report mounting: [`NOBODY`] while no
+    /// The block of the mounted virtual thread, if the VM's events report mounting: [`EMPTY_BLOCK`] while no
     /// virtual thread is mounted, or if it has no block. Null if no event has been received, or if the events
     /// are not enabled.
     pub mounted: AtomicPtr<ContextBlock>,
@@ -225,7 +225,7 @@ impl Default for BlockEntry {
 }
 
 /// A block that always reads as "no context".
-pub static NOBODY: ContextBlock = ContextBlock { words: [const { AtomicU64::new(0) }; BLOCK_WORDS] };
+pub static EMPTY_BLOCK: ContextBlock = ContextBlock { words: [const { AtomicU64::new(0) }; BLOCK_WORDS] };
 
 /// The number of threads in a chunk of the map.
 pub const THREADS_PER_CHUNK: usize = 1024;
@@ -330,6 +330,6 @@ mod tests {
         entry_of(tid).unwrap().own.store(ptr::from_ref(block).cast_mut(), Ordering::Release);
         assert!(entry_of(tid).unwrap().own_block().is_some_and(|own| ptr::eq(own, block)));
         assert!(entry_of(tid - 1).unwrap().own_block().is_none());
-        assert_eq!(NOBODY.read(), None);
+        assert_eq!(EMPTY_BLOCK.read(), None);
     }
 }

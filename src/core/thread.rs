@@ -237,7 +237,7 @@ pub struct CpuAccount {
     /// settles them.
     pub owed: AtomicI64,
     /// Periods that signals reported and no sample stands for yet: `signal::stretch`, `signal::fair_share`.
-    pub put_off: AtomicI64,
+    pub postponed: AtomicI64,
     /// The least number of periods that the next sample stands for: `signal::fair_share`.
     pub least_weight: AtomicI64,
     /// Whether the last handler may have taken longer than half an interval: `signal::fair_share`.

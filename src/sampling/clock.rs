@@ -112,7 +112,7 @@ fn arm_perf(record: &ThreadRecord, config: ArmedConfig) -> io::Result<()> {
         kernel_rings::give(fd, &record.clock.ring);
     }
     let set = || record.clock.set(ClockKind::Perf, fd);
-    perf_descriptor::lead_to(fd, tid, config.signal, SignalToken::of(record), set).inspect_err(|_| {
+    perf_descriptor::start_signals(fd, tid, config.signal, SignalToken::of(record), set).inspect_err(|_| {
         record.clock.clear();
         perf_descriptor::close(fd);
         kernel_rings::take(&record.clock.ring);

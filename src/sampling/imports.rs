@@ -3,7 +3,7 @@
 //! An object is in the dynamic linker's list before it is relocated (glibc 2.36, elf/dl-load.c and
 //! elf/dl-open.c), and the lock that is held while the list is visited does not prevent its relocation. So a
 //! word that is not relocated yet is left alone, and so is a word in pages that the linker has yet to make
-//! read-only, since the linker may do so at any moment. Such words are looked at again later.
+//! read-only, since the linker may do so at any moment. Such words are scanned again later.
 //!
 //! The words to be written are determined first, without the linker's lock, since that allocates. They are
 //! written under the lock, if no object has been unloaded since then.
@@ -22,9 +22,9 @@ use crate::elf::relocations::{SlotKind, import_slots};
 
 /// The number of scans after objects were loaded or unloaded: the linker may bind a word again that the first
 /// scan has redirected.
-const LOOKS: u32 = 3;
+const SCANS: u32 = 3;
 /// The number of scans while some objects are not relocated yet.
-const MOST_LOOKS: u32 = 50;
+const MAX_SCANS: u32 = 50;
 
 /// Redirected imports, with the values that they had before.
 pub(super) struct Redirection {
@@ -37,9 +37,10 @@ pub(super) struct Redirection {
     /// The counts of the objects that have been scanned.
     seen: Option<LoadCounts>,
     /// The number of scans of these objects.
-    looks: u32,
-    /// Whether the last scan has found an object that was not relocated.
-    is_left: bool,
+    scans: u32,
+    /// Whether the last scan has found an object that was not relocated, or a word that may not be written
+    /// yet.
+    needs_rescan: bool,
 }
 
 /// A word through which an object calls a function.
@@ -62,50 +63,58 @@ impl Redirection {
         });
         let ranges = ends.collect();
         let (names, hooks) = groups.into_iter().flatten().unzip();
-        Self { names, hooks, groups: ranges, saved: HashMap::new(), seen: None, looks: 0, is_left: false }
+        Self {
+            names,
+            hooks,
+            groups: ranges,
+            saved: HashMap::new(),
+            seen: None,
+            scans: 0,
+            needs_rescan: false,
+        }
     }
 
-    /// Redirects imports of objects that were loaded since the last call: the imports for which `leads`
+    /// Redirects imports of objects that were loaded since the last call: the imports for which `redirects`
     /// returns `true`. Its arguments are the object, all of the object's imports of these names, and the
     /// import in question. `counts` are the present counts of objects, or those of a moment ago. Cheap if
     /// there are no new objects.
     pub(super) fn install(
         &mut self,
         counts: LoadCounts,
-        leads: impl Fn(&LoadedImage, &[Import], Import) -> bool,
+        redirects: impl Fn(&LoadedImage, &[Import], Import) -> bool,
     ) {
         if self.seen != Some(counts) {
-            (self.seen, self.looks, self.is_left) = (Some(counts), 0, false);
+            (self.seen, self.scans, self.needs_rescan) = (Some(counts), 0, false);
         }
-        if self.looks >= if self.is_left { MOST_LOOKS } else { LOOKS } {
+        if self.scans >= if self.needs_rescan { MAX_SCANS } else { SCANS } {
             return;
         }
-        self.looks += 1;
-        self.is_left = false;
+        self.scans += 1;
+        self.needs_rescan = false;
         for number in 0..self.groups.len() {
             let group = self.groups[number].clone();
-            let written = write_words(|objects| self.words_to_lead(objects, group.clone(), &leads));
+            let written = write_words(|objects| self.words_to_redirect(objects, group.clone(), &redirects));
             // Objects were unloaded during each attempt.
-            self.is_left |= written.is_none();
+            self.needs_rescan |= written.is_none();
             self.saved.extend(written.into_iter().flatten().map(|word| (word.slot.address, word.before)));
         }
     }
 
     /// Returns the words that are to be redirected for a group of names, in objects as they are now. Notes
-    /// whether some words have to be looked at again.
-    fn words_to_lead(
+    /// whether some words have to be scanned again.
+    fn words_to_redirect(
         &mut self,
         objects: &LoadedObjects,
         group: Range<usize>,
-        leads: &impl Fn(&LoadedImage, &[Import], Import) -> bool,
+        redirects: &impl Fn(&LoadedImage, &[Import], Import) -> bool,
     ) -> Vec<Word> {
-        let Self { names, hooks, saved, is_left, .. } = self;
+        let Self { names, hooks, saved, needs_rescan, .. } = self;
         let mut pages = Pages::default();
         let mut words = Vec::new();
         for_each_object(objects, names, |image, slots| {
             let import = |(slot, value): &(Slot, u64)| {
-                let led = *value == hooks[slot.name];
-                let value = saved.get(&slot.address).filter(|_| led).copied().unwrap_or(*value);
+                let is_redirected = *value == hooks[slot.name];
+                let value = saved.get(&slot.address).filter(|_| is_redirected).copied().unwrap_or(*value);
                 Import { name: slot.name, value }
             };
             let imports: Vec<_> = slots.iter().map(import).collect();
@@ -115,13 +124,13 @@ impl Redirection {
                 if is_unrelocated(image, import.value) {
                     // A weak import that no object defines stays 0 for good.
                     let is_final = slot.in_relro && pages.are_read_only(slot.address);
-                    *is_left = *is_left || !is_final;
+                    *needs_rescan = *needs_rescan || !is_final;
                 } else if *value == import.value
                     && import.value != hooks[slot.name]
-                    && leads(image, &imports, *import)
+                    && redirects(image, &imports, *import)
                 {
                     if slot.in_relro && !pages.are_read_only(slot.address) {
-                        *is_left = true;
+                        *needs_rescan = true;
                     } else {
                         let (before, after) = (import.value, hooks[slot.name]);
                         words.push(Word { slot: *slot, before, after, is_read_only: slot.in_relro });

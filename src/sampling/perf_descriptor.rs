@@ -60,7 +60,7 @@ const F_SETOWN_EX: i32 = 15;
 /// Directs the event's overflows to the thread `tid` as the signal `signal`, and starts the event. The
 /// handler attributes the signals to the record that `token` names. `set` stores the descriptor in the
 /// record; it is called before any signal can arrive.
-pub(super) fn lead_to(
+pub(super) fn start_signals(
     fd: i32,
     tid: i32,
     signal: i32,

@@ -37,7 +37,7 @@ pub(super) struct RunAccount {
     /// has not been reported.
     balance_ns: i64,
     /// The change of the balance by the last sample, in ns.
-    told_ns: i64,
+    reported_ns: i64,
 }
 
 impl RunAccount {
@@ -54,7 +54,7 @@ impl RunAccount {
     /// unless it finds the thread waiting for something else, is to be reported as a wait for a processor.
     /// `was_waiting` says that the previous sample was one of another wait, and so neither of running nor of
     /// waiting for a processor. `random` is any number.
-    pub(super) fn ask(
+    pub(super) fn request(
         &mut self,
         cpu_ns: i64,
         run_delay_ns: i64,
@@ -64,10 +64,10 @@ impl RunAccount {
     ) -> bool {
         let is_first = self.cpu_ns == 0;
         if was_waiting {
-            self.balance_ns -= self.told_ns;
+            self.balance_ns -= self.reported_ns;
         }
         self.balance_ns += (cpu_ns - self.cpu_ns) - (run_delay_ns - self.run_delay_ns);
-        (self.cpu_ns, self.run_delay_ns, self.told_ns) = (cpu_ns, run_delay_ns, 0);
+        (self.cpu_ns, self.run_delay_ns, self.reported_ns) = (cpu_ns, run_delay_ns, 0);
         let elapsed = elapsed_ns.cast_signed();
         if is_first {
             // The thread's life before the time of this first sample is not to be reported.
@@ -75,7 +75,7 @@ impl RunAccount {
         }
         let has_run = 0.5 + self.balance_ns as f64 / (2.0 * elapsed.max(1) as f64);
         let is_runnable = (random >> 11) as f64 >= has_run * (1_u64 << 53) as f64;
-        self.tell(elapsed_ns, is_runnable);
+        self.report(elapsed_ns, is_runnable);
         is_runnable
     }
 
@@ -85,17 +85,17 @@ impl RunAccount {
     pub(super) fn goes_on(&mut self, cpu_ns: i64, elapsed_ns: u64, is_runnable: bool) -> bool {
         let has_waited = cpu_ns == self.cpu_ns;
         if has_waited && !is_runnable {
-            self.balance_ns -= 2 * self.told_ns;
-            self.told_ns = -self.told_ns;
+            self.balance_ns -= 2 * self.reported_ns;
+            self.reported_ns = -self.reported_ns;
         }
-        self.tell(elapsed_ns, is_runnable || has_waited);
+        self.report(elapsed_ns, is_runnable || has_waited);
         is_runnable || has_waited
     }
 
-    fn tell(&mut self, elapsed_ns: u64, is_runnable: bool) {
-        let told = if is_runnable { elapsed_ns.cast_signed() } else { -elapsed_ns.cast_signed() };
-        self.told_ns += told;
-        self.balance_ns += told;
+    fn report(&mut self, elapsed_ns: u64, is_runnable: bool) {
+        let reported = if is_runnable { elapsed_ns.cast_signed() } else { -elapsed_ns.cast_signed() };
+        self.reported_ns += reported;
+        self.balance_ns += reported;
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     /// Simulates a thread that alternately runs and waits for a processor, and is visited every `look_ns`.
     /// Each sample is taken when the thread runs, and stands for all visits until then. Returns the share of
     /// the time that was reported as waiting.
-    fn share_told_as_waited(runs_ns: u64, waits_ns: u64, look_ns: u64) -> f64 {
+    fn share_reported_as_waited(runs_ns: u64, waits_ns: u64, look_ns: u64) -> f64 {
         let (random, cycle) = (Random::new(7), runs_ns + waits_ns);
         // The time that the thread has run so far, and the time that it had waited at the end of its last
         // wait.
@@ -129,7 +129,7 @@ mod tests {
             let cpu = cycles * runs_ns + into.min(runs_ns);
             (cpu.cast_signed(), (cycles * waits_ns).cast_signed())
         };
-        let (mut account, mut told) = (RunAccount::default(), [0; 2]);
+        let (mut account, mut reported) = (RunAccount::default(), [0; 2]);
         // The CPU clock at the last request, the time that the sample stands for, and whether it is reported
         // as a wait.
         let (mut asked_at, mut due_ns, mut is_runnable) = (0, 0, false);
@@ -141,11 +141,11 @@ mod tests {
                 continue;
             }
             // The thread has run since the request, and so has taken the sample.
-            told[usize::from(is_runnable)] += due_ns;
-            is_runnable = account.ask(cpu, delay, look_ns, false, random.number());
+            reported[usize::from(is_runnable)] += due_ns;
+            is_runnable = account.request(cpu, delay, look_ns, false, random.number());
             (asked_at, due_ns) = (cpu, look_ns);
         }
-        told[1] as f64 / (told[0] + told[1]) as f64
+        reported[1] as f64 / (reported[0] + reported[1]) as f64
     }
 
     #[test]
@@ -157,9 +157,9 @@ mod tests {
             (9_000, 1, 1_009),
             (1, 9_000, 2_003),
         ] {
-            let (told, share) =
-                (share_told_as_waited(runs, waits, look), waits as f64 / (runs + waits) as f64);
-            assert!((told - share).abs() < 0.02, "{runs} {waits} {look}: {told} of {share}");
+            let (reported, share) =
+                (share_reported_as_waited(runs, waits, look), waits as f64 / (runs + waits) as f64);
+            assert!((reported - share).abs() < 0.02, "{runs} {waits} {look}: {reported} of {share}");
         }
     }
 
@@ -167,8 +167,9 @@ mod tests {
     fn many_that_are_asked_once_are_told_as_they_were() {
         let random = Random::new(3);
         let asks = 100_000;
-        let waited =
-            (0..asks).filter(|_| RunAccount::default().ask(600, 400, 1_000, false, random.number())).count();
+        let waited = (0..asks)
+            .filter(|_| RunAccount::default().request(600, 400, 1_000, false, random.number()))
+            .count();
         assert!((waited as f64 / f64::from(asks) - 0.4).abs() < 0.01, "{waited}");
     }
 
@@ -176,7 +177,7 @@ mod tests {
     fn the_kernel_is_not_asked_of_a_thread_that_runs_on() {
         let nobody = i32::MAX;
         let mut account = RunAccount::default();
-        account.ask(1_000, 70, 1_000, false, 0);
+        account.request(1_000, 70, 1_000, false, 0);
         assert_eq!(account.run_delay_of(nobody, 1_990, 1_000), Some(70));
         assert_eq!(account.run_delay_of(nobody, 1_900, 1_000), None);
     }
@@ -184,9 +185,9 @@ mod tests {
     #[test]
     fn samples_of_other_waits_tell_of_neither() {
         let mut account = RunAccount::default();
-        account.ask(1_000, 0, 1_000, false, 0);
-        account.ask(1_000, 0, 500_000, true, 0);
+        account.request(1_000, 0, 1_000, false, 0);
+        account.request(1_000, 0, 500_000, true, 0);
         assert!(account.balance_ns.abs() <= 501_000, "{account:?}");
-        assert!(!account.ask(2_000, 0, 1_000, true, 0));
+        assert!(!account.request(2_000, 0, 1_000, true, 0));
     }
 }

@@ -84,7 +84,7 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
     account.last_seen_ns.store(base_ns, Ordering::Relaxed);
     account.credited.store(0, Ordering::Relaxed);
     account.owed.store(0, Ordering::Relaxed);
-    account.put_off.store(0, Ordering::Relaxed);
+    account.postponed.store(0, Ordering::Relaxed);
     account.least_weight.store(1, Ordering::Relaxed);
     account.handler_may_be_long.store(false, Ordering::Relaxed);
     account.started.store(false, Ordering::Relaxed);
@@ -118,7 +118,7 @@ pub(super) fn retire_ended(record: &'static ThreadRecord, ended_at_ns: i64) {
         }
         let account = &record.account;
         let used = ended_at_ns - account.base_ns.load(Ordering::Relaxed);
-        let credited = account.credited.load(Ordering::Relaxed) - account.put_off.load(Ordering::Relaxed);
+        let credited = account.credited.load(Ordering::Relaxed) - account.postponed.load(Ordering::Relaxed);
         let credited = credited.saturating_mul(SESSION.interval_ns());
         SESSION.ended_balance_ns.fetch_add(used.saturating_sub(credited), Ordering::Relaxed);
         release(record);

@@ -123,9 +123,9 @@ pub enum Occasion {
         overrun: i64,
     },
     /// A request of the wall-clock sampler: not for the CPU engine.
-    Asked,
+    WallRequest,
     /// An overflow of the thread's event for the event engine: not for the CPU engine.
-    Counted,
+    EventOverflow,
     /// An expiry of the process's timer.
     Itimer {
         /// The number of periods that the expiry stands for.
@@ -177,7 +177,7 @@ pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
             if !token.is_ours() {
                 return SignalOwner::Foreign;
             }
-            own(token.record(), Occasion::Asked)
+            own(token.record(), Occasion::WallRequest)
         }
         SI_TKILL if wall::SESSION.asks_by_kill() && wall::SESSION.sends(info.signo) => {
             owner_of_kill(info._timer_id)
@@ -198,7 +198,7 @@ pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
                 let record = token.record();
                 let descriptor = record.and_then(|record| record.event.descriptor());
                 let is_counted = descriptor == Some(info.value as i32);
-                own(record, if is_counted { Occasion::Counted } else { Occasion::Overflow })
+                own(record, if is_counted { Occasion::EventOverflow } else { Occasion::Overflow })
             }
         },
         SI_KERNEL => match SESSION.itimer_periods.load(Ordering::Acquire) {
@@ -225,7 +225,7 @@ fn owner_of_kill(sender: i32) -> SignalOwner {
         return SignalOwner::Foreign;
     }
     match record_of_tid(current_os_tid()) {
-        Some(record) if record.wall.owes_sample() => SignalOwner::Own(record, Occasion::Asked),
+        Some(record) if record.wall.owes_sample() => SignalOwner::Own(record, Occasion::WallRequest),
         _ => SignalOwner::PerhapsForeign,
     }
 }
@@ -281,7 +281,7 @@ pub unsafe fn take_sample(
     if live {
         let account = &record.account;
         let least = account.least_weight.load(Ordering::Relaxed).max(STRETCHES.of(Engine::Cpu).into());
-        let weight = put_off(&account.put_off, weigh(record, occasion), least);
+        let weight = postpone(&account.postponed, weigh(record, occasion), least);
         if let (1.., Some(sample)) = (weight, SESSION.gate.sample_fn()) {
             add(&COUNTERS.samples, 1);
             add(&COUNTERS.periods, weight.cast_unsigned());
@@ -301,7 +301,7 @@ pub unsafe fn take_sample(
 }
 
 /// Adds `weight` periods to the ones that wait. Returns all of them once there are at least `least`, else 0.
-fn put_off(waiting: &AtomicI64, weight: i64, least: i64) -> i64 {
+fn postpone(waiting: &AtomicI64, weight: i64, least: i64) -> i64 {
     let total = waiting.load(Ordering::Relaxed).saturating_add(weight.max(0));
     let is_due = total >= least;
     waiting.store(if is_due { 0 } else { total }, Ordering::Relaxed);
@@ -318,7 +318,7 @@ fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
                 Occasion::Overflow => 1,
                 Occasion::Expiry { overrun } => overrun.saturating_add(1),
                 Occasion::Itimer { periods } => periods,
-                Occasion::Asked | Occasion::Counted => 0,
+                Occasion::WallRequest | Occasion::EventOverflow => 0,
             },
             false,
         )
@@ -329,7 +329,7 @@ fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
                 Occasion::Overflow => first_overflow(record, interval),
                 Occasion::Expiry { overrun } => first_expiry(record, interval, overrun),
                 Occasion::Itimer { periods } => periods,
-                Occasion::Asked | Occasion::Counted => 0,
+                Occasion::WallRequest | Occasion::EventOverflow => 0,
             },
             true,
         )

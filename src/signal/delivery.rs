@@ -77,8 +77,8 @@ extern "C" fn handle<const LINK: usize>(
 
 const fn engine_of(occasion: Occasion) -> Engine {
     match occasion {
-        Occasion::Asked => Engine::Wall,
-        Occasion::Counted => Engine::Event,
+        Occasion::WallRequest => Engine::Wall,
+        Occasion::EventOverflow => Engine::Event,
         Occasion::Overflow | Occasion::Expiry { .. } | Occasion::Itimer { .. } => Engine::Cpu,
     }
 }

@@ -16,7 +16,7 @@ use super::gate::Gate;
 use super::{live_objects, own_sample};
 use crate::agent::callbacks::guarded;
 use crate::agent::vm::Vm;
-use crate::core::byte_sampling::{Random, estimate, is_met_too};
+use crate::core::byte_sampling::{Random, estimate, is_sampled_at_longer_interval};
 use crate::core::record::Engine;
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
@@ -77,7 +77,8 @@ impl Intervals {
         }
         // Points that the VM chose with a longer interval cannot be made more frequent afterwards.
         let interval = engine.stretched().max(of_vm);
-        is_met_too(size, of_vm, interval, self.random.number()).then(|| estimate(size, interval))
+        is_sampled_at_longer_interval(size, of_vm, interval, self.random.number())
+            .then(|| estimate(size, interval))
     }
 }
 

@@ -66,7 +66,7 @@ enum Outcome {
 struct Traced {
     methods: TracedMethods,
     /// Whether a class with such a method was loaded.
-    is_met: AtomicBool,
+    was_found: AtomicBool,
 }
 
 /// Starts to trace these methods. Does nothing if the list is empty.
@@ -81,7 +81,7 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
         return;
     }
     let methods = methods.iter().cloned();
-    let methods = methods.map(|methods| Traced { methods, is_met: AtomicBool::new(false) }).collect();
+    let methods = methods.map(|methods| Traced { methods, was_found: AtomicBool::new(false) }).collect();
     *TRACING.lock() = Some(Arc::new(Tracing { methods, classes: Mutex::default() }));
     let told = class_hook::listen(vm.jvmti).and_then(|()| {
         STARTED_NS.store(monotonic_ns(), Ordering::Relaxed);
@@ -107,7 +107,7 @@ pub(super) fn stop(vm: &Vm) {
     let Some(tracing) = TRACING.lock().take() else { return };
     GATE.close_to(vm.jvmti, EVENTS);
     class_hook::ignore(vm.jvmti);
-    for traced in tracing.methods.iter().filter(|traced| !traced.is_met.load(Ordering::Relaxed)) {
+    for traced in tracing.methods.iter().filter(|traced| !traced.was_found.load(Ordering::Relaxed)) {
         log::warn!("trace: no class with a method {} was loaded", traced.methods);
     }
     // Classes need not be restored when the VM is ending.
@@ -301,7 +301,7 @@ impl Tracing {
         }
         let choose = |method: &str| {
             let traced = self.find(class, method)?;
-            traced.is_met.store(true, Ordering::Relaxed);
+            traced.was_found.store(true, Ordering::Relaxed);
             Some(i64::try_from(traced.methods.shortest.as_nanos()).unwrap_or(i64::MAX))
         };
         let result = timed_class(bytes, choose);
@@ -357,7 +357,7 @@ mod tests {
         let methods = ["programs.User*.burn", "programs.*.nothing"];
         let methods = methods.map(|text| Traced {
             methods: TracedMethods::parse(text).unwrap(),
-            is_met: AtomicBool::new(false),
+            was_found: AtomicBool::new(false),
         });
         let tracing = Tracing { methods: methods.into(), classes: Mutex::default() };
         let outcome = |class| tracing.classes.lock().get(class).copied();

@@ -159,7 +159,7 @@ impl Armed {
         }
         let set = || record.event.set_descriptor(Some(descriptor));
         let token = SignalToken::of(record);
-        perf_descriptor::lead_to(descriptor, tid, self.signal, token, set).inspect_err(|_| {
+        perf_descriptor::start_signals(descriptor, tid, self.signal, token, set).inspect_err(|_| {
             // The descriptor may not have been stored in the record yet. The event has not begun to count, so
             // no handler is running.
             record.event.set_descriptor(None);

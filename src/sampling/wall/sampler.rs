@@ -92,7 +92,7 @@ pub(super) struct Sampler {
     next_number: u32,
     pub(super) repeats: Vec<Repeat>,
     /// Time, in ns, of threads that were not asked because there are too many. The next sample stands for it.
-    unmet_ns: u64,
+    unasked_ns: u64,
     /// The places that are yet to be visited in this round.
     round: Vec<&'static ThreadRecord>,
     /// The planned duration of the round. `places` is the number of threads' places when the round began.
@@ -115,7 +115,7 @@ impl Sampler {
             visited: Vec::new(),
             next_number: 0,
             repeats: Vec::new(),
-            unmet_ns: 0,
+            unasked_ns: 0,
             round: Vec::new(),
             round_time: config.interval,
             places: 0,
@@ -243,9 +243,9 @@ impl Sampler {
         self.wanted += 1;
         if self.chance < 1.0 && (random() >> 11) as f64 >= self.chance * (1_u64 << 53) as f64 {
             count(&COUNTS.unasked);
-            let unmet_ns = unmet(record, visited, elapsed_ns);
-            visited.stood_for_ns += unmet_ns;
-            self.unmet_ns += unmet_ns;
+            let unasked_ns = unasked(record, visited, elapsed_ns);
+            visited.stood_for_ns += unasked_ns;
+            self.unasked_ns += unasked_ns;
             return;
         }
         self.next_number = self.next_number.wrapping_add(1).max(1);
@@ -253,9 +253,9 @@ impl Sampler {
         // If the kernel does not report the wait, the thread is taken to be running.
         let since_asked_ns = now_ns.saturating_sub(visited.asked_at_ns);
         let run_delay_ns = visited.run.run_delay_of(tid, cpu_ns, since_asked_ns);
-        let told_ns = elapsed_ns + visited.stood_for_ns;
+        let stands_for_ns = elapsed_ns + visited.stood_for_ns;
         let is_runnable = run_delay_ns.is_some_and(|run_delay_ns| {
-            visited.run.ask(cpu_ns, run_delay_ns, told_ns, was_waiting, random())
+            visited.run.request(cpu_ns, run_delay_ns, stands_for_ns, was_waiting, random())
         });
         account.is_runnable.store(is_runnable, Ordering::Relaxed);
         *visited = Visited {
@@ -269,7 +269,7 @@ impl Sampler {
         };
         let mut due_ns = elapsed_ns;
         if !account.is_unwanted.load(Ordering::Relaxed) {
-            due_ns += std::mem::take(&mut self.unmet_ns);
+            due_ns += std::mem::take(&mut self.unasked_ns);
         }
         account.due_ns.fetch_add(due_ns, Ordering::AcqRel);
         account.asked.store(self.next_number, Ordering::Release);
@@ -314,7 +314,7 @@ impl Sampler {
             };
             let is_taken = account.taken.load(Ordering::Acquire) == visited.asked;
             if visited.asked == 0 || visited.interval != self.interval {
-                self.unmet_ns += unmet(record, visited, elapsed_ns);
+                self.unasked_ns += unasked(record, visited, elapsed_ns);
             } else if is_taken {
                 if account.is_unwanted.load(Ordering::Relaxed) {
                     continue;
@@ -331,21 +331,21 @@ impl Sampler {
                 // at any later time. A thread that runs handles it soon, and its next sample stands for its
                 // own time.
                 if account.taken.load(Ordering::Acquire) == 0 || visited.confirms {
-                    self.unmet_ns += account.due_ns.swap(0, Ordering::AcqRel);
+                    self.unasked_ns += account.due_ns.swap(0, Ordering::AcqRel);
                 }
             }
         }
-        self.spread_unmet(met);
+        self.spread_unasked(met);
         self.interval = next_interval;
         repeatable
     }
 
     /// Lets the samples of threads that were visited in this interval stand for the threads that were not,
     /// each for an equal share.
-    fn spread_unmet(&mut self, met: Vec<Repeat>) {
+    fn spread_unasked(&mut self, met: Vec<Repeat>) {
         let Ok(count) = u64::try_from(met.len()) else { return };
-        let Some(each_ns) = self.unmet_ns.checked_div(count) else { return };
-        self.unmet_ns %= count;
+        let Some(each_ns) = self.unasked_ns.checked_div(count) else { return };
+        self.unasked_ns %= count;
         if each_ns > 0 {
             self.repeats.extend(met.into_iter().map(|repeat| Repeat { ns: each_ns, ..repeat }));
         }
@@ -355,7 +355,7 @@ impl Sampler {
 /// Returns the part of a thread's time, in ns, that samples of other threads stand for, since the thread is
 /// not asked now. If it is not known whether the thread is to be sampled at all, its own next sample stands
 /// for its time.
-fn unmet(record: &ThreadRecord, visited: &Visited, elapsed_ns: u64) -> u64 {
+fn unasked(record: &ThreadRecord, visited: &Visited, elapsed_ns: u64) -> u64 {
     if record.wall.is_unwanted.load(Ordering::Relaxed) {
         return 0;
     }

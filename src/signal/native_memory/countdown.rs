@@ -49,12 +49,12 @@ impl Countdown {
         loop {
             // Of threads that allocate at the same time, each takes either its bytes or the point, and never
             // both.
-            let (after, is_met) = match before > bytes {
+            let (after, is_sampled) = match before > bytes {
                 true => (before.wrapping_sub(bytes), false),
                 false => (distance(self.random.number(), interval), true),
             };
             match left.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return is_met,
+                Ok(_) => return is_sampled,
                 Err(now) => before = now,
             }
         }

@@ -61,7 +61,7 @@ impl<M: Memory> Walk<'_, M> {
         // A walk that begins at an anchor begins below native code.
         let mut called_out = registers.is_none();
         let mut is_first_java = true;
-        let mut has_met_java = false;
+        let mut has_java_frames = false;
         for _ in 0..MAX_STEPS {
             if sink.is_full() {
                 return End::Full;
@@ -69,7 +69,7 @@ impl<M: Memory> Walk<'_, M> {
             let step = match self.vm {
                 Some(vm) if self.java_thread != 0 && self.in_code_cache(cursor.pc) => {
                     *anchor = None;
-                    has_met_java = true;
+                    has_java_frames = true;
                     // The native callee may have frozen the Java frames below it. They stay on the stack
                     // until it has returned to a stub that leaves them.
                     let is_caller = std::mem::take(&mut called_out);
@@ -112,7 +112,7 @@ impl<M: Memory> Walk<'_, M> {
                         }
                         // A return address of 0 ends some threads' stacks. It also occurs on stacks where the
                         // walk went wrong.
-                        (Ok(Step::Root), None) if !has_met_java && self.must_have_java_frames() => {
+                        (Ok(Step::Root), None) if !has_java_frames && self.must_have_java_frames() => {
                             Err(WalkError::NoUnwindRule)
                         }
                         (step, _) => step,
