@@ -30,7 +30,7 @@ use crate::signal::stretch::STRETCHES;
 /// The time between two comparisons of cost and budget.
 const PERIOD: Duration = Duration::from_secs(1);
 /// The longest stretch: an engine takes at least one in this many samples.
-const MOST: u32 = 4096;
+const LONGEST_STRETCH: u32 = 4096;
 /// The number of comparisons before the first that counts. Work done once at the start, such as compiling
 /// unwind tables, cannot be made cheaper by sampling less.
 const SETTLING: u32 = 2;
@@ -53,9 +53,9 @@ const WORTH_STRETCHING: f64 = 0.125;
 pub(super) struct Budget {
     /// The share of the processors' time; `None`: no limit.
     share: Option<f64>,
-    looked: Instant,
+    compared_at: Instant,
     before: Costs,
-    looks: u32,
+    comparisons: u32,
     stretcher: Stretcher,
     /// The longest stretch of each engine since the interval began.
     longest: [u32; Engine::COUNT],
@@ -120,9 +120,9 @@ impl Budget {
         }
         Self {
             share,
-            looked: Instant::now(),
+            compared_at: Instant::now(),
             before: Costs::now(),
-            looks: 0,
+            comparisons: 0,
             stretcher: Stretcher::new(interval),
             longest: [1; Engine::COUNT],
             used: Used::default(),
@@ -132,12 +132,12 @@ impl Budget {
 
     /// Compares the profiler's cost with the budget, if it is time to. Returns whether the stretch of an
     /// engine has changed.
-    pub(super) fn look(&mut self) -> bool {
-        let elapsed = self.looked.elapsed();
+    pub(super) fn compare(&mut self) -> bool {
+        let elapsed = self.compared_at.elapsed();
         if elapsed < PERIOD {
             return false;
         }
-        self.looked = Instant::now();
+        self.compared_at = Instant::now();
         let now = Costs::now();
         let before = std::mem::replace(&mut self.before, now);
         let now = &self.before;
@@ -163,8 +163,8 @@ impl Budget {
         self.used.recording_ns += recording_ns;
         self.used.signals_ns += signals_ns.iter().sum::<u64>();
         let Some(share) = self.share else { return false };
-        self.looks += 1;
-        if self.looks <= SETTLING {
+        self.comparisons += 1;
+        if self.comparisons <= SETTLING {
             return false;
         }
         let used_ns = now.process_ns.saturating_sub(before.process_ns) as f64;
@@ -328,7 +328,7 @@ fn longer(stretches: [u32; Engine::COUNT], cost: &Cost) -> [u32; Engine::COUNT] 
     let mut expected_ns = cost.engines_ns;
     while expected_ns.iter().sum::<f64>() * with_threads > allowed_ns {
         let can_be_longer = |index: &usize| {
-            stretches[*index] < MOST && expected_ns[*index] > WORTH_STRETCHING * cost.allowed_ns
+            stretches[*index] < LONGEST_STRETCH && expected_ns[*index] > WORTH_STRETCHING * cost.allowed_ns
         };
         let costliest = (0..Engine::COUNT)
             .filter(can_be_longer)
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_budget_that_cannot_be_kept_ends_at_the_longest_stretch() {
         let stretches = longer(NONE, &of_cpu_and_alloc(1e6, 10.0));
-        assert_eq!(stretches[Engine::Cpu as usize], MOST);
+        assert_eq!(stretches[Engine::Cpu as usize], LONGEST_STRETCH);
         assert_eq!(stretches[Engine::Wall as usize], 1, "it costs nothing");
         assert_eq!(longer(NONE, &Cost { threads_ns: 100.0, ..of_cpu_and_alloc(0.0, 0.0) }), NONE);
     }

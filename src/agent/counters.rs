@@ -61,7 +61,7 @@ impl Snapshot {
     /// began.
     pub(super) fn now(
         recorded: Recorded,
-        told: impl IntoIterator<Item = (&'static str, u64)>,
+        reported: impl IntoIterator<Item = (&'static str, u64)>,
         encoded: EncodeStats,
         upload: Option<&UploadStats>,
         file: Option<&FileStats>,
@@ -90,7 +90,7 @@ impl Snapshot {
             counts.push((format!("otlpprof.frozen.{}", reason.name()), count));
         }
         push_group(&mut counts, "context", context_counts::COUNTS.named());
-        counts.extend(told.into_iter().map(|(name, count)| (name.to_owned(), count)));
+        counts.extend(reported.into_iter().map(|(name, count)| (name.to_owned(), count)));
         push_group(&mut counts, "cpu", cpu::counts().entries());
         push_group(&mut counts, "event", event::COUNTS.named());
         push_group(&mut counts, "kernel", kernel_stack::COUNTS.named());
@@ -232,10 +232,10 @@ mod tests {
 
     #[test]
     fn the_document_of_counters_has_every_counter_and_no_other() {
-        let told = Events::default().counts().into_iter().chain(Recording::default().counts());
+        let reported = Events::default().counts().into_iter().chain(Recording::default().counts());
         let (upload, file) = (UploadStats::default(), FileStats::default());
         let Snapshot { counts, of_engines, levels } =
-            Snapshot::now(Recorded::default(), told, EncodeStats::default(), Some(&upload), Some(&file));
+            Snapshot::now(Recorded::default(), reported, EncodeStats::default(), Some(&upload), Some(&file));
         let of_engines = of_engines.into_iter().map(|(_, name, _)| name);
         // The interval's end adds these, where they are above 1.
         assert!(include_str!("session/interval_end.rs").contains("\"otlpprof.limit.{}\""));

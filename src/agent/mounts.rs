@@ -40,7 +40,7 @@ pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
 }
 
 /// Unregisters one listener, and disables the events after the last.
-pub(super) fn ignore(jvmti: Jvmti) {
+pub(super) fn unlisten(jvmti: Jvmti) {
     let Some(mut listeners) = LISTENERS.lock() else { return };
     *listeners -= 1;
     if *listeners == 0 {

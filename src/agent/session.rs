@@ -108,7 +108,7 @@ pub(super) struct ProfilingSession {
     wall: Mutex<Option<wall::WallSampling>>,
     event: Mutex<Option<perf_events::EventSampling>>,
     /// Set while a thread waits to stop the session.
-    leaving: AtomicBool,
+    stop_requested: AtomicBool,
     stopping: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     started: Instant,
@@ -189,7 +189,7 @@ impl ProfilingSession {
             cpu: Mutex::new(None),
             wall: Mutex::new(None),
             event: Mutex::new(None),
-            leaving: AtomicBool::new(false),
+            stop_requested: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             thread: Mutex::new(None),
             started: Instant::now(),
@@ -285,8 +285,8 @@ impl ProfilingSession {
             if self.stopping.load(Ordering::Acquire) {
                 break;
             }
-            let is_stretched_anew = self.budget.lock().look();
-            if is_stretched_anew {
+            let has_new_stretch = self.budget.lock().compare();
+            if has_new_stretch {
                 engines::stretched(self.vm);
             }
             reclaim::reclaim_if_crowded(|| self.drain_now());
@@ -360,7 +360,7 @@ impl ProfilingSession {
         // The longest time for which a profile of many messages may delay the next one. It does not delay the
         // session's end.
         let patience = (self.options.interval / 2).min(LONGEST_FLUSH);
-        self.end_interval(interval_start, labels, patience, || !self.leaving.load(Ordering::Acquire));
+        self.end_interval(interval_start, labels, patience, || !self.stop_requested.load(Ordering::Acquire));
     }
 
     /// Returns the threads' names. Calls the VM, which may wait for a safepoint, so the drain's lock must not
@@ -402,7 +402,7 @@ impl ProfilingSession {
     /// Stops sampling, sends pending messages within the time limit, and signals the session's threads to
     /// end.
     pub(super) fn stop(&self, env: Option<*mut JNIEnv>, within: Duration) {
-        self.leaving.store(true, Ordering::Release);
+        self.stop_requested.store(true, Ordering::Release);
         publication::end(self.vm);
         let interval_start = self.interval.lock();
         let labels = self.thread_labels(env);
@@ -464,8 +464,8 @@ impl ProfilingSession {
         };
         let output = &self.output;
         let (upload, file) = (output.upload_stats(), output.file_stats());
-        let told = self.events.counts().into_iter().chain(self.recording.counts());
-        Snapshot::now(recorded, told, output.encode_stats(), upload.as_ref(), file.as_ref())
+        let reported = self.events.counts().into_iter().chain(self.recording.counts());
+        Snapshot::now(recorded, reported, output.encode_stats(), upload.as_ref(), file.as_ref())
     }
 
     fn summary(&self) -> String {

@@ -44,7 +44,7 @@ pub(super) fn enable(vm: &Vm) -> bool {
     if let Some(are_enabled) = asked.are_enabled {
         return are_enabled;
     }
-    let are_enabled = try_enable(vm.jvmti, !is_told_by_every_thread(vm))
+    let are_enabled = try_enable(vm.jvmti, !is_in_thread_state(vm))
         .inspect_err(|error| {
             log::warn!("virtual threads have no context: the VM does not send their events ({error})")
         })
@@ -83,14 +83,14 @@ impl Asked {
         } else {
             published_threads::show_carried(false);
             IS_SHOWING.store(false, Ordering::SeqCst);
-            mounts::ignore(jvmti);
+            mounts::unlisten(jvmti);
         }
         self.is_showing = is_wanted;
     }
 }
 
 /// Whether a handler can find out by itself which virtual thread it has interrupted.
-fn is_told_by_every_thread(vm: &Vm) -> bool {
+fn is_in_thread_state(vm: &Vm) -> bool {
     vm.layout().is_some_and(|layout| layout.continuation.is_some_and(|layout| layout.mounted.is_some()))
 }
 
@@ -100,8 +100,8 @@ fn try_enable(jvmti: Jvmti, with_mounts: bool) -> Result<(), JvmtiError> {
     log::debug!("the VM now sends end events of virtual threads");
     if with_mounts {
         mounts::listen(jvmti)?;
-        threads::mounts_are_told();
-        ARE_TOLD.store(true, Ordering::Release);
+        threads::events_report_mounts();
+        EVENTS_REPORT_MOUNTS.store(true, Ordering::Release);
     }
     Ok(())
 }
@@ -112,13 +112,13 @@ fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
 }
 
 /// Whether the VM's events are the source for which virtual thread is mounted.
-static ARE_TOLD: AtomicBool = AtomicBool::new(false);
+static EVENTS_REPORT_MOUNTS: AtomicBool = AtomicBool::new(false);
 
 /// Whether outside readers find the mounted virtual thread.
 static IS_SHOWING: AtomicBool = AtomicBool::new(false);
 
 fn are_mounts_of_use() -> bool {
-    ARE_TOLD.load(Ordering::Acquire) || IS_SHOWING.load(Ordering::Acquire)
+    EVENTS_REPORT_MOUNTS.load(Ordering::Acquire) || IS_SHOWING.load(Ordering::Acquire)
 }
 
 /// Notes that a virtual thread has become the current thread.

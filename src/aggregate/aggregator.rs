@@ -219,9 +219,9 @@ impl Aggregator {
 
     /// Returns the frames still to be named that were added since the last call.
     pub fn new_unnamed_frames(&mut self) -> Vec<UnnamedFrame> {
-        let Frames { unnamed, told, .. } = &mut self.frames;
-        let new = unnamed[*told..].iter().map(|(frame, _)| *frame).collect();
-        *told = unnamed.len();
+        let Frames { unnamed, reported, .. } = &mut self.frames;
+        let new = unnamed[*reported..].iter().map(|(frame, _)| *frame).collect();
+        *reported = unnamed.len();
         new
     }
 
@@ -280,7 +280,7 @@ struct Frames {
     /// The frames of `others` that are still to be named.
     unnamed: Vec<(UnnamedFrame, FrameId)>,
     /// The number of these that [`Aggregator::new_unnamed_frames`] has returned.
-    told: usize,
+    reported: usize,
     since: ObjectCounts,
 }
 

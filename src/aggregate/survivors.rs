@@ -68,7 +68,7 @@ pub struct Survivors {
     tables: Tables,
     samples: HashMap<(Engine, u32), Survivor>,
     /// The number of strings in the tables when they were rebuilt.
-    made_with: usize,
+    strings_when_rebuilt: usize,
 }
 
 impl Survivors {
@@ -103,18 +103,18 @@ impl Survivors {
                 self.samples.insert(key, survivor);
             }
         }
-        if self.tables.strings.len() > FEW_STRINGS.max(self.made_with * GROWTH) {
-            self.make_tables_anew();
+        if self.tables.strings.len() > FEW_STRINGS.max(self.strings_when_rebuilt * GROWTH) {
+            self.rebuild_tables();
         }
     }
 
-    fn make_tables_anew(&mut self) {
+    fn rebuild_tables(&mut self) {
         let mut tables = Tables::new();
         let mut translation = Translation::new(&self.tables, &mut tables);
         for survivor in self.samples.values_mut() {
             survivor.identity = translation.identity(survivor.identity);
         }
-        self.made_with = tables.strings.len();
+        self.strings_when_rebuilt = tables.strings.len();
         self.tables = tables;
     }
 
@@ -128,13 +128,13 @@ impl Survivors {
         alive: &Alive,
         at_unix_nano: Option<u64>,
     ) -> Vec<Profile> {
-        let told = || {
+        let remaining = || {
             let of_engine = self.samples.iter().filter(|((of, _), _)| *of == engine);
             of_engine.filter_map(|(key, survivor)| {
                 alive.get(key).filter(|remains| remains.age != Some(0)).map(|remains| (survivor, remains))
             })
         };
-        let longest = told().map(|(survivor, remains)| f64::from(survivor.stretch) * remains.weight);
+        let longest = remaining().map(|(survivor, remains)| f64::from(survivor.stretch) * remains.weight);
         let longest = longest.fold(1.0, f64::max) as i64;
         let mut profiles = kinds.map(|kind| {
             let stretched =
@@ -143,7 +143,7 @@ impl Survivors {
         });
         let mut translation = Translation::new(&self.tables, tables);
         let mut ages: HashMap<(AttributeSetId, u32), AttributeSetId> = HashMap::new();
-        for (Survivor { identity, values, .. }, remains) in told() {
+        for (Survivor { identity, values, .. }, remains) in remaining() {
             let mut identity = translation.identity(*identity);
             if let Some(age) = remains.age {
                 let attributes = identity.attributes;

@@ -72,7 +72,7 @@ impl Current {
     /// Sets the context that is found for this thread to that of a virtual thread.
     fn carry(&self, carried: Option<Carried>) {
         let Some(entry) = self.entry() else { return };
-        if IS_TOLD_OF_MOUNTS.load(Ordering::Acquire) {
+        if EVENTS_REPORT_MOUNTS.load(Ordering::Acquire) {
             point(&entry.mounted, Some(carried.map_or(&EMPTY_BLOCK, |carried| carried.block)));
         }
         if let Some(published) = self.published.get() {
@@ -90,12 +90,12 @@ fn point(place: &AtomicPtr<ContextBlock>, block: Option<&'static ContextBlock>) 
 }
 
 /// Whether the VM's events are the source for which virtual thread is mounted.
-static IS_TOLD_OF_MOUNTS: AtomicBool = AtomicBool::new(false);
+static EVENTS_REPORT_MOUNTS: AtomicBool = AtomicBool::new(false);
 
 /// Declares that from now on [`virtual_thread_mounted`] and [`virtual_thread_unmounts`] are called for each
 /// mount and unmount.
-pub fn mounts_are_told() {
-    IS_TOLD_OF_MOUNTS.store(true, Ordering::Release);
+pub fn events_report_mounts() {
+    EVENTS_REPORT_MOUNTS.store(true, Ordering::Release);
 }
 
 fn take_block() -> Option<&'static ContextBlock> {
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_virtual_thread_takes_its_block_along_and_leaves_the_carriers_alone() {
-        mounts_are_told();
+        events_report_mounts();
         let nobody = || Some(&raw const EMPTY_BLOCK);
         let first = std::thread::spawn(move || {
             assert_eq!(told(), None, "no event came");

@@ -95,10 +95,10 @@ fn find_before(limit: usize, bytes: &[u8]) -> Found {
 fn leads_to_metadata(bytes: &[u8], header: &ChunkHeader, candidates: &mut u32) -> Found {
     let at = if header.metadata_offset > 0 { header.metadata_offset } else { HEADER_LEN as i64 };
     let Some(offset) = usize::try_from(at).ok() else { return Found::Nothing };
-    let telling = offset.saturating_add(EVENT_HEAD_LEN);
-    if telling > bytes.len() {
+    let head_end = offset.saturating_add(EVENT_HEAD_LEN);
+    if head_end > bytes.len() {
         let is_credible = header.size > at && header.clock.ticks_per_second > 0;
-        return if is_credible { Found::Perhaps { needed: telling } } else { Found::Nothing };
+        return if is_credible { Found::Perhaps { needed: head_end } } else { Found::Nothing };
     }
     let cursor = Cursor::new(bytes, 0, 0, header.compressed_integers());
     match frame_at(cursor, at) {

@@ -27,7 +27,7 @@ pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
 }
 
 /// Unregisters one engine, and disables the event after the last.
-pub(super) fn ignore(jvmti: Jvmti) {
+pub(super) fn unlisten(jvmti: Jvmti) {
     let Some(mut listeners) = LISTENERS.lock() else { return };
     *listeners -= 1;
     if *listeners == 0 {
@@ -59,9 +59,9 @@ pub(super) unsafe extern "system" fn class_file_load_hook(
             let length = usize::try_from(length).unwrap_or(0);
             (CStr::from_ptr(name).to_string_lossy(), std::slice::from_raw_parts(bytes, length))
         };
-        let telling = new_throwables::changed(&name, bytes);
-        let timed = method_traces::changed(&name, telling.as_deref().unwrap_or(bytes));
-        let Some(changed) = timed.or(telling) else { return };
+        let instrumented = new_throwables::changed(&name, bytes);
+        let timed = method_traces::changed(&name, instrumented.as_deref().unwrap_or(bytes));
+        let Some(changed) = timed.or(instrumented) else { return };
         let (Ok(memory), Ok(length)) =
             (agent.vm.jvmti.allocate(changed.len()), jint::try_from(changed.len()))
         else {

@@ -38,8 +38,8 @@ impl Gate {
     /// gate is closed.
     pub(super) fn open_to(&self, jvmti: Jvmti, events: &[Event]) -> Result<(), JvmtiError> {
         self.open();
-        let told = events.iter().try_for_each(|event| jvmti.set_event_enabled(*event, true));
-        told.inspect_err(|_| self.close_to(jvmti, events))
+        let enabled = events.iter().try_for_each(|event| jvmti.set_event_enabled(*event, true));
+        enabled.inspect_err(|_| self.close_to(jvmti, events))
     }
 
     /// Undoes [`Gate::open_to`], if the gate is open.

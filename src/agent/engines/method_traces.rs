@@ -28,7 +28,7 @@ use crate::core::record::{Engine, FrameRecord, Subject};
 use crate::jvm::boot_classes::{BootClassError, boot_class, class_of_native, let_module_read};
 use crate::jvm::class_file::ClassFileError;
 use crate::jvm::class_file::exit_class::{EXIT_CLASS, RECORD, exit_class};
-use crate::jvm::class_file::timed_class::{Chosen, Left, timed_class};
+use crate::jvm::class_file::timed_class::{Chosen, Skipped, timed_class};
 use crate::jvm::jvmti::{Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
@@ -55,7 +55,7 @@ struct Tracing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// None of the class's methods can be timed.
-    Left,
+    Unchanged,
     /// The class has timed methods.
     Changed,
     /// The VM has not accepted the class with timed methods. It must not be offered to the VM again when
@@ -83,12 +83,12 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
     let methods = methods.iter().cloned();
     let methods = methods.map(|methods| Traced { methods, was_found: AtomicBool::new(false) }).collect();
     *TRACING.lock() = Some(Arc::new(Tracing { methods, classes: Mutex::default() }));
-    let told = class_hook::listen(vm.jvmti).and_then(|()| {
+    let started = class_hook::listen(vm.jvmti).and_then(|()| {
         STARTED_NS.store(monotonic_ns(), Ordering::Relaxed);
-        let told = GATE.open_to(vm.jvmti, EVENTS);
-        told.inspect_err(|_| class_hook::ignore(vm.jvmti))
+        let started = GATE.open_to(vm.jvmti, EVENTS);
+        started.inspect_err(|_| class_hook::unlisten(vm.jvmti))
     });
-    if let Err(error) = told {
+    if let Err(error) = started {
         *TRACING.lock() = None;
         log::warn!("trace is off: the VM does not pass class files to the agent ({error})");
         return;
@@ -106,7 +106,7 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
 pub(super) fn stop(vm: &Vm) {
     let Some(tracing) = TRACING.lock().take() else { return };
     GATE.close_to(vm.jvmti, EVENTS);
-    class_hook::ignore(vm.jvmti);
+    class_hook::unlisten(vm.jvmti);
     for traced in tracing.methods.iter().filter(|traced| !traced.was_found.load(Ordering::Relaxed)) {
         log::warn!("trace: no class with a method {} was loaded", traced.methods);
     }
@@ -118,7 +118,7 @@ pub(super) fn stop(vm: &Vm) {
     // The lock is not held while the VM restores them, since that waits for other threads.
     let classes = std::mem::take(&mut *tracing.classes.lock());
     // A refused class is restored too: another loader's class of that name may have been changed.
-    let is_chosen = |name: &str, _| classes.get(name).is_some_and(|outcome| *outcome != Outcome::Left);
+    let is_chosen = |name: &str, _| classes.get(name).is_some_and(|outcome| *outcome != Outcome::Unchanged);
     let refused = |name: &str, error| {
         let written = name.replace('/', ".");
         log::warn!(
@@ -314,33 +314,33 @@ impl Tracing {
             let mut classes = self.classes.lock();
             let before = classes.get(class).copied();
             if before.is_none() || is_changed {
-                let outcome = if is_changed { Outcome::Changed } else { Outcome::Left };
+                let outcome = if is_changed { Outcome::Changed } else { Outcome::Unchanged };
                 classes.insert(class.to_owned(), outcome);
             }
             before
         };
         if before.is_none() {
-            self.tell(class, &result);
+            self.log_left_out(class, &result);
         }
         result.ok()?.0
     }
 
     /// Logs which of the chosen methods of a class are not traced, and why.
-    fn tell(&self, class: &str, result: &Result<(Option<Vec<u8>>, Vec<Chosen>), ClassFileError>) {
+    fn log_left_out(&self, class: &str, result: &Result<(Option<Vec<u8>>, Vec<Chosen>), ClassFileError>) {
         let written = class.replace('/', ".");
         let chosen = match result {
             Ok((_, chosen)) => chosen,
             Err(error) => return log::warn!("trace: {written} is not traced: {error}"),
         };
-        for Chosen { name, left } in chosen {
-            match left {
+        for Chosen { name, skipped } in chosen {
+            match skipped {
                 None => {}
-                Some(Left::NoCode)
+                Some(Skipped::NoCode)
                     if self.find(class, name).is_some_and(|traced| !traced.methods.are_named()) => {}
-                Some(Left::NoCode) => {
+                Some(Skipped::NoCode) => {
                     log::warn!("trace: {written}.{name} is not traced: it is native or abstract");
                 }
-                Some(Left::Code(error)) => log::warn!("trace: {written}.{name} is not traced: {error}"),
+                Some(Skipped::Code(error)) => log::warn!("trace: {written}.{name} is not traced: {error}"),
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Exceptions where they are created. While the engine runs, the constructors of `java.lang.Throwable` call
-//! the agent (`jvm::class_file::telling_class`). The VM, too, creates the exceptions that it throws by a
+//! the agent (`jvm::class_file::instrumented_class`). The VM, too, creates the exceptions that it throws by a
 //! constructor, with these exceptions: StackOverflowError; preallocated OutOfMemoryErrors; and the
 //! preallocated exceptions without a stack trace that compiled code throws where one of the same class has
 //! been thrown often (`OmitStackTraceInFastThrow`).
@@ -20,7 +20,7 @@ use crate::agent::resolve::FrameResolver;
 use crate::agent::vm::Vm;
 use crate::core::record::{FrameKind, FrameRecord, Subject};
 use crate::jvm::boot_classes::{BootClassError, class_of_native, let_module_read};
-use crate::jvm::class_file::telling_class::{CREATED, telling_class};
+use crate::jvm::class_file::instrumented_class::{CREATED, instrumented_class};
 use crate::jvm::jvmti::{Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 
@@ -29,14 +29,14 @@ const CONSTRUCTOR: &str = "<init>";
 
 static GATE: Gate = Gate::new();
 /// Whether Throwable's constructors call the agent, or the VM has at least been given such a class.
-static TELLS: AtomicBool = AtomicBool::new(false);
+static CALLS_AGENT: AtomicBool = AtomicBool::new(false);
 /// By the number of an exception's class: the names of the class and of its superclasses up to Throwable. The
 /// constructors of these classes run where such an exception is created.
 static CONSTRUCTED: Mutex<Option<HashMap<Subject, Arc<[String]>>>> = Mutex::new(None);
 
 /// The reasons for which constructors do not call the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(super) enum NotTold {
+pub(super) enum NotInstrumented {
     #[error("the VM refuses to attach this thread")]
     NotAttached,
     #[error("the VM does not pass class files to the agent ({0})")]
@@ -51,15 +51,16 @@ pub(super) enum NotTold {
 }
 
 /// Makes Throwable's constructors call the agent.
-pub(super) fn start(vm: &Vm) -> Result<(), NotTold> {
-    let env = vm.attach_as_daemon(c"otlpprof").ok_or(NotTold::NotAttached)?;
-    class_hook::listen(vm.jvmti).map_err(NotTold::NoHook)?;
-    TELLS.store(false, Ordering::Relaxed);
+pub(super) fn start(vm: &Vm) -> Result<(), NotInstrumented> {
+    let env = vm.attach_as_daemon(c"otlpprof").ok_or(NotInstrumented::NotAttached)?;
+    class_hook::listen(vm.jvmti).map_err(NotInstrumented::NoHook)?;
+    CALLS_AGENT.store(false, Ordering::Relaxed);
     GATE.open();
     // SAFETY: `env` is the current thread's environment.
     let changed = unsafe { prepare(vm.jvmti, env).and_then(|()| retransform(vm.jvmti, env)) };
-    let told = changed.and_then(|()| TELLS.load(Ordering::Relaxed).then_some(()).ok_or(NotTold::NotChanged));
-    told.inspect_err(|_| stop(vm))
+    let started = changed
+        .and_then(|()| CALLS_AGENT.load(Ordering::Relaxed).then_some(()).ok_or(NotInstrumented::NotChanged));
+    started.inspect_err(|_| stop(vm))
 }
 
 /// Restores the original class. Does nothing if constructors do not call the agent.
@@ -68,9 +69,9 @@ pub(super) fn stop(vm: &Vm) {
         return;
     }
     GATE.close();
-    class_hook::ignore(vm.jvmti);
+    class_hook::unlisten(vm.jvmti);
     // The class need not be restored when the VM is ending.
-    if !TELLS.load(Ordering::Relaxed) || vm.jvmti.phase() != Ok(Phase::Live) {
+    if !CALLS_AGENT.load(Ordering::Relaxed) || vm.jvmti.phase() != Ok(Phase::Live) {
         return;
     }
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
@@ -84,16 +85,16 @@ pub(super) fn stop(vm: &Vm) {
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
-unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotTold> {
+unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotInstrumented> {
     // SAFETY: the contract gives the current thread's `env`. `created` has the signature of the native method
     // `CREATED`, and the references are live until they are deleted.
     unsafe {
-        let called = class_of_native(env, CREATED, created as *mut _).map_err(NotTold::NoClass)?;
+        let called = class_of_native(env, CREATED, created as *mut _).map_err(NotInstrumented::NoClass)?;
         let throwable = throwable_class(env);
         let read = let_module_read(jvmti, env, throwable, called);
         ((**env).v1_2.DeleteLocalRef)(env, throwable);
         ((**env).v1_2.DeleteLocalRef)(env, called);
-        read.map_err(NotTold::NoClass)
+        read.map_err(NotInstrumented::NoClass)
     }
 }
 
@@ -101,13 +102,13 @@ unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotTold> {
 ///
 /// # Safety
 /// As for [`prepare`].
-unsafe fn retransform(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotTold> {
+unsafe fn retransform(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotInstrumented> {
     // SAFETY: the contract gives the current thread's `env`; the reference is live until it is deleted.
     unsafe {
         let throwable = throwable_class(env);
         let changed = jvmti.retransform_classes(&[throwable]);
         ((**env).v1_2.DeleteLocalRef)(env, throwable);
-        changed.map_err(NotTold::Refused)
+        changed.map_err(NotInstrumented::Refused)
     }
 }
 
@@ -126,9 +127,9 @@ pub(super) fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     if name != THROWABLE || !GATE.is_open() {
         return None;
     }
-    let telling = telling_class(bytes);
-    TELLS.fetch_or(telling.is_ok(), Ordering::Relaxed);
-    telling.inspect_err(|error| log::warn!("exceptions: Throwable is not changed: {error}")).ok()
+    let instrumented = instrumented_class(bytes);
+    CALLS_AGENT.fetch_or(instrumented.is_ok(), Ordering::Relaxed);
+    instrumented.inspect_err(|error| log::warn!("exceptions: Throwable is not changed: {error}")).ok()
 }
 
 /// The native method that the constructors call: an exception has been created.
@@ -197,8 +198,8 @@ pub(super) fn from_creation<'a>(
     resolver: &mut FrameResolver,
 ) -> &'a [FrameRecord] {
     let mut java = java_frames(frames);
-    let is_told = |class: &str, method: &str| (class, method) == (CREATED.class, CREATED.name);
-    let Some((mut last, _)) = java.next().filter(|(_, frame)| resolver.is_method(frame, is_told)) else {
+    let is_created = |class: &str, method: &str| (class, method) == (CREATED.class, CREATED.name);
+    let Some((mut last, _)) = java.next().filter(|(_, frame)| resolver.is_method(frame, is_created)) else {
         return frames;
     };
     let known = CONSTRUCTED.lock().as_ref().and_then(|known| known.get(&subject).cloned());

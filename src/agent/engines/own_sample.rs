@@ -54,7 +54,7 @@ unsafe fn take_thinned(agent: &Agent, env: *mut JNIEnv, sample: Sample, subject:
     let subject = subject();
     COUNTERS.engine_has_used(sample.engine, monotonic_ns().saturating_sub(start_ns));
     // SAFETY: the contract is that of `take`.
-    unsafe { take_whole(agent, env, &Sample { values, subject, ..sample }) };
+    unsafe { take_unthinned(agent, env, &Sample { values, subject, ..sample }) };
 }
 
 /// Takes a sample that the budget has already let through, with the number of the sampled object. Returns
@@ -71,12 +71,12 @@ pub(super) unsafe fn take_numbered(
     number: u32,
 ) -> bool {
     // SAFETY: the contract is that of `take`.
-    unsafe { take_whole(agent, env, &Sample { values, subject, number, ..Sample::of(engine) }) }
+    unsafe { take_unthinned(agent, env, &Sample { values, subject, number, ..Sample::of(engine) }) }
 }
 
 /// # Safety
 /// As for [`take`].
-unsafe fn take_whole(agent: &Agent, env: *mut JNIEnv, sample: &Sample) -> bool {
+unsafe fn take_unthinned(agent: &Agent, env: *mut JNIEnv, sample: &Sample) -> bool {
     let unknown = ThreadRecord::default();
     let thread = match current() {
         CurrentThread::Own => return false,

@@ -91,7 +91,7 @@ pub(super) fn stop(vm: &Vm) {
     GATE.close();
     let Some(mut changed) = CHANGED.lock() else { return };
     if std::mem::take(&mut changed.listens) {
-        mounts::ignore(vm.jvmti);
+        mounts::unlisten(vm.jvmti);
     }
     let (Some(binding), Some(env)) = (changed.binding.take(), vm.attach_as_daemon(c"otlpprof")) else {
         return;

@@ -16,7 +16,7 @@ const MOST_SUBJECTS: usize = 100_000;
 
 /// From this number of classes on, hidden classes share the name without their suffix, since a program may
 /// define them without end.
-const MOST_TOLD_APART: usize = MOST_SUBJECTS / 2;
+const MAX_DISTINCT_HIDDEN: usize = MOST_SUBJECTS / 2;
 
 /// Classes by their number.
 pub(in crate::agent) struct Subjects(Mutex<Option<Known>>);
@@ -36,7 +36,8 @@ impl Subjects {
     pub(super) fn of_signature(&self, signature: &str) -> Subject {
         let mut known = self.0.lock();
         let known = known.get_or_insert_default();
-        let shared = (known.signatures.len() >= MOST_TOLD_APART).then(|| without_hidden_suffix(signature));
+        let shared =
+            (known.signatures.len() >= MAX_DISTINCT_HIDDEN).then(|| without_hidden_suffix(signature));
         let signature = shared.as_deref().unwrap_or(signature);
         if let Some(&subject) = known.by_signature.get(signature) {
             return subject;

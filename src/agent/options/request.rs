@@ -121,7 +121,7 @@ fn warn_of_unknown_variables(environment: &Environment, draft: &mut Draft) {
 /// The upload's destination, as far as it is known.
 #[derive(Debug)]
 pub(super) enum Destination {
-    Unsaid,
+    Unspecified,
     /// No upload.
     Off,
     Collector(Endpoint),
@@ -176,13 +176,13 @@ impl Draft {
                 );
             }
             Destination::Off => return Ok(options),
-            Destination::Unsaid if options.file.is_some() => {
+            Destination::Unspecified if options.file.is_some() => {
                 options
                     .warnings
                     .extend(unusable_protocol.map(|message| format!("nothing is uploaded: {message}")));
                 return Ok(options);
             }
-            Destination::Unsaid => Ok(upload.endpoint),
+            Destination::Unspecified => Ok(upload.endpoint),
             Destination::Collector(endpoint) => Ok(endpoint),
             Destination::Unusable(message) => Err(message),
         };
@@ -289,7 +289,7 @@ impl Default for Draft {
             },
             // SANITY: the text is a constant, and every test of the defaults parses it.
             upload: UploadConfig::new(Endpoint::base(DEFAULT_ENDPOINT).expect("a URL")),
-            destination: Destination::Unsaid,
+            destination: Destination::Unspecified,
             event_period: None,
             unusable_protocol: None,
         }

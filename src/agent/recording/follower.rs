@@ -52,17 +52,17 @@ impl Follower {
                     log::warn!("jfr is off: {error}");
                     super::stop_noting();
                 }
-                self.say_ended();
+                self.report_end();
                 self.vm.detach();
             }
             None => {
                 log::warn!("jfr is off: the VM does not let the agent attach a thread");
-                self.say_ended();
+                self.report_end();
             }
         }
     }
 
-    fn say_ended(&self) {
+    fn report_end(&self) {
         *self.shared.progress.lock() = Progress::Ended;
         self.shared.changed.notify_all();
     }
@@ -167,14 +167,14 @@ impl Follower {
         let mut bytes = vec![0; READ_LEN];
         let mut finished = Instant::now();
         let mut has_failed = false;
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         loop {
             let is_last = self.wait();
             // SAFETY: the contract is that of `record`.
             unsafe { marked.look(env, recorder) };
             if is_last {
                 // SAFETY: the contract is that of `record`.
-                unsafe { say_missing(env, own) };
+                unsafe { report_missing(env, own) };
                 // SAFETY: the contract is that of `record`.
                 unsafe { recorder.stop(env) };
             } else if !recorder.is_streamed && finished.elapsed() >= ROTATION {
@@ -193,8 +193,8 @@ impl Follower {
                 match grown {
                     Ok(Grown::By(count)) => {
                         let mut converter = self.shared.converter.lock();
-                        converter.push(&bytes[..count]).unwrap_or_else(say_damaged);
-                        say_problems(&converter, &mut told);
+                        converter.push(&bytes[..count]).unwrap_or_else(report_damage);
+                        report_problems(&converter, &mut reported);
                     }
                     Ok(Grown::NotYet | Grown::ToItsEnd) => break,
                     Err(error) => {
@@ -209,8 +209,8 @@ impl Follower {
             }
             if is_last {
                 let mut converter = self.shared.converter.lock();
-                converter.finish().unwrap_or_else(say_damaged);
-                say_problems(&converter, &mut told);
+                converter.finish().unwrap_or_else(report_damage);
+                report_problems(&converter, &mut reported);
                 return Ok(());
             }
         }
@@ -290,11 +290,11 @@ unsafe fn java_version(env: *mut JNIEnv) -> u32 {
 }
 
 /// Logs the problems that keep requested events from being converted, each once.
-fn say_problems(converter: &JfrToOtlp, told: &mut BTreeSet<String>) {
+fn report_problems(converter: &JfrToOtlp, reported: &mut BTreeSet<String>) {
     for problem in converter.problems() {
-        if !told.contains(problem) {
+        if !reported.contains(problem) {
             log::warn!("jfr: {problem}");
-            told.insert(problem.clone());
+            reported.insert(problem.clone());
         }
     }
 }
@@ -304,7 +304,7 @@ fn say_problems(converter: &JfrToOtlp, told: &mut BTreeSet<String>) {
 /// # Safety
 ///
 /// As for [`recorder::event_names`].
-unsafe fn say_missing(env: *mut JNIEnv, names: &[&str]) {
+unsafe fn report_missing(env: *mut JNIEnv, names: &[&str]) {
     if names.is_empty() {
         return;
     }
@@ -320,6 +320,6 @@ unsafe fn say_missing(env: *mut JNIEnv, names: &[&str]) {
     }
 }
 
-fn say_damaged(error: JfrError) {
+fn report_damage(error: JfrError) {
     log::debug!("jfr: {error}");
 }

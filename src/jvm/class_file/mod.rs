@@ -16,17 +16,17 @@
 //! | `timed_code` | the code of a method that reads the clock |
 //! | [`timed_class`] | a class with timed methods |
 //! | [`exit_class`] | the classes that timed methods call |
-//! | [`telling_class`] | a class whose constructors report each object |
+//! | [`instrumented_class`] | a class whose constructors report each object |
 
 mod changed_class;
 pub mod exit_class;
 mod frames;
 mod instructions;
+pub mod instrumented_class;
 mod moved_code;
 mod own_class;
 mod pool;
 mod reader;
-pub mod telling_class;
 pub mod timed_class;
 mod timed_code;
 

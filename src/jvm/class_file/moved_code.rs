@@ -111,7 +111,7 @@ impl<'a> Code<'a> {
 
     /// Checks that `bytes` is a legal length of code, and that the VM compiles code of that length if it
     /// compiles this code.
-    pub(super) fn may_become(&self, bytes: usize) -> Result<(), ClassFileError> {
+    pub(super) fn check_new_length(&self, bytes: usize) -> Result<(), ClassFileError> {
         if bytes > MOST_CODE {
             return Err(TooLarge);
         }

@@ -12,12 +12,12 @@ pub struct Chosen {
     /// Its name.
     pub name: String,
     /// The reason why the method is not timed, if it is not.
-    pub left: Option<Left>,
+    pub skipped: Option<Skipped>,
 }
 
 /// The reason why a method is left unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum Skipped {
     /// The method is native or abstract.
     NoCode,
     /// The method's code cannot be extended.
@@ -38,11 +38,11 @@ pub fn timed_class(
     let class = changed_class(class_file, |pool, method, code| {
         let name = String::from_utf8_lossy(method.name).into_owned();
         let Some(shortest_ns) = choose(&name) else { return Ok(None) };
-        let timed = code.ok_or(Left::NoCode).and_then(|code| {
+        let timed = code.ok_or(Skipped::NoCode).and_then(|code| {
             let timed = calls(pool, shortest_ns).and_then(|calls| timed_code(pool, method, code, calls));
-            timed.map_err(Left::Code)
+            timed.map_err(Skipped::Code)
         });
-        chosen.push(Chosen { name, left: timed.as_ref().err().copied() });
+        chosen.push(Chosen { name, skipped: timed.as_ref().err().copied() });
         Ok(timed.ok())
     })?;
     Ok((class, chosen))
@@ -76,13 +76,13 @@ mod tests {
         for (path, bytes) in every_class() {
             let (class, chosen) = timed_class(&bytes, |_| Some(1_000)).unwrap();
             for method in &chosen {
-                match method.left {
+                match method.skipped {
                     None => timed += 1,
-                    Some(Left::NoCode) => without_code += 1,
+                    Some(Skipped::NoCode) => without_code += 1,
                     other => panic!("{path} {}: {other:?}", method.name),
                 }
             }
-            assert_eq!(class.is_some(), chosen.iter().any(|method| method.left.is_none()), "{path}");
+            assert_eq!(class.is_some(), chosen.iter().any(|method| method.skipped.is_none()), "{path}");
             // The result is again a class file.
             if let Some(class) = class {
                 assert!(class.len() > bytes.len());

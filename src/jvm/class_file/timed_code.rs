@@ -56,7 +56,7 @@ pub(super) fn timed_code(
     }
     timed.code.extend(&exit);
     timed.code.push(ATHROW);
-    code.may_become(timed.code.len())?;
+    code.check_new_length(timed.code.len())?;
     // The inserted code pushes two longs (4 slots), on top of a returned value or an exception.
     let max_stack = code.max_stack.max(1).checked_add(4).ok_or(TooLarge)?;
     let max_locals = start.checked_add(2).ok_or(TooLarge)?;

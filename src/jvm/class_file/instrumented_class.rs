@@ -29,15 +29,15 @@ pub const CREATED: OwnNativeMethod = OwnNativeMethod {
 ///
 /// # Errors
 /// If the class cannot be parsed or extended, or has no constructor to instrument.
-pub fn telling_class(class_file: &[u8]) -> Result<Vec<u8>, ClassFileError> {
+pub fn instrumented_class(class_file: &[u8]) -> Result<Vec<u8>, ClassFileError> {
     let class = changed_class(class_file, |pool, method, code| match code {
-        Some(code) if method.is_constructor() => telling_code(pool, method, code),
+        Some(code) if method.is_constructor() => instrumented_code(pool, method, code),
         _ => Ok(None),
     });
     class?.ok_or(ClassFileError::Malformed)
 }
 
-fn telling_code(
+fn instrumented_code(
     pool: &mut ConstantPool,
     method: Method<'_>,
     attribute: &[u8],
@@ -51,10 +51,10 @@ fn telling_code(
     let created = pool.add_method(CREATED.class, CREATED.name, CREATED.descriptor)?;
     let added = [&[ALOAD_0][..], &with_constant(INVOKESTATIC, created)].concat();
     let after_call = call.at + call.bytes.len();
-    let telling = code.with_added(&[], &added, |instruction| instruction.at == after_call)?;
-    code.may_become(telling.code.len())?;
+    let instrumented = code.with_added(&[], &added, |instruction| instruction.at == after_call)?;
+    code.check_new_length(instrumented.code.len())?;
     let most = (code.max_stack.max(1), code.max_locals);
-    telling.write(pool, method, most, &[], |_| Ok(())).map(Some)
+    instrumented.write(pool, method, most, &[], |_| Ok(())).map(Some)
 }
 
 #[cfg(test)]
@@ -84,21 +84,21 @@ mod tests {
     fn constructors_tell_of_what_they_make_and_those_that_call_another_do_not() {
         let path = concat!(env!("OTLPPROF_TEST_CLASSES"), "/programs/Constructed.class");
         let bytes = std::fs::read(path).unwrap();
-        let telling = telling_class(&bytes).unwrap();
-        let (before, after) = (calls(&bytes), calls(&telling));
-        let told = |(name, _): &(String, u16)| name == CREATED.name;
-        let places: Vec<_> = after.iter().map(|called| called.iter().position(told)).collect();
+        let instrumented = instrumented_class(&bytes).unwrap();
+        let (before, after) = (calls(&bytes), calls(&instrumented));
+        let is_created = |(name, _): &(String, u16)| name == CREATED.name;
+        let places: Vec<_> = after.iter().map(|called| called.iter().position(is_created)).collect();
         // The first constructor calls its superclass's and reports after that. The others call the first.
         assert_eq!(places[1..], [None, None]);
         let place = places[0].unwrap();
         assert_eq!(after[0][place - 1].0, "<init>");
-        assert_eq!(after[0].iter().filter(|call| told(call)).count(), 1);
+        assert_eq!(after[0].iter().filter(|call| is_created(call)).count(), 1);
         for (old, mut new) in before.into_iter().zip(after) {
-            new.retain(|call| !told(call));
+            new.retain(|call| !is_created(call));
             assert_eq!(new, old);
         }
         // Instrumenting again works: other agents may already have changed the class.
-        assert!(telling_class(&telling).is_ok());
+        assert!(instrumented_class(&instrumented).is_ok());
     }
 
     #[test]
@@ -106,13 +106,13 @@ mod tests {
         let path = concat!(env!("OTLPPROF_TEST_CLASSES"), "/programs/Constructed.class");
         let bytes = std::fs::read(path).unwrap();
         for at in 0..bytes.len() {
-            let _ = telling_class(&bytes[..at]);
+            let _ = instrumented_class(&bytes[..at]);
             for damage in [0x00, 0x7f, 0xaa, 0xff] {
                 let mut damaged = bytes.clone();
                 damaged[at] = damage;
-                let _ = telling_class(&damaged);
+                let _ = instrumented_class(&damaged);
             }
         }
-        assert_eq!(telling_class(&bytes[1..]), Err(ClassFileError::Malformed));
+        assert_eq!(instrumented_class(&bytes[1..]), Err(ClassFileError::Malformed));
     }
 }
