@@ -340,8 +340,8 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
             let run = run.agent("cpu=off,file=FILE,wall=10ms").run().expect_success();
             let messages = run.messages();
             let stacks = stacks_of(&messages, "wall", ("samples", "count"));
-            let (times, woken) = run.stdout.trim().rsplit_once("\nwoken ").unwrap();
-            assert_cost_is_bounded(&run, &messages, parked, woken.parse().unwrap());
+            let (times, sleeps) = run.stdout.trim().rsplit_once("\nsleeps ").unwrap();
+            assert_cost_is_bounded(&run, &messages, parked, sleeps.parse().unwrap());
             for line in times.lines() {
                 let (state, expected_ns) = line.split_once(' ').unwrap();
                 let found_ns: f64 = stacks
@@ -365,15 +365,15 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
 /// Asserts the cost: threads that do not run are woken at most once in each interval of profiles, and once
 /// more in the first interval in which they are visited, when the engine checks whether they are still at the
 /// same place.
-fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u64, woken: u64) {
+fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u64, sleeps: u64) {
     let intervals = messages.len() as u64;
     let seconds = messages.iter().map(profiles::duration_ns).sum::<u64>() as f64 / 1e9;
     let [signals, idle] = ["signals", "idle"].map(|what| run.counter(&format!("wall.{what}")));
     let label = format!(
-        "{}: {parked} were woken {woken} times in {intervals} intervals; {signals} signals and {idle} idle visits in {seconds} s",
+        "{}: {parked} were woken {sleeps} times in {intervals} intervals; {signals} signals and {idle} idle visits in {seconds} s",
         run.label
     );
-    assert!(woken <= 2 * parked * intervals, "{label}");
+    assert!(sleeps <= 2 * parked * intervals, "{label}");
     assert!(signals as f64 <= 1.1 * SIGNALS_PER_S * seconds, "{label}");
     assert!(idle > 10 * signals, "{label}");
 }

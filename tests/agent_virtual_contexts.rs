@@ -46,7 +46,7 @@ fn leading_digits(frames: &[Frame]) -> (usize, u64) {
 
 /// The content of a sample's link and label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Says {
+enum Content {
     Nothing,
     /// The span of the thread with this number, and whether the sample has the thread's own label.
     Thread(u64, bool),
@@ -55,21 +55,21 @@ enum Says {
     Mixture,
 }
 
-fn says(stack: &Stack) -> Says {
+fn content(stack: &Stack) -> Content {
     let word = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap());
     let ids = stack.link.as_ref().map(|(trace, span)| [word(&trace[..8]), word(&trace[8..]), word(span)]);
     let endpoint = stack.labels.get("rest_endpoint").map(String::as_str);
     match (ids, endpoint) {
-        (None, None) => Says::Nothing,
+        (None, None) => Content::Nothing,
         // While its span changes, the carrier has its label alone.
-        (None, Some("/carrier")) => Says::Carrier,
-        (Some([u64::MAX, u64::MAX, u64::MAX]), None | Some("/carrier")) => Says::Carrier,
+        (None, Some("/carrier")) => Content::Carrier,
+        (Some([u64::MAX, u64::MAX, u64::MAX]), None | Some("/carrier")) => Content::Carrier,
         (Some([high, low, span]), endpoint) if high == !span && low == span => match endpoint {
-            None => Says::Thread(span, false),
-            Some(endpoint) if endpoint == format!("/e{}", span & 3) => Says::Thread(span, true),
-            Some(_) => Says::Mixture,
+            None => Content::Thread(span, false),
+            Some(endpoint) if endpoint == format!("/e{}", span & 3) => Content::Thread(span, true),
+            Some(_) => Content::Mixture,
         },
-        _ => Says::Mixture,
+        _ => Content::Mixture,
     }
 }
 
@@ -80,7 +80,7 @@ fn begins(number: u64, digits: usize, leading: u64) -> bool {
 
 /// The thread that a stack belongs to, by its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum Owner {
     /// A virtual thread that takes its turns; its number.
     Turns(u64),
     /// A virtual thread before or after its turns; its number.
@@ -90,29 +90,29 @@ enum Whose {
     Digits(usize, u64),
     /// A virtual thread that cannot be identified, or perhaps no virtual thread: the walk was cut short, or
     /// the thread is just being mounted.
-    Untold,
+    Unidentified,
     /// A carrier that burns on its own account.
     Carrier,
     /// Any other thread, including carriers.
     Other,
 }
 
-fn whose(stack: &Stack) -> Whose {
+fn owner(stack: &Stack) -> Owner {
     let starts = |start: &str| stack.frames.iter().any(|frame| frame.name.starts_with(start));
     let takes_turns = stack.has(&format!("{PROGRAM}takeTurns"));
     match number(stack) {
-        Some(number) if takes_turns => Whose::Turns(number),
-        Some(number) => Whose::Around(number),
-        None if starts("[frozen") || starts("[unwalkable") || takes_turns => Whose::Untold,
+        Some(number) if takes_turns => Owner::Turns(number),
+        Some(number) => Owner::Around(number),
+        None if starts("[frozen") || starts("[unwalkable") || takes_turns => Owner::Unidentified,
         None if stack.has("jdk.internal.vm.Continuation.enter") => {
             let (digits, number) = leading_digits(&stack.frames);
-            Whose::Digits(digits, number)
+            Owner::Digits(digits, number)
         }
-        None if starts("jdk.internal.vm.Continuation.enter") => Whose::Untold,
+        None if starts("jdk.internal.vm.Continuation.enter") => Owner::Unidentified,
         // The caller, after it has been thawed, is not in the stack.
-        None if stack.has("I2C/C2I adapters") => Whose::Untold,
-        None if stack.has(&format!("{PROGRAM}carrierBurns")) => Whose::Carrier,
-        None => Whose::Other,
+        None if stack.has("I2C/C2I adapters") => Owner::Unidentified,
+        None if stack.has(&format!("{PROGRAM}carrierBurns")) => Owner::Carrier,
+        None => Owner::Other,
     }
 }
 
@@ -124,11 +124,11 @@ struct Tally {
     /// Such virtual threads, and threads that cannot be identified, without a context.
     without: i64,
     /// Threads that cannot be identified, with a span.
-    untold: Vec<Stack>,
+    unidentified: Vec<Stack>,
     /// Virtual threads before or after their turns, with their own span or none.
     around: i64,
     /// Such threads with a span, whose stack has no digit of their number.
-    around_untold: Vec<Stack>,
+    around_unidentified: Vec<Stack>,
     /// Carriers with their own context.
     carrier: i64,
     /// All other threads, and carriers without a context.
@@ -142,31 +142,31 @@ fn tally(run: &Finished) -> Tally {
     let mut tally = Tally::default();
     for stack in cpu_stacks(&run.messages()) {
         let is_on_carrier = stack.thread.starts_with("ForkJoinPool-1-worker-");
-        let count = match (whose(&stack), says(&stack)) {
-            (Whose::Turns(number), Says::Thread(said, true)) if number == said => &mut tally.right,
-            (Whose::Turns(_), Says::Nothing) => {
+        let count = match (owner(&stack), content(&stack)) {
+            (Owner::Turns(number), Content::Thread(said, true)) if number == said => &mut tally.right,
+            (Owner::Turns(_), Content::Nothing) => {
                 tally.missing.push(stack.clone());
                 &mut tally.without
             }
-            (Whose::Untold, Says::Nothing) if is_on_carrier => {
+            (Owner::Unidentified, Content::Nothing) if is_on_carrier => {
                 tally.missing.push(stack.clone());
                 &mut tally.without
             }
-            (Whose::Untold, Says::Thread(..) | Says::Carrier) if is_on_carrier => {
-                tally.untold.push(stack);
+            (Owner::Unidentified, Content::Thread(..) | Content::Carrier) if is_on_carrier => {
+                tally.unidentified.push(stack);
                 continue;
             }
-            (Whose::Around(number), Says::Thread(said, _)) if number == said => &mut tally.around,
-            (Whose::Digits(0, _), Says::Thread(..)) => {
-                tally.around_untold.push(stack);
+            (Owner::Around(number), Content::Thread(said, _)) if number == said => &mut tally.around,
+            (Owner::Digits(0, _), Content::Thread(..)) => {
+                tally.around_unidentified.push(stack);
                 continue;
             }
-            (Whose::Digits(digits, number), Says::Thread(said, _)) if begins(said, digits, number) => {
+            (Owner::Digits(digits, number), Content::Thread(said, _)) if begins(said, digits, number) => {
                 &mut tally.around
             }
-            (Whose::Around(_) | Whose::Digits(..), Says::Nothing) => &mut tally.around,
-            (Whose::Carrier | Whose::Other, Says::Carrier) if is_on_carrier => &mut tally.carrier,
-            (Whose::Other | Whose::Untold, Says::Nothing) => &mut tally.others,
+            (Owner::Around(_) | Owner::Digits(..), Content::Nothing) => &mut tally.around,
+            (Owner::Carrier | Owner::Other, Content::Carrier) if is_on_carrier => &mut tally.carrier,
+            (Owner::Other | Owner::Unidentified, Content::Nothing) => &mut tally.others,
             _ => {
                 tally.wrong.push(stack);
                 continue;
@@ -184,7 +184,7 @@ impl Tally {
     }
 
     fn hold(&self, label: &str) {
-        let wrong: Vec<_> = self.wrong.iter().take(5).map(told).collect();
+        let wrong: Vec<_> = self.wrong.iter().take(5).map(described).collect();
         assert!(wrong.is_empty(), "{label}: {wrong:#?}");
         assert!(
             self.right > 100 && self.right_in_10000() >= 9_900,
@@ -195,22 +195,22 @@ impl Tally {
         // The witness says nothing about these stacks. They are 0.3 % at most for threads that move fast.
         // With Shenandoah a single pause in the work of a thread that was just being mounted was 6 % of a
         // short run (once in some hundred runs).
-        let untold = count(&self.untold);
+        let unidentified = count(&self.unidentified);
         let most_in_100 = if label.contains("Shenandoah") { 15 } else { 1 };
         assert!(
-            untold * 100 <= self.right * most_in_100,
-            "{label}: {untold} untold: {:#?}",
-            tops(&self.untold)
+            unidentified * 100 <= self.right * most_in_100,
+            "{label}: {unidentified} untold: {:#?}",
+            tops(&self.unidentified)
         );
         // A thread that ends keeps its span until the VM has reported its end, after its digits have
         // returned. That takes about as long as everything else before and after its turns, however fast the
         // machine is.
-        let around_untold = count(&self.around_untold);
+        let around_unidentified = count(&self.around_unidentified);
         assert!(
-            around_untold <= 2 * self.around,
-            "{label}: {around_untold} with nobody's digits, {} with some: {:#?}",
+            around_unidentified <= 2 * self.around,
+            "{label}: {around_unidentified} with nobody's digits, {} with some: {:#?}",
             self.around,
-            tops(&self.around_untold)
+            tops(&self.around_unidentified)
         );
     }
 }
@@ -233,9 +233,9 @@ fn tops(stacks: &[Stack]) -> Vec<(i64, String)> {
 }
 
 /// A sample in a few words.
-fn told(stack: &Stack) -> String {
+fn described(stack: &Stack) -> String {
     let names: Vec<_> = stack.frames.iter().map(|frame| frame.name.as_str()).collect();
-    format!("{:?} with {:?} on {}: {}", number(stack), says(stack), stack.thread, names.join(" < "))
+    format!("{:?} with {:?} on {}: {}", number(stack), content(stack), stack.thread, names.join(" < "))
 }
 
 fn run(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> (Finished, Tally) {
@@ -263,14 +263,15 @@ fn bare_program(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) 
 fn run_and_tally(program: &JavaRun) -> (Finished, Tally) {
     let run = program.run().expect_success();
     let tally = tally(&run);
-    let Tally { right, without, around, around_untold, untold, carrier, others, wrong, .. } = &tally;
+    let Tally { right, without, around, around_unidentified, unidentified, carrier, others, wrong, .. } =
+        &tally;
     eprintln!(
         "{}: {right} right, {without} without: {}/10000; {} untold, {around} before and after and {} \
          without a digit, {carrier} of carriers, {others} others, {} wrong",
         run.label,
         tally.right_in_10000(),
-        count(untold),
-        count(around_untold),
+        count(unidentified),
+        count(around_unidentified),
         wrong.len(),
     );
     (run, tally)
@@ -327,20 +328,20 @@ fn virtual_threads_have_their_own_spans_on_every_heap() {
 /// The events cost nothing before.
 #[test]
 fn the_vm_tells_of_virtual_threads_from_the_first_that_sets_a_context_on() {
-    const TELLS: [&str; 2] = [
+    const REPORTS: [&str; 2] = [
         "the VM now sends end events of virtual threads",
         "the VM now sends mount events of virtual threads",
     ];
     for home in homes() {
-        for (shows, told) in [("", [1, 0]), (",context.publish.virtual=true", [1, 1])] {
+        for (shows, described) in [("", [1, 0]), (",context.publish.virtual=true", [1, 1])] {
             let options = format!("cpu=1ms,loglevel=debug,file=FILE{shows}");
-            let count = |run: &Finished| TELLS.map(|tells| run.stderr.matches(tells).count());
+            let count = |run: &Finished| REPORTS.map(|report| run.stderr.matches(report).count());
             let without = JavaRun::new(&home, "VirtualThreads").argument(1);
             let without = without.agent(&options).run().expect_success();
             assert_eq!(count(&without), [0, 0], "{}: {}", without.label, without.stderr);
             let with = bare_program(&home, [10, 1, 10, 5_000], "all", &[]);
             let with = with.agent(&options).run().expect_success();
-            assert_eq!(count(&with), told, "{}: {}", with.label, with.stderr);
+            assert_eq!(count(&with), described, "{}: {}", with.label, with.stderr);
         }
     }
 }
@@ -371,7 +372,7 @@ fn events_have_the_word_where_the_layout_is_not_known() {
             run.label,
             run.stderr
         );
-        let wrong: Vec<_> = tally.wrong.iter().take(5).map(told).collect();
+        let wrong: Vec<_> = tally.wrong.iter().take(5).map(described).collect();
         assert!(wrong.is_empty(), "{}: {wrong:#?}", run.label);
         assert!(tally.right > 100 && tally.right_in_10000() >= 7_000, "{}: {}", run.label, tally.right);
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jfr_support::recordings;
 use jfr_support::synthetic::{LONG, STACK_TRACE, STRING, THREAD_STATE, TypeOf, VALUE_TYPES, crafted};
 use otlpprof::jfr::chunk::{Chunk, OpenChunk};
-use otlpprof::jfr::events::Passed;
+use otlpprof::jfr::events::SkippedTypes;
 use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::values::{Constant, Value};
 
@@ -29,10 +29,10 @@ fn check(label: &str, recording: &[u8]) {
         let chunk = chunk.contents();
         let expected = offsets(chunk);
         for (of, _) in chunk.metadata().types().filter(|(of, _)| expected.contains_key(&of.position())) {
-            let mut others = Passed::all_but(chunk.metadata(), of);
+            let mut others = SkippedTypes::all_except(chunk.metadata(), of);
             let mut events = chunk.events();
             let mut found = Vec::new();
-            while let Some(event) = events.next_but(&mut others) {
+            while let Some(event) = events.next_except(&mut others) {
                 found.push(event.unwrap().offset());
             }
             assert_eq!(found, expected[&of.position()], "{label}: {of:?}");

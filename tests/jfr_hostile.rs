@@ -273,14 +273,14 @@ fn a_list_of_resource_attributes_is_taken_up_to_a_number() {
 
 /// The number of values of an unfinished chunk that a parser has checked, and the number of events that it
 /// has delivered so far.
-fn looked_at(bytes: &mut [u8]) -> (u64, usize) {
+fn values_checked(bytes: &mut [u8]) -> (u64, usize) {
     assert!(bytes.len() <= MIB, "{} bytes", bytes.len());
     // An unfinished chunk without a size.
     bytes[8..16].fill(0);
     bytes[64] = 1;
     let (mut parser, mut delivered) = (PushParser::new(), 0);
     parser.push(bytes, &mut |_| delivered += 1).unwrap();
-    (parser.looked_at(), delivered)
+    (parser.values_checked(), delivered)
 }
 
 /// A checkpoint of a flush, with one pool.
@@ -317,10 +317,10 @@ fn an_event_that_waits_for_a_constant_is_not_looked_at_with_each_flush() {
         0,
         |_| {},
     );
-    let (looked_at, delivered) = looked_at(&mut bytes);
+    let (values_checked, delivered) = values_checked(&mut bytes);
     assert_eq!(delivered as i64, EVENTS / 2);
     // Each event is checked twice, together with its fields and the values that they refer to.
-    assert!(looked_at < 20 * EVENTS as u64, "{looked_at} values");
+    assert!(values_checked < 20 * EVENTS as u64, "{values_checked} values");
 }
 
 #[test]
@@ -366,9 +366,9 @@ fn what_many_events_refer_to_is_not_gone_through_for_each() {
             0,
             |_| {},
         );
-        let (looked_at, delivered) = looked_at(&mut bytes);
+        let (values_checked, delivered) = values_checked(&mut bytes);
         assert_eq!(delivered, 0);
-        assert!(looked_at < 20 * (EVENTS + FRAMES) as u64, "{looked_at} values");
+        assert!(values_checked < 20 * (EVENTS + FRAMES) as u64, "{values_checked} values");
     }
 }
 
@@ -398,9 +398,9 @@ fn an_event_whose_constants_come_one_by_one_waits_for_the_end() {
         0,
         |_| {},
     );
-    let (looked_at, delivered) = looked_at(&mut bytes);
+    let (values_checked, delivered) = values_checked(&mut bytes);
     assert_eq!(delivered, 0);
-    assert!(looked_at < 100 * METHODS as u64, "{looked_at} values");
+    assert!(values_checked < 100 * METHODS as u64, "{values_checked} values");
     let mut parser = PushParser::new();
     let mut all = 0;
     parser.push(&bytes, &mut |_| all += 1).unwrap();

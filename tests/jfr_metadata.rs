@@ -26,11 +26,11 @@ const OF_PROGRAM: [&str; 6] = [
     "programs.Late\tthreshold\t0 ns",
 ];
 
-/// The results of `tell` for the types of all chunks.
-fn told<T: Ord>(recording: &[u8], tell: impl Fn(&Metadata, &Type) -> Vec<T>) -> BTreeSet<T> {
+/// The results of `collect` for the types of all chunks.
+fn collected<T: Ord>(recording: &[u8], collect: impl Fn(&Metadata, &Type) -> Vec<T>) -> BTreeSet<T> {
     let chunks = Chunks::new(recording).map(Result::unwrap).collect::<Vec<_>>();
     let metadata = chunks.iter().map(|chunk| chunk.contents().metadata());
-    metadata.flat_map(|metadata| metadata.types().flat_map(|(_, of)| tell(metadata, of))).collect()
+    metadata.flat_map(|metadata| metadata.types().flat_map(|(_, of)| collect(metadata, of))).collect()
 }
 
 fn run(program: &Path, arguments: &[&Path]) -> String {
@@ -127,7 +127,7 @@ fn types_and_annotations_are_those_that_the_jdk_reads() {
         let said = run(&jfr, &[Path::new("metadata"), &corpus()[name]]);
         let blocks = said.split("\n}\n").map(|block| format!("{}\n}}", block.trim_start_matches('\n')));
         let theirs: BTreeSet<_> = blocks.filter(|block| block != "\n}").collect();
-        let ours = told(&bytes, |metadata, of| vec![pretty(metadata, of)]);
+        let ours = collected(&bytes, |metadata, of| vec![pretty(metadata, of)]);
         assert_same(name, &ours, &theirs);
         let of_event = theirs.iter().filter(|block| block.contains("extends jdk.jfr.Event")).count();
         assert!(of_event > 10, "{name}: {of_event} events");
@@ -141,7 +141,7 @@ fn settings_are_those_that_the_jdk_reads() {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jfr_support/PrintSettings.java");
         let said = run(&jfr.with_file_name("java"), &[&program, &corpus()[name]]);
         let theirs: BTreeSet<_> = said.lines().map(str::to_owned).collect();
-        let ours = told(&bytes, |metadata, of| {
+        let ours = collected(&bytes, |metadata, of| {
             let settings = of.settings.iter().filter(|_| of.is_event());
             let lines = settings.map(|setting| {
                 let mut said = [&*of.name, &setting.name, &setting.type_name].join("\t");
@@ -173,7 +173,7 @@ fn settings_that_are_not_set_are_what_the_jvm_itself_has_them_be() {
         let java = jdks.join(name.trim_end_matches("-rich")).join("bin/java");
         let said = run(&java, &[Path::new("-cp"), Path::new(classes), Path::new("programs.SettingDefaults")]);
         let theirs: BTreeSet<_> = said.lines().map(str::to_owned).collect();
-        let ours = told(&bytes, |_, of| {
+        let ours = collected(&bytes, |_, of| {
             let settings = of.settings.iter().filter(|_| of.is_event());
             let line = |setting: &Setting| {
                 [&*of.name, &setting.name, setting.default_value.as_deref().unwrap_or("none")].join("\t")

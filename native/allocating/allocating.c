@@ -18,7 +18,7 @@
 
 /* Returns 1 if this library's import of malloc has been redirected, 0 if not: a redirected import differs
  * from dlsym's result. */
-SITE uint64_t allocating_is_led_elsewhere(uint64_t unused)
+SITE uint64_t allocating_is_redirected(uint64_t unused)
 {
     (void)unused;
     void *(*volatile imported)(size_t) = malloc;

@@ -7,12 +7,12 @@ use crate::jfr::values::Constant;
 /// A converted value for each constant of a type. A value is found by the constant's position: keys are valid
 /// in one chunk only, and a vector is faster than any map.
 #[derive(Debug)]
-pub(super) struct Made<T> {
+pub(super) struct ConvertedConstants<T> {
     /// One vector for each type. There is nearly always one type.
     types: Vec<(TypeIndex, Vec<Option<T>>)>,
 }
 
-impl<T> Default for Made<T> {
+impl<T> Default for ConvertedConstants<T> {
     fn default() -> Self {
         Self { types: Vec::new() }
     }
@@ -25,7 +25,7 @@ pub(super) struct ConstantSlot {
     position: usize,
 }
 
-impl<T: Copy> Made<T> {
+impl<T: Copy> ConvertedConstants<T> {
     /// The value of a constant, or the place to store it at; `None` if the chunk has no such constant.
     #[inline]
     pub(super) fn find(&self, chunk: Chunk<'_>, constant: Constant) -> Option<Result<T, ConstantSlot>> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::described::{self, Described};
 use super::event_cache::EventCache;
-use super::events::{Only, known_name};
+use super::events::{Subset, known_name};
 use super::identity::{Identities, NoSample};
 use super::libraries::Libraries;
 use super::links::Links;
@@ -15,7 +15,7 @@ use super::settings::{self, Clocks, KeptSettings, Settings};
 use super::witness::Witness;
 use crate::jfr::chunk::Chunk;
 use crate::jfr::error::JfrError;
-use crate::jfr::events::{Event, Passed};
+use crate::jfr::events::{Event, SkippedTypes};
 use crate::jfr::push::PushParser;
 use crate::jfr::types::TypeIndex;
 use crate::jfr::values::Value;
@@ -303,9 +303,9 @@ impl JfrToOtlp {
         self.end_chunk();
         self.begin(chunk, Window::or);
         self.note_libraries(chunk)?;
-        let mut passed = Passed::default();
-        let added = self.add_events(chunk, &mut passed);
-        for (position, events) in passed.counts() {
+        let mut skipped = SkippedTypes::default();
+        let added = self.add_events(chunk, &mut skipped);
+        for (position, events) in skipped.counts() {
             if let Some((count, _)) = self.chunk.as_ref().and_then(|state| state.types[position].as_ref()) {
                 self.counts[*count].1.other += events;
             }
@@ -314,15 +314,15 @@ impl JfrToOtlp {
     }
 
     /// Adds the events of a chunk. Once a type is known to have no effect, its further events are skipped.
-    fn add_events(&mut self, chunk: Chunk<'_>, passed: &mut Passed) -> Result<(), JfrError> {
+    fn add_events(&mut self, chunk: Chunk<'_>, skipped: &mut SkippedTypes) -> Result<(), JfrError> {
         let mut events = chunk.events();
-        while let Some(event) = events.next_but(passed) {
+        while let Some(event) = events.next_except(skipped) {
             let event = event?;
             self.add_event(&event)?;
             let of = event.type_index();
             let known = self.chunk.as_ref().and_then(|state| state.types.get(of.position()));
             if let Some(Some((_, Handling::Nothing))) = known {
-                passed.add(chunk.metadata(), of);
+                skipped.add(chunk.metadata(), of);
             }
         }
         Ok(())
@@ -333,9 +333,9 @@ impl JfrToOtlp {
         let of = chunk.metadata().find_by_name(Libraries::EVENT);
         let of = of.filter(|&of| chunk.metadata().get(of).field("buildId").is_some());
         let Some(of) = of else { return Ok(()) };
-        let mut others = Passed::all_but(chunk.metadata(), of);
+        let mut others = SkippedTypes::all_except(chunk.metadata(), of);
         let mut events = chunk.events();
-        while let Some(event) = events.next_but(&mut others) {
+        while let Some(event) = events.next_except(&mut others) {
             self.libraries.note(&event?.values());
         }
         Ok(())
@@ -500,7 +500,7 @@ impl JfrToOtlp {
         let own_period = reader.period_ns(read, clock);
         let mut adds = false;
         for (outcome, sample) in reader.results.iter().zip(cache.samples(index)) {
-            if outcome.only != Only::All {
+            if outcome.only != Subset::All {
                 let clocks = *clocks.get_or_insert_with(|| settings.execution_clocks());
                 if !clocks.are(outcome.only, known.has_state) {
                     continue;

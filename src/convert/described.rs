@@ -9,7 +9,7 @@ use crate::model::{Resource, ResourceValue, label, percent_decoded};
 #[derive(Debug, Default)]
 pub(super) struct Described {
     /// The attributes from the current recording.
-    said: HashMap<&'static str, ResourceValue>,
+    current: HashMap<&'static str, ResourceValue>,
     /// The value of `OTEL_RESOURCE_ATTRIBUTES`, which lists further attributes.
     listed: Option<String>,
     /// The attributes on which all earlier recordings agree; `None` before the first one has ended.
@@ -40,7 +40,7 @@ impl Described {
         match event {
             "jdk.JVMInformation" => {
                 if let Some(pid) = values.get("pid").as_ref().and_then(Value::as_i64).filter(|&pid| pid > 0) {
-                    self.said.insert("process.pid", pid.into());
+                    self.current.insert("process.pid", pid.into());
                 }
                 let described = [text("jvmName"), text("jvmVersion")];
                 let described: Vec<_> = described.into_iter().flatten().collect();
@@ -70,19 +70,19 @@ impl Described {
 
     fn say(&mut self, key: &'static str, value: Option<String>) {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            self.said.insert(key, label(&value).into());
+            self.current.insert(key, label(&value).into());
         }
     }
 
     /// Ends a recording. Only attributes on which all recordings agree remain.
     pub(super) fn end_recording(&mut self) {
-        self.agreed = Some(self.all_say());
-        self.said.clear();
+        self.agreed = Some(self.common());
+        self.current.clear();
         self.listed = None;
     }
 
     /// The attributes on which this recording and all earlier ones agree.
-    fn all_say(&self) -> Vec<(String, ResourceValue)> {
+    fn common(&self) -> Vec<(String, ResourceValue)> {
         let mut resource = Resource::default();
         // The list `key1=value1,key2=value2`. The attributes set below, such as the service name, override
         // it.
@@ -91,28 +91,28 @@ impl Described {
         {
             resource.set(label(&decoded(key)), label(&decoded(value)));
         }
-        let mut said: Vec<_> = self.said.iter().collect();
-        said.sort_by_key(|(key, _)| **key);
-        for (key, value) in said {
+        let mut current: Vec<_> = self.current.iter().collect();
+        current.sort_by_key(|(key, _)| **key);
+        for (key, value) in current {
             resource.set(*key, value.clone());
         }
-        let mut said = resource.attributes().to_vec();
+        let mut current = resource.attributes().to_vec();
         if let Some(agreed) = &self.agreed {
-            said.retain(|attribute| agreed.contains(attribute));
+            current.retain(|attribute| agreed.contains(attribute));
         }
-        said
+        current
     }
 
     /// The resource that all recordings describe.
     pub(super) fn resource(&self) -> Resource {
         let mut resource = Resource::default();
         resource.set("service.name", "unknown_service:java");
-        let is_between = self.said.is_empty() && self.listed.is_none();
-        let said = match &self.agreed {
+        let is_between = self.current.is_empty() && self.listed.is_none();
+        let current = match &self.agreed {
             Some(agreed) if is_between => agreed.clone(),
-            _ => self.all_say(),
+            _ => self.common(),
         };
-        for (key, value) in said {
+        for (key, value) in current {
             resource.set(key, value);
         }
         resource
@@ -150,6 +150,6 @@ mod tests {
             ("g", "%+1"),
         ];
         let expected = expected.map(|(key, value)| (key.to_owned(), ResourceValue::from(value)));
-        assert_eq!(described.all_say(), expected);
+        assert_eq!(described.common(), expected);
     }
 }

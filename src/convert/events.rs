@@ -18,7 +18,7 @@ pub struct Conversion {
     /// The period between samples; `None` if every event is recorded.
     pub period: Option<Period>,
     /// The subset of the events that is converted.
-    pub only: Only,
+    pub only: Subset,
 }
 
 /// The value that an event adds to its profile.
@@ -51,7 +51,7 @@ pub struct Period {
 
 /// The subset of an event type whose events can have two meanings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Only {
+pub enum Subset {
     /// All events: the type has one meaning.
     All,
     /// Samples by CPU time, or by another event that async-profiler counts instead. In the latter case the
@@ -113,7 +113,7 @@ pub(super) fn period_of_counted(event: &str) -> Period {
 }
 
 const fn counted(event: &'static str, profile_type: &'static ProfileType) -> Conversion {
-    Conversion { event, profile_type, value: Measure::One, source: "", period: None, only: Only::All }
+    Conversion { event, profile_type, value: Measure::One, source: "", period: None, only: Subset::All }
 }
 
 const fn summed(event: &'static str, profile_type: &'static ProfileType, field: &'static str) -> Conversion {
@@ -174,7 +174,7 @@ pub static CONVERSIONS: &[Conversion] = &[
         ..sampled("jdk.CPUTimeSample", &types::CPU, &[], 0)
     },
     Conversion {
-        only: Only::CpuClock,
+        only: Subset::CpuClock,
         period: Some(Period {
             field: None,
             settings: &[("jdk.ExecutionSample", "period"), ("jdk.ExecutionSample", "interval")],
@@ -203,7 +203,7 @@ pub static CONVERSIONS: &[Conversion] = &[
         )
     },
     Conversion {
-        only: Only::WallClock,
+        only: Subset::WallClock,
         ..sampled(
             "jdk.ExecutionSample",
             &types::WALL,

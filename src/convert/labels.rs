@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::constants::Made;
+use super::constants::ConvertedConstants;
 use super::subjects::Subject;
 use super::witness::EventThread;
 use crate::jfr::chunk::Chunk;
@@ -15,16 +15,16 @@ use crate::model::{AttributeId, AttributeSetId, Link, LinkId, Tables, attribute_
 /// The converted threads, states and contexts of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
-    threads: Made<AttributeSetId>,
+    threads: ConvertedConstants<AttributeSetId>,
     /// `None` for a state that becomes no attribute.
-    states: Made<Option<AttributeId>>,
-    owners: Made<[Option<AttributeId>; 2]>,
+    states: ConvertedConstants<Option<AttributeId>>,
+    owners: ConvertedConstants<[Option<AttributeId>; 2]>,
     /// The values of contexts, by the position of their field among the context fields.
-    contexts: Vec<Made<Option<AttributeId>>>,
-    traces: Made<Option<[u8; 16]>>,
-    event_threads: Made<EventThread>,
+    contexts: Vec<ConvertedConstants<Option<AttributeId>>>,
+    traces: ConvertedConstants<Option<[u8; 16]>>,
+    event_threads: ConvertedConstants<EventThread>,
     /// The classes, by their role in the event.
-    classes: [Made<Option<AttributeId>>; Subject::ALL],
+    classes: [ConvertedConstants<Option<AttributeId>>; Subject::ALL],
     joined: Joined,
 }
 
@@ -169,7 +169,7 @@ impl Labels {
         tables: &mut Tables,
     ) -> Option<AttributeId> {
         if self.contexts.len() <= position {
-            self.contexts.resize_with(position + 1, Made::default);
+            self.contexts.resize_with(position + 1, ConvertedConstants::default);
         }
         match self.contexts[position].find(chunk, constant)? {
             Ok(known) => known,

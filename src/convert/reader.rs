@@ -1,6 +1,6 @@
 //! Reads the events of one type in one chunk.
 
-use super::events::{CONVERSIONS, FAILED, Measure, Only, Period, known_name, lock_kind, period_of_counted};
+use super::events::{CONVERSIONS, FAILED, Measure, Period, Subset, known_name, lock_kind, period_of_counted};
 use super::profiles::{ProfileIndex, Profiles};
 use super::requested::RequestedEvent;
 use super::settings::Settings;
@@ -80,7 +80,7 @@ pub(super) struct Reader {
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) profile: ProfileIndex,
-    pub(super) only: Only,
+    pub(super) only: Subset,
     pub(super) has_period: bool,
     value: Option<(usize, Option<Unit>)>,
     is_weighted: bool,
@@ -94,7 +94,7 @@ struct Wanted<'a> {
     source: &'a str,
     rank: usize,
     period: Option<Period>,
-    only: Only,
+    only: Subset,
 }
 
 impl Reader {
@@ -117,7 +117,7 @@ impl Reader {
                 let (measure, source) = (conversion.value, conversion.source);
                 let (mut period, only) = (conversion.period, conversion.only);
                 let mut profile_type = conversion.profile_type;
-                if only == Only::CpuClock
+                if only == Subset::CpuClock
                     && let Some(event) = settings.counted_event().map(label)
                 {
                     profile_type = ProfileType::perf_event(event);
@@ -132,7 +132,7 @@ impl Reader {
             let measure = if field.is_empty() { Measure::One } else { Measure::Field("") };
             let rank = CONVERSIONS.len() + position;
             let profile_type = request.profile_type(event);
-            let (source, period, only) = (&*event.name, None, Only::All);
+            let (source, period, only) = (&*event.name, None, Subset::All);
             wanted.push(Wanted { profile_type, measure, field, source, rank, period, only });
         }
         // The fields of an event differ between JDKs.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::events::{Only, Period, known_name};
+use super::events::{Period, Subset, known_name};
 use crate::jfr::chunk::Chunk;
 use crate::jfr::values::{Struct, Value};
 
@@ -141,16 +141,16 @@ pub(super) enum Clocks {
 
 impl Clocks {
     /// Whether a sample belongs to this subset of events.
-    pub(super) fn are(self, only: Only, has_state: bool) -> bool {
+    pub(super) fn are(self, only: Subset, has_state: bool) -> bool {
         let by_wall = match self {
             Self::Cpu => false,
             Self::Wall => true,
             Self::ByState => has_state,
         };
         match only {
-            Only::All => true,
-            Only::CpuClock => !by_wall,
-            Only::WallClock => by_wall,
+            Subset::All => true,
+            Subset::CpuClock => !by_wall,
+            Subset::WallClock => by_wall,
         }
     }
 }
@@ -227,9 +227,11 @@ mod tests {
 
     #[test]
     fn samples_of_two_clocks_are_told_apart_by_their_state() {
-        assert!(Clocks::ByState.are(Only::CpuClock, false) && Clocks::ByState.are(Only::WallClock, true));
-        assert!(!Clocks::ByState.are(Only::CpuClock, true) && !Clocks::ByState.are(Only::WallClock, false));
-        assert!(Clocks::Cpu.are(Only::CpuClock, true) && !Clocks::Cpu.are(Only::WallClock, true));
-        assert!(Clocks::Wall.are(Only::WallClock, false) && Clocks::Wall.are(Only::All, false));
+        assert!(Clocks::ByState.are(Subset::CpuClock, false) && Clocks::ByState.are(Subset::WallClock, true));
+        assert!(
+            !Clocks::ByState.are(Subset::CpuClock, true) && !Clocks::ByState.are(Subset::WallClock, false)
+        );
+        assert!(Clocks::Cpu.are(Subset::CpuClock, true) && !Clocks::Cpu.are(Subset::WallClock, true));
+        assert!(Clocks::Wall.are(Subset::WallClock, false) && Clocks::Wall.are(Subset::All, false));
     }
 }

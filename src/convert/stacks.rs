@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::constants::Made;
+use super::constants::ConvertedConstants;
 use super::libraries::Libraries;
 use crate::jfr::chunk::Chunk;
 use crate::jfr::numbers::{Numbers, element_type};
@@ -20,12 +20,12 @@ use crate::model::{
 /// The converted stacks of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    stacks: Made<StackId>,
+    stacks: ConvertedConstants<StackId>,
     /// Cache: frames by method, line and kind, which are keys of the chunk. A hash of the keys gives a
     /// frame's place. A chunk has few different frames.
     recent: Vec<([i64; 3], FrameId)>,
     functions: HashMap<i64, FunctionId, RandomState>,
-    kinds: Made<Kind>,
+    kinds: ConvertedConstants<Kind>,
     traces: Option<(TypeIndex, Projection<2>)>,
     frame_fields: Option<(TypeIndex, Numbers)>,
     methods: Option<(TypeIndex, Projection<3>)>,

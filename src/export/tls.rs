@@ -72,7 +72,7 @@ fn within_handshake(error: io::Error) -> Error {
 
 /// Reads the alert that a peer sent before the connection ended, and returns it in place of the error, which
 /// says less. A stream whose write fails does not read the alert by itself.
-fn why(stream: &mut StreamOwned<ClientConnection, TransportAdapter>, error: io::Error) -> Error {
+fn alert_or(stream: &mut StreamOwned<ClientConnection, TransportAdapter>, error: io::Error) -> Error {
     if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
         while stream.conn.read_tls(&mut stream.sock).is_ok_and(|bytes| bytes > 0) {
             if let Err(alert) = stream.conn.process_new_packets() {
@@ -103,13 +103,13 @@ impl Transport for TlsTransport {
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         self.stream.sock.set_timeout(timeout);
         let output = &self.buffers.output()[..amount];
-        self.stream.write_all(output).map_err(|error| why(&mut self.stream, error))
+        self.stream.write_all(output).map_err(|error| alert_or(&mut self.stream, error))
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         self.stream.sock.set_timeout(timeout);
         let input = self.buffers.input_append_buf();
-        let amount = self.stream.read(input).map_err(|error| why(&mut self.stream, error))?;
+        let amount = self.stream.read(input).map_err(|error| alert_or(&mut self.stream, error))?;
         self.buffers.input_appended(amount);
         Ok(amount > 0)
     }

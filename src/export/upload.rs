@@ -252,7 +252,7 @@ impl Exporter {
         let mut failures = 0;
         // The sum of the waits that the collector asked for. They do not count against the message's time for
         // retries.
-        let mut told = Duration::ZERO;
+        let mut requested_wait = Duration::ZERO;
         loop {
             let Some(timeout) = self.ledger.time_left(self.config.timeout) else {
                 return given_up(&self.ledger, Loss::ShutDown, no_time);
@@ -271,14 +271,14 @@ impl Exporter {
                     match after.map(|after| after.min(LONGEST_PAUSE)) {
                         Some(after) => {
                             self.ledger.throttle(after);
-                            told = told.saturating_add(after).min(LONGEST_PAUSE);
+                            requested_wait = requested_wait.saturating_add(after).min(LONGEST_PAUSE);
                             after
                         }
                         None => self.config.retry.backoff(failures, &mut self.jitter),
                     }
                 }
             };
-            if first.elapsed().saturating_add(wait) > self.config.retry.total.saturating_add(told) {
+            if first.elapsed().saturating_add(wait) > self.config.retry.total.saturating_add(requested_wait) {
                 let line = "a message is dropped: retried for as long as allowed";
                 return given_up(&self.ledger, Loss::RetriesExhausted, line);
             }

@@ -67,11 +67,11 @@ impl<'c> Events<'c> {
         self.unknown
     }
 
-    /// The next event whose type is not in `passed`. Most events of most recordings are of no use to most
+    /// The next event whose type is not in `skipped`. Most events of most recordings are of no use to most
     /// readers. Skipped here, such an event costs little more than reading its size.
     #[inline(always)]
-    pub fn next_but(&mut self, passed: &mut Passed) -> Option<Result<Event<'c>, JfrError>> {
-        self.next_where(|type_id| !passed.pass(type_id))
+    pub fn next_except(&mut self, skipped: &mut SkippedTypes) -> Option<Result<Event<'c>, JfrError>> {
+        self.next_where(|type_id| !skipped.skip(type_id))
     }
 
     #[inline(always)]
@@ -101,7 +101,7 @@ const DIRECT_IDS: usize = 4_096;
 
 /// The types whose events are skipped, and the number of events skipped of each, in one chunk.
 #[derive(Clone, Debug, Default)]
-pub struct Passed {
+pub struct SkippedTypes {
     /// The position of each type, and the number of its events that were skipped.
     counts: Vec<(usize, u64)>,
     /// For each type id: the position in `counts`, plus one; 0 for a type whose events are not skipped.
@@ -110,12 +110,15 @@ pub struct Passed {
     others: HashMap<i64, u32>,
 }
 
-impl Passed {
+impl SkippedTypes {
     /// Skips the events of every type but one.
-    pub fn all_but(metadata: &Metadata, of: TypeIndex) -> Self {
-        let mut passed = Self::default();
-        metadata.types().filter(|(other, _)| *other != of).for_each(|(other, _)| passed.add(metadata, other));
-        passed
+    pub fn all_except(metadata: &Metadata, of: TypeIndex) -> Self {
+        let mut skipped = Self::default();
+        metadata
+            .types()
+            .filter(|(other, _)| *other != of)
+            .for_each(|(other, _)| skipped.add(metadata, other));
+        skipped
     }
 
     /// Skips the events of a type from now on.
@@ -141,7 +144,7 @@ impl Passed {
 
     /// Whether the events of the type with this id are skipped. If so, counts one.
     #[inline(always)]
-    fn pass(&mut self, type_id: i64) -> bool {
+    fn skip(&mut self, type_id: i64) -> bool {
         let place = usize::try_from(type_id).ok().and_then(|id| self.direct.get(id));
         let place =
             if place.is_none() && !self.others.is_empty() { self.others.get(&type_id) } else { place };

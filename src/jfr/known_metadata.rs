@@ -15,7 +15,7 @@ const LONGEST_KEPT: usize = 4 << 20;
 /// The metadata that was read last, and its bytes.
 #[derive(Clone, Debug, Default)]
 pub struct KnownMetadata {
-    told: Vec<u8>,
+    bytes: Vec<u8>,
     compressed: bool,
     metadata: Option<Arc<Metadata>>,
 }
@@ -33,19 +33,19 @@ impl KnownMetadata {
         let _start_ticks = cursor.long()?;
         let _duration_ticks = cursor.long()?;
         let _id = cursor.long()?;
-        let (told, compressed) = (&cursor.bytes()[cursor.at()..], cursor.compressed());
+        let (bytes, compressed) = (&cursor.bytes()[cursor.at()..], cursor.compressed());
         if let Some(known) = &self.metadata
             && self.compressed == compressed
-            && self.told == told
+            && self.bytes == bytes
         {
             return Ok(Arc::clone(known));
         }
         let metadata = Arc::new(Metadata::parse(start, &mut cursor)?);
-        self.metadata = (told.len() <= LONGEST_KEPT).then(|| Arc::clone(&metadata));
+        self.metadata = (bytes.len() <= LONGEST_KEPT).then(|| Arc::clone(&metadata));
         self.compressed = compressed;
-        self.told.clear();
+        self.bytes.clear();
         if self.metadata.is_some() {
-            self.told.extend_from_slice(told);
+            self.bytes.extend_from_slice(bytes);
         }
         Ok(metadata)
     }

@@ -27,12 +27,12 @@ const FLUSH: u8 = 1;
 /// The most checks of one event. After them the event waits for the chunk's end. Without this limit an event
 /// could be checked once for each constant that it refers to. HotSpot writes the constants of one event
 /// together.
-const MOST_LOOKS: u8 = 16;
+const MAX_CHECKS: u8 = 16;
 /// The most metadata events of a chunk that allow early delivery. After more, the chunk's other events wait
 /// for its end, since each metadata event requires that all constants are checked again.
-const MOST_TIMES_TOLD: u32 = 64;
+const MAX_METADATA_EVENTS: u32 = 64;
 /// The number of bytes that suffice to detect the beginning of a chunk.
-const TELLING: usize = 7;
+const CHUNK_MAGIC_LEN: usize = 7;
 
 /// A recording that may continue.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ struct GrowingChunk {
     /// Postponed events that wait for the chunk's end.
     last: Vec<Late>,
     /// The number of metadata events so far.
-    times_told: u32,
+    metadata_events: u32,
     /// Whether flushed events wait for metadata.
     is_flushed: bool,
     references: References,
@@ -139,8 +139,8 @@ impl PushParser {
 
     /// The number of values of the current chunk that have been checked to decide whether events can be
     /// delivered.
-    pub fn looked_at(&self) -> u64 {
-        self.chunk.as_ref().map_or(0, |chunk| chunk.references.looked_at())
+    pub fn values_checked(&self) -> u64 {
+        self.chunk.as_ref().map_or(0, |chunk| chunk.references.values_checked())
     }
 
     /// Reads on. Returns whether the present bytes may contain more to read, and the problem of a chunk that
@@ -197,7 +197,7 @@ impl GrowingChunk {
             untyped: Vec::new(),
             again: Vec::new(),
             last: Vec::new(),
-            times_told: 0,
+            metadata_events: 0,
             is_flushed: false,
             references: References::default(),
             problem: None,
@@ -226,7 +226,7 @@ impl GrowingChunk {
                     has_ended = true;
                     break;
                 }
-                if !is_all && rest.len() < TELLING && may_be_header(rest) {
+                if !is_all && rest.len() < CHUNK_MAGIC_LEN && may_be_header(rest) {
                     break;
                 }
             }
@@ -288,7 +288,7 @@ impl GrowingChunk {
                     self.index.metadata_at = self.index.base + frame.at as u64;
                     self.references.forget();
                     self.has_metadata = true;
-                    self.times_told = self.times_told.saturating_add(1);
+                    self.metadata_events = self.metadata_events.saturating_add(1);
                     self.again.append(&mut self.untyped);
                     self.again.extend(std::mem::take(&mut self.waiting).into_values().flatten());
                 }
@@ -304,7 +304,7 @@ impl GrowingChunk {
             }
             _ => self.has_events = true,
         }
-        if self.is_flushed && self.has_metadata && self.times_told <= MOST_TIMES_TOLD {
+        if self.is_flushed && self.has_metadata && self.metadata_events <= MAX_METADATA_EVENTS {
             self.is_flushed = false;
             self.deliver(bytes, false, deliver);
         }
@@ -338,12 +338,12 @@ impl GrowingChunk {
         let mut give = |late: Late| {
             let late_again = Late { times: late.times.saturating_add(1), ..late };
             let Some(event) = Event::of_frame(chunk, &late.frame) else {
-                return if late.times < MOST_LOOKS { &mut *untyped } else { &mut *last }.push(late_again);
+                return if late.times < MAX_CHECKS { &mut *untyped } else { &mut *last }.push(late_again);
             };
             let lack = if is_end { None } else { references.lack_of(&event) };
             match lack {
                 None => deliver(&event),
-                Some(Lack::Of(constant)) if late.times < MOST_LOOKS => {
+                Some(Lack::Of(constant)) if late.times < MAX_CHECKS => {
                     waiting.entry(constant).or_default().push(late_again);
                 }
                 Some(_) => last.push(late_again),

@@ -29,7 +29,7 @@ pub(super) struct References {
     /// The constants that other constants lack.
     lacked: Vec<Constant>,
     /// The number of values checked.
-    looked_at: u64,
+    values_checked: u64,
 }
 
 /// The state of a constant.
@@ -77,12 +77,12 @@ impl References {
 
     /// Forgets the states of all constants, since new metadata has been read.
     pub(super) fn forget(&mut self) {
-        *self = Self { looked_at: self.looked_at, ..Self::default() };
+        *self = Self { values_checked: self.values_checked, ..Self::default() };
     }
 
     /// The number of values checked so far.
-    pub(super) fn looked_at(&self) -> u64 {
-        self.looked_at
+    pub(super) fn values_checked(&self) -> u64 {
+        self.values_checked
     }
 
     /// The lowest order of an open constant that these values refer to, or [`NONE`].
@@ -92,7 +92,7 @@ impl References {
     }
 
     fn of_value(&mut self, value: Value<'_>, chunk: Chunk<'_>, level: usize) -> Result<u32, Lack> {
-        self.looked_at += 1;
+        self.values_checked += 1;
         if level == MOST_LEVELS {
             return Ok(NONE);
         }

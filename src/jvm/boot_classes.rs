@@ -53,14 +53,14 @@ pub unsafe fn let_module_read(
 ///
 /// # Safety
 /// `env` must be the current thread's.
-unsafe fn has_thrown(env: *mut JNIEnv) -> bool {
+unsafe fn take_exception(env: *mut JNIEnv) -> bool {
     // SAFETY: `env` is the current thread's by this function's contract.
     unsafe {
-        let has_thrown = ((**env).v1_2.ExceptionCheck)(env);
-        if has_thrown {
+        let is_pending = ((**env).v1_2.ExceptionCheck)(env);
+        if is_pending {
             ((**env).v1_1.ExceptionClear)(env);
         }
-        has_thrown
+        is_pending
     }
 }
 
@@ -78,11 +78,11 @@ pub unsafe fn boot_class(env: *mut JNIEnv, name: &str, class_file: &[u8]) -> Opt
         let no_loader = std::ptr::null_mut();
         let bytes = class_file.as_ptr().cast();
         let defined = ((**env).v1_1.DefineClass)(env, name.as_ptr(), no_loader, bytes, length);
-        if !has_thrown(env) {
+        if !take_exception(env) {
             return (!defined.is_null()).then_some(defined);
         }
         let found = ((**env).v1_1.FindClass)(env, name.as_ptr());
-        (!has_thrown(env) && !found.is_null()).then_some(found)
+        (!take_exception(env) && !found.is_null()).then_some(found)
     }
 }
 
@@ -111,7 +111,7 @@ pub unsafe fn class_of_native(
     // that type, and the strings outlive the call.
     let registered = unsafe {
         let registered = ((**env).v1_1.RegisterNatives)(env, class, &raw const native, 1);
-        !has_thrown(env) && registered == JNI_OK
+        !take_exception(env) && registered == JNI_OK
     };
     if !registered {
         // SAFETY: this function owns the reference.

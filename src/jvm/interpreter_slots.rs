@@ -36,7 +36,7 @@ pub(in crate::jvm) fn of_interpreter(
     for codelet in codelets {
         bytes.resize(codelet.code.end.saturating_sub(codelet.code.start) as usize, 0);
         if memory.read_bytes(codelet.code.start, &mut bytes) {
-            arch::find(&bytes, to_constant_pool, &mut used);
+            arch::find_slots(&bytes, to_constant_pool, &mut used);
         }
     }
     used

@@ -55,7 +55,7 @@ pub unsafe fn in_frame<T>(env: *mut JNIEnv, body: impl FnOnce(Java) -> T) -> T {
 /// # Safety
 ///
 /// As for [`in_frame`]. The reference must not be used afterwards.
-pub unsafe fn let_go(env: *mut JNIEnv, kept: jobject) {
+pub unsafe fn release_global(env: *mut JNIEnv, kept: jobject) {
     // SAFETY: the caller answers for `env` and for `kept`.
     unsafe { ((**env).v1_2.DeleteGlobalRef)(env, kept) };
 }
@@ -182,7 +182,7 @@ impl Java {
     /// # Safety
     ///
     /// As for [`Java::call`].
-    pub unsafe fn ask(self, object: jobject, name: &CStr) -> Result<bool, CallError> {
+    pub unsafe fn call_boolean(self, object: jobject, name: &CStr) -> Result<bool, CallError> {
         // SAFETY: the caller answers for the object; the method is of the object's class and takes nothing.
         unsafe {
             let method = self.method_of(object, name, c"()Z")?;
@@ -197,7 +197,7 @@ impl Java {
     /// # Safety
     ///
     /// As for [`Java::call`].
-    pub unsafe fn run(
+    pub unsafe fn call_void(
         self,
         object: jobject,
         (name, signature): (&CStr, &CStr),
@@ -250,7 +250,7 @@ impl Java {
         }
     }
 
-    /// Makes a global reference, which lasts until [`let_go`].
+    /// Makes a global reference, which lasts until [`release_global`].
     ///
     /// # Safety
     ///

@@ -70,7 +70,7 @@ impl EncodedMessage {
     pub fn of_protobuf(bytes: Vec<u8>) -> Result<Self, ReadError> {
         let notes = read_protobuf::check(&bytes)?;
         let size = bytes.len() as u64;
-        Self::walked(bytes, Form::Plain, size, notes)
+        Self::of_checked(bytes, Form::Plain, size, notes)
     }
 
     /// Indexes bytes that `read_protobuf` has checked.
@@ -176,7 +176,7 @@ pub struct EncodedTables<'a> {
 
 impl<'a> EncodedTables<'a> {
     /// Whether the message has a dictionary.
-    pub fn are_there(self) -> bool {
+    pub fn has_dictionary(self) -> bool {
         self.message.tables.has_dictionary
     }
 

@@ -33,7 +33,7 @@ fn message(text: &mut JsonText<impl BufRead>, level: usize, found: &mut Found) -
     // If a key is repeated, its last value counts.
     let (mut format, mut payload) = (String::new(), None);
     text.object(|text| {
-        let said = text.said();
+        let said = text.last_string();
         let is = |keys: [&str; 2]| keys.iter().any(|key| key.as_bytes() == said);
         match PATH.get(level) {
             Some(&step) if is(step) => match text.next()? {
@@ -47,7 +47,7 @@ fn message(text: &mut JsonText<impl BufRead>, level: usize, found: &mut Found) -
             },
             None if is(FORMAT) => match text.next()? {
                 Some(b'n') => text.value(),
-                _ => text.string().map(|_| format = String::from_utf8_lossy(text.said()).into_owned()),
+                _ => text.string().map(|_| format = String::from_utf8_lossy(text.last_string()).into_owned()),
             },
             _ => text.value(),
         }

@@ -17,7 +17,7 @@ pub(super) const KEPT: usize = 65;
 const DEEPEST: usize = 128;
 
 /// The result of passing over a part of the text. The error says what was expected instead.
-type Passed<T> = Result<T, PayloadError>;
+type ScanResult<T> = Result<T, PayloadError>;
 
 /// A text, and the scanner's position in it.
 #[derive(Debug)]
@@ -28,20 +28,20 @@ pub(super) struct JsonText<F> {
     /// The number of arrays and objects around the next byte.
     depth: usize,
     /// The last string, unescaped, as UTF-8; at most its first [`KEPT`] bytes.
-    said: Vec<u8>,
+    last_string: Vec<u8>,
 }
 
 impl<F: BufRead> JsonText<F> {
     pub(super) fn new(from: F) -> Self {
-        Self { from, at: 0, depth: 0, said: Vec::with_capacity(KEPT) }
+        Self { from, at: 0, depth: 0, last_string: Vec::with_capacity(KEPT) }
     }
 
     /// The last string, unescaped; at most its first [`KEPT`] bytes.
-    pub(super) fn said(&self) -> &[u8] {
-        &self.said
+    pub(super) fn last_string(&self) -> &[u8] {
+        &self.last_string
     }
 
-    pub(super) fn expected<T>(&self, what: &'static str) -> Passed<T> {
+    pub(super) fn expected<T>(&self, what: &'static str) -> ScanResult<T> {
         Err(PayloadError::Json { at: self.at, expected: what })
     }
 
@@ -78,7 +78,7 @@ impl<F: BufRead> JsonText<F> {
         self.peek()
     }
 
-    fn digits(&mut self) -> Passed<()> {
+    fn digits(&mut self) -> ScanResult<()> {
         let mut count = 0_u64;
         while self.take(|byte| byte.is_ascii_digit())?.is_some() {
             count += 1;
@@ -86,7 +86,7 @@ impl<F: BufRead> JsonText<F> {
         if count > 0 { Ok(()) } else { self.expected("a digit") }
     }
 
-    fn number(&mut self) -> Passed<()> {
+    fn number(&mut self) -> ScanResult<()> {
         self.take(|byte| byte == b'-')?;
         if self.take(|byte| byte == b'0')?.is_none() {
             self.digits()?;
@@ -101,7 +101,7 @@ impl<F: BufRead> JsonText<F> {
         Ok(())
     }
 
-    fn word(&mut self, word: &'static str) -> Passed<()> {
+    fn word(&mut self, word: &'static str) -> ScanResult<()> {
         for wanted in word.bytes() {
             if self.take(|byte| byte == wanted)?.is_none() {
                 return self.expected(word);
@@ -111,11 +111,11 @@ impl<F: BufRead> JsonText<F> {
     }
 
     /// Passes over a string. Returns its range in the text, without the quotes.
-    pub(super) fn string(&mut self) -> Passed<Range<u64>> {
+    pub(super) fn string(&mut self) -> ScanResult<Range<u64>> {
         if self.take(|byte| byte == b'"')?.is_none() {
             return self.expected("a string");
         }
-        self.said.clear();
+        self.last_string.clear();
         let start = self.at;
         let mut escapes = Escapes::default();
         while self.peek()?.is_some() {
@@ -126,7 +126,7 @@ impl<F: BufRead> JsonText<F> {
                     let rest = &bytes[taken..];
                     // A payload consists of such bytes, so they are not processed one by one.
                     let plain = rest.iter().position(|&byte| !is_plain(byte)).unwrap_or(rest.len());
-                    self.said.extend(rest[..plain].iter().take(KEPT - self.said.len()));
+                    self.last_string.extend(rest[..plain].iter().take(KEPT - self.last_string.len()));
                     taken += plain;
                 }
                 let Some(&byte) = bytes.get(taken) else { break };
@@ -137,7 +137,7 @@ impl<F: BufRead> JsonText<F> {
                 match escapes.take(byte) {
                     Ok(unescaped) => {
                         if let Some(unescaped) = unescaped {
-                            unescaped.add_to(&mut self.said);
+                            unescaped.add_to(&mut self.last_string);
                         }
                         taken += 1;
                     }
@@ -160,7 +160,7 @@ impl<F: BufRead> JsonText<F> {
     }
 
     /// Passes over a value of any kind.
-    pub(super) fn value(&mut self) -> Passed<()> {
+    pub(super) fn value(&mut self) -> ScanResult<()> {
         match self.next()? {
             Some(b'{') => self.object(|text| text.value()),
             Some(b'[') => self.array(|text| text.value()),
@@ -173,8 +173,9 @@ impl<F: BufRead> JsonText<F> {
         }
     }
 
-    /// Passes over an object. `entry` passes over each value; the value's key is in [said](Self::said).
-    pub(super) fn object(&mut self, mut entry: impl FnMut(&mut Self) -> Passed<()>) -> Passed<()> {
+    /// Passes over an object. `entry` passes over each value; the value's key is in
+    /// [last_string](Self::last_string).
+    pub(super) fn object(&mut self, mut entry: impl FnMut(&mut Self) -> ScanResult<()>) -> ScanResult<()> {
         self.within([b'{', b'}'], "a comma or a brace", |text| {
             text.string()?;
             if text.next()? != Some(b':') {
@@ -186,7 +187,7 @@ impl<F: BufRead> JsonText<F> {
     }
 
     /// Passes over an array. `element` passes over each element.
-    pub(super) fn array(&mut self, element: impl FnMut(&mut Self) -> Passed<()>) -> Passed<()> {
+    pub(super) fn array(&mut self, element: impl FnMut(&mut Self) -> ScanResult<()>) -> ScanResult<()> {
         self.within([b'[', b']'], "a comma or a bracket", element)
     }
 
@@ -194,8 +195,8 @@ impl<F: BufRead> JsonText<F> {
         &mut self,
         [open, close]: [u8; 2],
         separator: &'static str,
-        mut part: impl FnMut(&mut Self) -> Passed<()>,
-    ) -> Passed<()> {
+        mut part: impl FnMut(&mut Self) -> ScanResult<()>,
+    ) -> ScanResult<()> {
         if self.depth == DEEPEST {
             return self.expected("no deeper nesting");
         }
@@ -249,7 +250,7 @@ pub(super) enum Unescaped {
 }
 
 impl Unescaped {
-    fn add_to(self, said: &mut Vec<u8>) {
+    fn add_to(self, text: &mut Vec<u8>) {
         let mut utf8 = [0; 4];
         let bytes = match self {
             Self::Byte(byte) => {
@@ -258,7 +259,7 @@ impl Unescaped {
             }
             Self::Char(char) => char.encode_utf8(&mut utf8).as_bytes(),
         };
-        said.extend(bytes.iter().take(KEPT - said.len()));
+        text.extend(bytes.iter().take(KEPT - text.len()));
     }
 }
 
@@ -271,7 +272,7 @@ impl Escapes {
     /// Consumes the next byte of a string. Returns the unescaped part that this byte completes, if any. The
     /// error says what was expected instead.
     pub(super) fn take(&mut self, byte: u8) -> Result<Option<Unescaped>, &'static str> {
-        let (next, said) = match *self {
+        let (next, unescaped) = match *self {
             Self::None if byte == b'\\' => (Self::Open, None),
             Self::None if byte < b' ' => return Err("no control character"),
             Self::None => (Self::None, Some(Unescaped::Byte(byte))),
@@ -297,7 +298,7 @@ impl Escapes {
             }
         };
         *self = next;
-        Ok(said)
+        Ok(unescaped)
     }
 }
 
@@ -315,7 +316,7 @@ mod tests {
     fn passed(text: &[u8], at_a_time: usize) -> Result<(u64, Vec<u8>), String> {
         let mut read = JsonText::new(BufReader::with_capacity(at_a_time, text));
         match read.value().and_then(|()| Ok(read.next()?)) {
-            Ok(None) => Ok((read.at, read.said)),
+            Ok(None) => Ok((read.at, read.last_string)),
             Ok(Some(_)) => Err(format!("byte {}: more", read.at)),
             Err(error) => Err(error.to_string()),
         }
@@ -396,11 +397,14 @@ mod tests {
 
     #[test]
     fn strings_are_what_they_stand_for_up_to_a_length() {
-        let said = |text: &str| String::from_utf8(passed(text.as_bytes(), 1).unwrap().1).unwrap();
-        assert_eq!(said(r#""\u006Fri\u0067inal\/\\\"\t\b\f\r\n\u20ac€""#), "original/\\\"\t\u{8}\u{c}\r\n€€");
-        assert_eq!(said(r#""\ud83d\ude00""#), "\u{fffd}\u{fffd}");
-        assert_eq!(said(&format!("\"{}\"", "x".repeat(KEPT - 1))), "x".repeat(KEPT - 1));
-        assert_eq!(said(&format!("\"{}\"", "x".repeat(KEPT + 9))), "x".repeat(KEPT));
+        let last_string = |text: &str| String::from_utf8(passed(text.as_bytes(), 1).unwrap().1).unwrap();
+        assert_eq!(
+            last_string(r#""\u006Fri\u0067inal\/\\\"\t\b\f\r\n\u20ac€""#),
+            "original/\\\"\t\u{8}\u{c}\r\n€€"
+        );
+        assert_eq!(last_string(r#""\ud83d\ude00""#), "\u{fffd}\u{fffd}");
+        assert_eq!(last_string(&format!("\"{}\"", "x".repeat(KEPT - 1))), "x".repeat(KEPT - 1));
+        assert_eq!(last_string(&format!("\"{}\"", "x".repeat(KEPT + 9))), "x".repeat(KEPT));
     }
 
     /// JSON, valid or nearly so.

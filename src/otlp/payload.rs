@@ -84,7 +84,7 @@ impl Found {
 }
 
 /// The number of first bytes that the file's form is detected by.
-const TELLING: u64 = 64;
+const FORM_PREFIX_LEN: u64 = 64;
 
 /// Finds the payloads of all profiles of an uncompressed file. The file holds one protobuf message, several
 /// messages that are each preceded by their length, or JSON documents.
@@ -94,7 +94,7 @@ const TELLING: u64 = 64;
 pub fn find_payloads(file: &mut (impl BufRead + Seek)) -> Result<Vec<PayloadPlace>, PayloadError> {
     let mut first = Vec::new();
     file.seek(SeekFrom::Start(0))?;
-    file.by_ref().take(TELLING).read_to_end(&mut first)?;
+    file.by_ref().take(FORM_PREFIX_LEN).read_to_end(&mut first)?;
     let text = first.trim_ascii_start();
     let json = |file: &mut _| {
         Seek::seek(file, SeekFrom::Start(0))?;

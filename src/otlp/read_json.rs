@@ -56,7 +56,7 @@ pub(super) fn transcode_first(text: &[u8]) -> Result<(Vec<u8>, Notes, usize), Re
 /// count from the document's start.
 pub(super) fn check(bytes: Vec<u8>, notes: Notes, size: usize) -> Result<EncodedMessage, ReadError> {
     read_protobuf::check_bounds(&bytes).map_err(|error| ReadError { offset: 0, ..error })?;
-    EncodedMessage::walked(bytes, Form::Json, size as u64, notes)
+    EncodedMessage::of_checked(bytes, Form::Json, size as u64, notes)
 }
 
 /// The offset in bytes of a line and a column. Both count from 1, and columns count bytes.

@@ -210,7 +210,7 @@ impl Iterator for Reader<'_> {
 fn of_protobuf(bytes: Vec<u8>, form: Form) -> Result<EncodedMessage, ReadError> {
     let notes = read_protobuf::check(&bytes)?;
     let size = bytes.len() as u64;
-    EncodedMessage::walked(bytes, form, size, notes)
+    EncodedMessage::of_checked(bytes, form, size, notes)
 }
 
 /// Converts an error of a message to an error of its file.

@@ -233,8 +233,8 @@ fn is_own_of_continuation(inner: &[Frame<'_>]) -> bool {
     match names.next() {
         None => true,
         Some(name) => {
-            let is_told = name.starts_with("java.lang.VirtualThread.notifyJvmti");
-            (is_told || name == "jdk.internal.vm.Continuation.finish") && names.next().is_none()
+            let is_notification = name.starts_with("java.lang.VirtualThread.notifyJvmti");
+            (is_notification || name == "jdk.internal.vm.Continuation.finish") && names.next().is_none()
         }
     }
 }
@@ -400,10 +400,12 @@ mod tests {
             "jdk/internal/vm/Continuation.enter0",
             "jdk/internal/vm/Continuation.enter",
         ];
-        for told in ["java/lang/VirtualThread.notifyJvmtiStart", "java/lang/VirtualThread.notifyJvmtiEnd"] {
-            let stack = [&["JVM_VirtualThreadEnd", told][..], &entry].concat();
-            assert_eq!(unmarked(&stack), Ok(Root::Virtual), "{told}");
-            assert_eq!(walked_by(StackWalker::Vmx, &stack), Err(Broken::JavaEnd), "{told}");
+        for notification in
+            ["java/lang/VirtualThread.notifyJvmtiStart", "java/lang/VirtualThread.notifyJvmtiEnd"]
+        {
+            let stack = [&["JVM_VirtualThreadEnd", notification][..], &entry].concat();
+            assert_eq!(unmarked(&stack), Ok(Root::Virtual), "{notification}");
+            assert_eq!(walked_by(StackWalker::Vmx, &stack), Err(Broken::JavaEnd), "{notification}");
         }
         assert_eq!(unmarked(&[&["thaw", "cont_returnBarrier"][..], &entry].concat()), Ok(Root::Virtual));
         assert_eq!(unmarked(&["jdk/internal/vm/Continuation.finish", entry[2]]), Ok(Root::Virtual));

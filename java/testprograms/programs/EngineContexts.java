@@ -36,7 +36,7 @@ public final class EngineContexts {
         boolean isVirtual = words.contains("virtual");
         int registered = words.contains("registered") ? 1 : -1;
         // Waits until the library's calls are redirected to the agent, for at most 10 seconds.
-        for (int i = 0; i < 1_000 && call("is_led_elsewhere", 0) == 0; i++) {
+        for (int i = 0; i < 1_000 && call("is_redirected", 0) == 0; i++) {
             Thread.sleep(10);
         }
         Clock clock = new Clock(args, 2);

@@ -32,33 +32,33 @@ public final class NativeMemory {
         return Native.call(library, "allocating_" + function, count);
     }
 
-    private static boolean isLed() {
-        return call("is_led_elsewhere", 0) != 0;
+    private static boolean isRedirected() {
+        return call("is_redirected", 0) != 0;
     }
 
     /** Waits until the library's calls are redirected to the agent, for at most 60 seconds. */
-    private static void waitUntilLed() {
-        for (int i = 0; i < 6_000 && !isLed(); i++) {
+    private static void waitUntilRedirected() {
+        for (int i = 0; i < 6_000 && !isRedirected(); i++) {
             pause(10);
         }
     }
 
     private static void restart(String options) {
         Otlpprof profiler = Otlpprof.getInstance();
-        waitUntilLed();
-        System.out.println("led " + isLed());
+        waitUntilRedirected();
+        System.out.println("led " + isRedirected());
         profiler.stop();
-        System.out.println("led " + isLed());
+        System.out.println("led " + isRedirected());
         profiler.start(options);
-        System.out.println("led " + isLed());
+        System.out.println("led " + isRedirected());
         call("leaked", 10);
         profiler.stop();
-        System.out.println("led " + isLed());
+        System.out.println("led " + isRedirected());
     }
 
     private static void all() {
-        waitUntilLed();
-        if (!isLed()) {
+        waitUntilRedirected();
+        if (!isRedirected()) {
             throw new AssertionError("the library's calls do not lead to the agent");
         }
         // The functions take turns, so that each allocates before and after every other. The pauses keep

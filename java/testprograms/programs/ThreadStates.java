@@ -19,7 +19,7 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * Threads that each stay in one state: {@code ThreadStates SECONDS THREADS}, with THREADS parked ones. Prints
  * how long they were in it, a line {@code STATE NANOSECONDS} for all threads of each state together, and
- * {@code woken TIMES}: how often the parked threads have gone to sleep since all were ready. Each goes to
+ * {@code sleeps TIMES}: how often the parked threads have gone to sleep since all were ready. Each goes to
  * sleep once only.
  */
 public final class ThreadStates {
@@ -49,10 +49,10 @@ public final class ThreadStates {
                 start("parked", started, ThreadStates::park);
             }
             started.await();
-            long sleeps = sleepsOfParked();
+            long sleepsBefore = sleepsOfParked();
             sleep(millis);
             long now = System.nanoTime();
-            long woken = sleepsOfParked() - sleeps;
+            long sleeps = sleepsOfParked() - sleepsBefore;
             // The time that the JVM takes to end is not in the threads' measurements.
             Otlpprof.getInstance().stop();
             STARTS.forEach((state, starts) -> {
@@ -62,7 +62,7 @@ public final class ThreadStates {
                 }
                 System.out.println(state + " " + sum);
             });
-            System.out.println("woken " + woken);
+            System.out.println("sleeps " + sleeps);
             System.exit(client.isClosed() ? 1 : 0);
         }
     }

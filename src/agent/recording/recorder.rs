@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use jni::sys::{JNIEnv, jclass, jlong, jobject, jvalue};
 use thiserror::Error;
 
-use crate::jvm::java_calls::{CallError, Java, LongMethod, in_frame, let_go};
+use crate::jvm::java_calls::{CallError, Java, LongMethod, in_frame, release_global};
 use crate::jvm::system_properties::system_property;
 
 /// The most bytes of a recording that the JVM keeps on disk. All of it is read as it is written.
@@ -64,7 +64,7 @@ pub(super) unsafe fn event_names(env: *mut JNIEnv) -> Result<Vec<String>, Record
             let types = java.call(recorder, (c"getEventTypes", c"()Ljava/util/List;"), &[])?;
             let types = java.call(types, (c"iterator", c"()Ljava/util/Iterator;"), &[])?;
             let mut names = Vec::new();
-            while java.ask(types, c"hasNext")? {
+            while java.call_boolean(types, c"hasNext")? {
                 let name = in_frame(env, |java| {
                     let next = java.call(types, (c"next", c"()Ljava/lang/Object;"), &[])?;
                     let name = java.call(next, (c"getName", c"()Ljava/lang/String;"), &[])?;
@@ -98,7 +98,7 @@ impl Recorder {
                 let recording = java.construct(class, c"()V", &[])?;
                 let started = Self::start_recording(env, java, recorder, recording, settings, before);
                 if started.is_err() {
-                    let _ = java.run(recording, (c"close", c"()V"), &[]);
+                    let _ = java.call_void(recording, (c"close", c"()V"), &[]);
                 }
                 started
             })
@@ -127,9 +127,9 @@ impl Recorder {
                 })?;
             }
             let name = jvalue { l: java.string("otlpprof")? };
-            java.run(recording, (c"setName", c"(Ljava/lang/String;)V"), &[name])?;
-            java.run(recording, (c"setSettings", c"(Ljava/util/Map;)V"), &[jvalue { l: map }])?;
-            java.run(recording, (c"setMaxSize", c"(J)V"), &[jvalue { j: MOST_KEPT_BYTES }])?;
+            java.call_void(recording, (c"setName", c"(Ljava/lang/String;)V"), &[name])?;
+            java.call_void(recording, (c"setSettings", c"(Ljava/util/Map;)V"), &[jvalue { l: map }])?;
+            java.call_void(recording, (c"setMaxSize", c"(J)V"), &[jvalue { j: MOST_KEPT_BYTES }])?;
             // The recorder's clock can be read once there is a recorder.
             let jvm = java.class(c"jdk/jfr/internal/JVM").and_then(|jvm| {
                 let jvm = java.keep(jvm);
@@ -137,7 +137,7 @@ impl Recorder {
             });
             let jvm = jvm.inspect_err(|error| log::warn!("jfr: events have no context: {error}")).ok();
             before(&|| jvm.map(|(_, clock)| clock.call(env)));
-            java.run(recording, (c"start", c"()V"), &[])?;
+            java.call_void(recording, (c"start", c"()V"), &[])?;
             // This class exists since JDK 14.
             let is_streamed = java.class(c"jdk/jfr/consumer/EventStream").is_ok();
             let stated = system_property(env, c"jdk.jfr.repository");
@@ -175,7 +175,7 @@ impl Recorder {
                 let recordings = java.call(self.recorder, list, &[])?;
                 let recordings = java.call(recordings, (c"iterator", c"()Ljava/util/Iterator;"), &[])?;
                 let mut count = 0;
-                while java.ask(recordings, c"hasNext")? {
+                while java.call_boolean(recordings, c"hasNext")? {
                     java.call(recordings, (c"next", c"()Ljava/lang/Object;"), &[])?;
                     count += 1;
                 }
@@ -194,7 +194,7 @@ impl Recorder {
         unsafe {
             in_frame(env, |java| {
                 let snapshot = java.call(self.recorder, (c"takeSnapshot", c"()Ljdk/jfr/Recording;"), &[])?;
-                java.run(snapshot, (c"close", c"()V"), &[])
+                java.call_void(snapshot, (c"close", c"()V"), &[])
             })
         }
     }
@@ -207,7 +207,7 @@ impl Recorder {
     /// As for [`event_names`].
     pub(super) unsafe fn stop(&self, env: *mut JNIEnv) {
         // SAFETY: the contract is that of `event_names`; the recording is kept by a global reference.
-        if let Err(error) = unsafe { in_frame(env, |java| java.ask(self.recording, c"stop")) } {
+        if let Err(error) = unsafe { in_frame(env, |java| java.call_boolean(self.recording, c"stop")) } {
             log::debug!("jfr: {error}");
         }
     }
@@ -220,12 +220,13 @@ impl Recorder {
     pub(super) unsafe fn close(self, env: *mut JNIEnv) {
         // SAFETY: the contract is that of `event_names`; the global references are not used afterwards.
         unsafe {
-            if let Err(error) = in_frame(env, |java| java.run(self.recording, (c"close", c"()V"), &[])) {
+            if let Err(error) = in_frame(env, |java| java.call_void(self.recording, (c"close", c"()V"), &[]))
+            {
                 log::debug!("jfr: {error}");
             }
             let jvm = self.jvm.map(|(jvm, _)| jvm);
             for kept in [Some(self.recorder), Some(self.recording), jvm].into_iter().flatten() {
-                let_go(env, kept);
+                release_global(env, kept);
             }
         }
     }

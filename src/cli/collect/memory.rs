@@ -17,7 +17,7 @@ const AT_WORK: usize = 2;
 #[derive(Debug)]
 pub(super) struct Memory {
     left: Mutex<Left>,
-    given_back: Condvar,
+    released: Condvar,
 }
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct Left {
 impl Memory {
     pub(super) fn new() -> Arc<Self> {
         let left = Left { bytes: BODIES, permits: AT_WORK };
-        Arc::new(Self { left: Mutex::new(left), given_back: Condvar::new() })
+        Arc::new(Self { left: Mutex::new(left), released: Condvar::new() })
     }
 
     /// A share that has no bytes yet.
@@ -41,7 +41,7 @@ impl Memory {
     pub(super) fn permit(self: &Arc<Self>) -> Permit {
         let mut left = self.left.lock();
         while left.permits == 0 {
-            self.given_back.wait(&mut left);
+            self.released.wait(&mut left);
         }
         left.permits -= 1;
         Permit { memory: self.clone() }
@@ -81,7 +81,7 @@ pub(super) struct Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.memory.left.lock().permits += 1;
-        self.memory.given_back.notify_one();
+        self.memory.released.notify_one();
     }
 }
 

@@ -47,16 +47,16 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
         output,
         verdict: Written::Valid,
         seen: BTreeSet::new(),
-        told: BTreeSet::new(),
+        reported: BTreeSet::new(),
         is_damaged: false,
         has_converted: false,
     };
     let mut next = Instant::now() + interval;
-    let is_told_to_end = loop {
+    let is_signalled = loop {
         match parts.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(Part::Bytes(part)) => {
                 if let Err(error) = following.converter.push(&part) {
-                    following.say_damaged(&name, &error)?;
+                    following.report_damage(&name, &error)?;
                 }
             }
             Ok(Part::Failure(error)) => return Err(error).context(name),
@@ -71,9 +71,9 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
     };
     // A signal usually arrives in the middle of a chunk, so that a truncated chunk is no damage then.
     if let Err(error) = following.converter.finish()
-        && !is_told_to_end
+        && !is_signalled
     {
-        following.say_damaged(&name, &error)?;
+        following.report_damage(&name, &error)?;
     }
     following.write()?;
     if following.seen.is_empty() && !following.is_damaged {
@@ -87,10 +87,10 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
         writeln!(terminal::stderr(), "otlpprof: nothing to convert in {name}: {why}")?;
     }
     let missing = summary::missing(&args.events, |name| following.seen.contains(name));
-    following.tell(&missing)?;
+    following.report(&missing)?;
     Ok(match following.verdict {
         _ if following.is_damaged
-            || !following.told.is_empty()
+            || !following.reported.is_empty()
             || (!following.has_converted && bounds.are_none()) =>
         {
             ExitCode::from(super::super::EXIT_BAD_INPUT)
@@ -109,7 +109,7 @@ struct Following<'a> {
     /// The names of the events read so far.
     seen: BTreeSet<String>,
     /// The problems that were already reported.
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     /// Whether the recording was damaged.
     is_damaged: bool,
     /// Whether any event became a sample.
@@ -130,21 +130,21 @@ impl Following<'_> {
             self.verdict = Written::Invalid;
         }
         summary.print(&[])?;
-        self.tell(&problems)
+        self.report(&problems)
     }
 
     /// Reports the problems that were not reported before.
-    fn tell(&mut self, problems: &[String]) -> anyhow::Result<()> {
+    fn report(&mut self, problems: &[String]) -> anyhow::Result<()> {
         let mut to = terminal::stderr();
         for problem in problems {
-            if self.told.insert(problem.clone()) {
+            if self.reported.insert(problem.clone()) {
                 writeln!(to, "otlpprof: {problem}")?;
             }
         }
         Ok(())
     }
 
-    fn say_damaged(&mut self, name: &str, error: &JfrError) -> anyhow::Result<()> {
+    fn report_damage(&mut self, name: &str, error: &JfrError) -> anyhow::Result<()> {
         self.is_damaged = true;
         Ok(writeln!(terminal::stderr(), "otlpprof: {name}: {error}")?)
     }
@@ -165,12 +165,12 @@ enum Part {
 fn read_in_background(from: Box<dyn Read + Send>) -> io::Result<Receiver<Part>> {
     let (to, parts) = mpsc::sync_channel(MOST_WAITING);
     // The signals are blocked before the threads start, so that none of the threads receives them.
-    let (signals, told) = (Signals::block(), to.clone());
+    let (signals, end) = (Signals::block(), to.clone());
     let wait = move || {
         signals.wait();
         signals.unblock();
         // After the recording's end no receiver is left.
-        let _ = told.send(Part::Signal);
+        let _ = end.send(Part::Signal);
         // The thread stays, to receive the next signal.
         std::thread::sleep(Duration::MAX);
     };

@@ -8,7 +8,7 @@ use crate::convert::{EventCount, JfrToOtlp, RequestedEvent};
 
 /// Events that become no samples although they belong to a converted kind of profile, with an explanation of
 /// each.
-const TOLD: [(&str, &str); 1] = [(
+const EXPLAINED: [(&str, &str); 1] = [(
     "profiler.Free",
     "blocks of native memory were freed; nativemem profiles include them, since they count all allocations",
 )];
@@ -102,13 +102,14 @@ impl Summary {
         if self.lost_samples > 0 {
             writeln!(said, "{} samples of CPU time were lost by the JVM", self.lost_samples)?;
         }
-        let is_told = |name: &str| TOLD.iter().find(|(told, _)| *told == name);
+        let explanation = |name: &str| EXPLAINED.iter().find(|(explained, _)| *explained == name);
         for (name, count) in self.counts.iter().filter(|(_, count)| count.other > 0) {
-            if let Some((_, what)) = is_told(name) {
+            if let Some((_, what)) = explanation(name) {
                 writeln!(said, "{name}: {} {what}", count.other)?;
             }
         }
-        let others = self.counts.iter().filter(|(name, count)| count.other > 0 && is_told(name).is_none());
+        let others =
+            self.counts.iter().filter(|(name, count)| count.other > 0 && explanation(name).is_none());
         let others: Vec<_> = others.map(|(name, count)| format!("{name} {}", count.other)).collect();
         if !others.is_empty() {
             writeln!(said, "not converted: {}", others.join(", "))?;

@@ -68,7 +68,7 @@ impl FunctionSums {
     }
 
     /// Keeps the highest sums, one in `of`, and evicts the rest.
-    pub(super) fn give_up(&mut self, of: usize) {
+    pub(super) fn evict_to_fraction(&mut self, of: usize) {
         let mut sums: Vec<_> = self.sums.drain().collect();
         sums.sort_unstable_by_key(|&(function, sum)| (Reverse(sum.own), Reverse(sum.total), function));
         sums.truncate(sums.len().div_ceil(of));

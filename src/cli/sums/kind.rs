@@ -88,7 +88,7 @@ impl KindSums {
 
     /// Keeps the stacks, sets of labels and functions with the highest sums, one in `of`, and evicts the
     /// rest.
-    pub(super) fn give_up(&mut self, of: usize) {
+    pub(super) fn evict_to_fraction(&mut self, of: usize) {
         let mut stacks: Vec<_> = self.stacks.drain().collect();
         stacks.sort_unstable_by_key(|(stack, sums)| (Reverse(sums.total), *stack));
         let kept = stacks.len().div_ceil(of);
@@ -103,7 +103,7 @@ impl KindSums {
         }
         self.stacks = stacks.into_iter().collect();
         self.label_sums = self.stacks.values().map(|sums| sums.by_labels.len()).sum();
-        self.functions.give_up(of);
+        self.functions.evict_to_fraction(of);
     }
 
     /// Replaces the ids by those of another table.

@@ -97,7 +97,7 @@ impl Sums {
                 }
             }
             if self.kept_bytes() > self.most {
-                self.give_up_some();
+                self.evict();
                 *translation = Translation::new(translation.tables);
             }
         }
@@ -108,10 +108,10 @@ impl Sums {
     }
 
     /// Evicts the entries with the lowest sums until the rest occupies at most half of the allowed bytes.
-    fn give_up_some(&mut self) {
+    fn evict(&mut self) {
         let mut part = 2;
         loop {
-            self.kinds.values_mut().for_each(|sums| sums.give_up(part));
+            self.kinds.values_mut().for_each(|sums| sums.evict_to_fraction(part));
             let used = |id: StackId| self.kinds.values().any(|sums| sums.has(id));
             let is_function = |id: FrameId| self.kinds.values().any(|sums| sums.functions.has(id));
             let (frames, moved) = self.frames.with_only(used, is_function);

@@ -14,7 +14,7 @@ const PUSHED_BYTES: [u64; 2] = [0, 16];
 
 /// Whether `code`, the instructions of a method up to the point where its frame is complete, builds a frame
 /// of `frame_bytes`.
-pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
+pub(in crate::jvm) fn builds_frame(code: &[u8], frame_bytes: u64) -> bool {
     let instructions = code.as_chunks::<4>().0.iter().map(|&bytes| u32::from_le_bytes(bytes));
     for instruction in instructions {
         if instruction & SUB_SP_MASK == SUB_SP {
@@ -31,7 +31,7 @@ pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::makes;
+    use super::builds_frame;
 
     fn code(instructions: &[u32]) -> Vec<u8> {
         instructions.iter().flat_map(|instruction| instruction.to_le_bytes()).collect()
@@ -45,8 +45,8 @@ mod tests {
         let medium = code(&[0xa9bf_7bfd, 0xd110_03ff]);
         // stp x29, x30, [sp, -16]!; mov x8, 0x2000; sub sp, sp, x8
         let large = code(&[0xa9bf_7bfd, 0xd284_0008, 0xcb28_63ff]);
-        assert!(makes(&small, 0x30) && makes(&medium, 0x410) && makes(&large, 0x2010));
-        assert!(!makes(&small, 0x50) && !makes(&medium, 0x420) && !makes(&large, 0x20));
-        assert!(!makes(&small[..7], 0x30));
+        assert!(builds_frame(&small, 0x30) && builds_frame(&medium, 0x410) && builds_frame(&large, 0x2010));
+        assert!(!builds_frame(&small, 0x50) && !builds_frame(&medium, 0x420) && !builds_frame(&large, 0x20));
+        assert!(!builds_frame(&small[..7], 0x30));
     }
 }

@@ -60,7 +60,7 @@ fn slot(offset: i64) -> Option<i64> {
 }
 
 /// Appends the slots that the codelet with these instructions uses.
-pub(in crate::jvm) fn find(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut UsedSlots) {
+pub(in crate::jvm) fn find_slots(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut UsedSlots) {
     let code: Vec<_> = instructions(bytes).into_iter().map(decode).collect();
     for at in 0..code.len() {
         if let Some((last_sp, bcp, locals)) = returned_to(&code[at..]) {
@@ -146,7 +146,7 @@ mod tests {
     fn slots_of(code: &[u32]) -> UsedSlots {
         let bytes: Vec<_> = code.iter().flat_map(|code| code.to_le_bytes()).collect();
         let mut used = UsedSlots::default();
-        find(&bytes, [8, 16], &mut used);
+        find_slots(&bytes, [8, 16], &mut used);
         used
     }
 

@@ -10,7 +10,7 @@ const PUSHED_BYTES: [u64; 2] = [8, 16];
 
 /// Whether `code`, the instructions of a method up to the point where its frame is complete, builds a frame
 /// of `frame_bytes`.
-pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
+pub(in crate::jvm) fn builds_frame(code: &[u8], frame_bytes: u64) -> bool {
     let made = (0..code.len()).find_map(|at| {
         let code = &code[at..];
         if let Some(rest) = code.strip_prefix(SUB_RSP_8) {
@@ -24,7 +24,7 @@ pub(in crate::jvm) fn makes(code: &[u8], frame_bytes: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::makes;
+    use super::builds_frame;
 
     #[test]
     fn frames_are_as_large_as_they_are_made() {
@@ -32,9 +32,9 @@ mod tests {
         let short = [0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, 0x30];
         // sub rsp, 0x118; mov [rsp+0x110], rbp
         let long = [0x48, 0x81, 0xec, 0x18, 1, 0, 0, 0x48, 0x89, 0xac, 0x24, 0x10, 1, 0, 0];
-        assert!(makes(&short, 0x40) && makes(&long, 0x120) && makes(&[0x55], 0x10));
-        assert!(!makes(&short, 0x30) && !makes(&long, 0x118) && !makes(&[0x55], 0x20));
+        assert!(builds_frame(&short, 0x40) && builds_frame(&long, 0x120) && builds_frame(&[0x55], 0x10));
+        assert!(!builds_frame(&short, 0x30) && !builds_frame(&long, 0x118) && !builds_frame(&[0x55], 0x20));
         // Truncated in the middle of an instruction.
-        assert!(!makes(&short[..11], 0x40) && !makes(&long[..6], 0x120));
+        assert!(!builds_frame(&short[..11], 0x40) && !builds_frame(&long[..6], 0x120));
     }
 }

@@ -37,7 +37,7 @@ fn slot_after<'b>(bytes: &'b [u8], instruction: &[u8]) -> Option<(i64, &'b [u8])
 }
 
 /// Appends the slots that the codelet with these instructions uses.
-pub(in crate::jvm) fn find(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut UsedSlots) {
+pub(in crate::jvm) fn find_slots(bytes: &[u8], to_constant_pool: [u32; 2], used: &mut UsedSlots) {
     for at in 0..bytes.len() {
         if let Some((last_sp, bcp, locals)) = returned_to(&bytes[at..]) {
             used.last_sp.push(last_sp);
@@ -101,7 +101,7 @@ mod tests {
 
     fn slots_of(bytes: &[u8]) -> UsedSlots {
         let mut used = UsedSlots::default();
-        find(bytes, [8, 16], &mut used);
+        find_slots(bytes, [8, 16], &mut used);
         used
     }
 

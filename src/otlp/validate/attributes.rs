@@ -24,7 +24,7 @@ const MOST_LABELS: usize = 30;
 
 pub(super) fn check(check: &mut Check<'_>) {
     let data = check.data;
-    if check.tables.are_there() {
+    if check.tables.has_dictionary() {
         table(check);
         mappings(check);
         locations(check);

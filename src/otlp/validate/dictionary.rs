@@ -12,7 +12,7 @@ use super::report::{FindingPlace, Part};
 use super::rules::RuleId;
 
 pub(super) fn check(check: &mut Check<'_>) {
-    if !check.tables.are_there() {
+    if !check.tables.has_dictionary() {
         let message = check.message;
         check.report.add(RuleId::DictionaryMissing, || FindingPlace::Message(message), String::new);
         return;

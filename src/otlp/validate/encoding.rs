@@ -32,7 +32,7 @@ pub(super) fn check(message: &EncodedMessage, report: &mut Report) {
             };
             report.add(rule, || FindingPlace::Field(message.index, note.path.clone()), detail);
         }
-        report.add_uncounted(rule, message.notes.count(kind) - kept);
+        report.add_unplaced(rule, message.notes.count(kind) - kept);
     }
     let place = || FindingPlace::Message(message.index);
     if message.size > HTTP_LIMIT {

@@ -113,7 +113,7 @@ impl Report {
     }
 
     /// Adds breaches of which only the number is known.
-    pub(super) fn add_uncounted(&mut self, rule: RuleId, more: u64) {
+    pub(super) fn add_unplaced(&mut self, rule: RuleId, more: u64) {
         if more > 0 {
             self.breaches.entry(rule).or_default().count += more;
         }

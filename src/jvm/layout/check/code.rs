@@ -14,7 +14,7 @@ const MAX_SEGMENTS: u64 = 1 << 18;
 /// The most compiled methods to check; enough to judge the layout.
 const MAX_NMETHODS: usize = 256;
 /// From this number of compiled methods on, at least one must have a scope: some of them call other methods.
-const TELLING_NMETHODS: usize = 16;
+const MIN_NMETHODS_WITH_SCOPE: usize = 16;
 /// The blob name of every compiled method. A native method's wrapper is a "native nmethod"
 /// (`code/nmethod.cpp`).
 const NMETHOD: &str = "nmethod";
@@ -39,7 +39,7 @@ pub(super) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), Layout
     }
     let nmethods = named.iter().filter(|(_, name, _)| name == NMETHOD).take(MAX_NMETHODS);
     let scopes = judge(nmethods.map(|&(blob, _, range)| nmethod::check(reader, blob, range)))?;
-    if scopes.len() >= TELLING_NMETHODS && scopes.iter().all(|&scopes| scopes == 0) {
+    if scopes.len() >= MIN_NMETHODS_WITH_SCOPE && scopes.iter().all(|&scopes| scopes == 0) {
         let reason = format!("none of {} compiled methods has a scope", scopes.len());
         return Err(LayoutError::implausible("nmethod", "_scopes_data_offset", reason));
     }

@@ -77,7 +77,7 @@ fn check_frame(reader: BlobReader<'_>, blob: u64) -> Result<(), Refusal> {
         let mut bytes = vec![0; at.min(MAX_PROLOGUE_BYTES) as usize];
         (begin + at <= end && reader.memory.read_bytes(begin, &mut bytes)).then_some(bytes)
     });
-    if !prologue.is_some_and(|code| compiled_prologue::makes(&code, frame_bytes)) {
+    if !prologue.is_some_and(|code| compiled_prologue::builds_frame(&code, frame_bytes)) {
         let reason = format!("no frame of {frame_bytes} bytes is made before {complete:?}");
         return refuse("CodeBlob", "_frame_complete_offset", reason);
     }

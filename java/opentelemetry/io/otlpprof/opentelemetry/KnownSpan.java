@@ -40,7 +40,7 @@ final class KnownSpan extends WeakReference<Span> {
      * Whether spans are reported to {@link LocalRootProcessor}. If not, endpoints are left to the program.
      * The field is in this class because there may be no SDK.
      */
-    static volatile boolean areTold;
+    static volatile boolean hasProcessor;
 
     final long traceIdHigh;
     final long traceIdLow;

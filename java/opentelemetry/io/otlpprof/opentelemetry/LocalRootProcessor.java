@@ -30,7 +30,7 @@ public final class LocalRootProcessor implements SpanProcessor {
     /** Creates a processor. One is enough. */
     public LocalRootProcessor() {
         profiler = Otlpprof.getInstance();
-        KnownSpan.areTold |= profiler.isAvailable();
+        KnownSpan.hasProcessor |= profiler.isAvailable();
     }
 
     @Override

@@ -98,7 +98,7 @@ public final class ProfiledContextStorage implements ContextStorage {
     }
 
     private boolean areEndpointsSet() {
-        return hasEndpoint && KnownSpan.areTold;
+        return hasEndpoint && KnownSpan.hasProcessor;
     }
 
     @Override
