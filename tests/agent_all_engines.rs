@@ -88,10 +88,10 @@ fn all_engines_run_together_and_their_counts_add_up() {
             assert!(!run.stderr.contains(complaint), "{}: {}", run.label, run.stderr);
         }
         assert_counters_add_up(&run, has_event);
-        assert_engines_tell_of_themselves(&run);
+        assert_engines_report_themselves(&run);
         let types = profile_types(&run.messages());
         assert_eq!(types, types_with(has_event), "{}: {}", run.label, run.stderr);
-        assert_exceptions_are_all_told_of(&run);
+        assert_all_exceptions_are_reported(&run);
         println!("{}", report(&run, &without));
     }
 }
@@ -111,7 +111,7 @@ fn samples_of_every_engine_have_their_times() {
     let run = run.run().expect_success();
     let messages = run.messages();
     assert_eq!(profile_types(&messages), types_with(has_event), "{}: {}", run.label, run.stderr);
-    assert_exceptions_are_all_told_of(&run);
+    assert_all_exceptions_are_reported(&run);
     for message in &messages {
         let lookup = Lookup::new(&message.data);
         for profile in &message.data.resource_profiles[0].scope_profiles[0].profiles {
@@ -140,31 +140,31 @@ fn assert_counters_add_up(run: &Finished, has_event: bool) {
         ["taken", "recorded", "dropped", "filtered"].map(|what| run.counter(&of_handler(what)));
     assert_eq!(taken, recorded + dropped + filtered, "{}: {}", run.label, run.stderr);
     assert!(recorded > 100, "{}: {}", run.label, run.stderr);
-    let told = sums_of_counters(&run.messages());
-    let is_told = |name: &str| {
-        let sum = told.get(&format!("otlpprof.{name}")).copied().unwrap_or(0);
+    let sums = sums_of_counters(&run.messages());
+    let checked_sum = |name: &str| {
+        let sum = sums.get(&format!("otlpprof.{name}")).copied().unwrap_or(0);
         assert_eq!(sum, run.counter(name), "{}: {name}: {}", run.label, run.stderr);
         sum
     };
     let outcomes = ["taken", "recorded", "dropped", "filtered", "thinned"];
     let mut of_engines = [0; 5];
     for engine in Engine::ALL {
-        let counts = outcomes.map(|what| is_told(&format!("{}.samples_{what}", engine.name())));
+        let counts = outcomes.map(|what| checked_sum(&format!("{}.samples_{what}", engine.name())));
         let [taken, recorded, dropped, filtered, _] = counts;
         let label = format!("{}: {}: {counts:?}", run.label, engine.name());
         assert_eq!(taken, recorded + dropped + filtered, "{label}");
-        assert_eq!(taken > 0, is_told(&format!("{}.samples_ns", engine.name())) > 0, "{label}");
+        assert_eq!(taken > 0, checked_sum(&format!("{}.samples_ns", engine.name())) > 0, "{label}");
         assert_eq!(taken > 0, engine != Engine::Event || has_event, "{label}");
         for (sum, count) in of_engines.iter_mut().zip(counts) {
             *sum += count;
         }
     }
-    assert_eq!(of_engines, outcomes.map(|what| is_told(&of_handler(what))), "{}", run.label);
+    assert_eq!(of_engines, outcomes.map(|what| checked_sum(&of_handler(what))), "{}", run.label);
 }
 
 /// Each engine's sample counts are in profiles of that engine. Of objects that live on, there may be none in
 /// the interval in which they are sampled.
-fn assert_engines_tell_of_themselves(run: &Finished) {
+fn assert_engines_report_themselves(run: &Finished) {
     let types_of = |engine: Engine| match engine {
         Engine::Cpu => &["cpu"],
         Engine::Wall => &["wall"],
@@ -213,7 +213,7 @@ fn sums_of_counters(messages: &[Message]) -> BTreeMap<String, u64> {
 
 /// All exceptions are accounted for, however few were sampled: the limit is lower than the number that the
 /// program throws in a second, and so is the budget.
-fn assert_exceptions_are_all_told_of(run: &Finished) {
+fn assert_all_exceptions_are_reported(run: &Finished) {
     let thrown: f64 = run.stdout.trim().parse().expect("a number");
     let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
     let is_thrown = |class: &String| class == "java.lang.IllegalArgumentException";

@@ -261,8 +261,8 @@ fn without_the_agent_calls_do_nothing_and_say_so_once() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "ContextCalls").argument(false).run().expect_success();
         assert_eq!(run.stdout, "done\n");
-        let said = run.stderr.matches("the profiling agent is not in this process").count();
-        assert_eq!(said, 1, "{}: {}", run.label, run.stderr);
+        let printed = run.stderr.matches("the profiling agent is not in this process").count();
+        assert_eq!(printed, 1, "{}: {}", run.label, run.stderr);
     }
 }
 
@@ -302,9 +302,9 @@ fn the_java_api_calls_the_vm_as_it_may() {
         }
         for run in runs {
             let run = run.jvm_option("-Xcheck:jni").agent("cpu=1ms,file=FILE").run().expect_success();
-            for said in ["WARNING in native method", "FATAL ERROR in native method", "WARNING: JNI"] {
+            for printed in ["WARNING in native method", "FATAL ERROR in native method", "WARNING: JNI"] {
                 let both = format!("{}{}", run.stdout, run.stderr);
-                assert!(!both.contains(said), "{}: {both}", run.label);
+                assert!(!both.contains(printed), "{}: {both}", run.label);
             }
         }
     }

@@ -244,8 +244,8 @@ fn exceptions_are_told_of_when_others_change_throwable() {
             run.agent("cpu=off,exceptions,limit=off,trace=java.lang.Throwable.fillInStackTrace:1h,file=FILE");
         let mut run = run.run().expect_success();
         // The recorder also reports its start on stdout.
-        let is_told = |line: &&str| ["explicit ", "bare "].iter().any(|method| line.starts_with(method));
-        run.stdout = run.stdout.lines().filter(is_told).collect::<Vec<_>>().join("\n");
+        let is_reported = |line: &&str| ["explicit ", "bare "].iter().any(|method| line.starts_with(method));
+        run.stdout = run.stdout.lines().filter(is_reported).collect::<Vec<_>>().join("\n");
         let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
         for (method, class, numbers) in truth(&run) {
             assert_eq!(
@@ -296,11 +296,11 @@ fn throws_are_one_line_for_who_is_attached_later_and_the_other_engines_run() {
         jvm.wait_for_profiles("profile.otlp", "allocations", |messages| {
             profiles::profile_types(messages).contains("alloc-objects")
         });
-        let said = jvm.stderr();
+        let printed = jvm.stderr();
         let line =
             "exceptions.thrown is off: the VM reports throws only to agents that are loaded at its start";
-        assert_eq!(said.matches(line).count(), 1, "{}: {said}", jvm.label);
-        assert_eq!(said.matches("is off").count(), 1, "{}: {said}", jvm.label);
+        assert_eq!(printed.matches(line).count(), 1, "{}: {printed}", jvm.label);
+        assert_eq!(printed.matches("is off").count(), 1, "{}: {printed}", jvm.label);
         let types = profiles::profile_types(&profiles::messages(&file));
         assert!(!types.contains("exceptions"), "{}: {types:?}", jvm.label);
         jvm.terminate();

@@ -20,13 +20,13 @@ fn run(home: &Path, options: &str) -> Finished {
 
 /// A sample of a profile: the bytes of its link, its attributes except those of the thread, and its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Told {
+struct ReadEvent {
     link: Option<(u8, u8)>,
     attributes: BTreeMap<String, String>,
     value: i64,
 }
 
-fn told(run: &Finished, profile_type: &str, sample_type: (&str, &str)) -> Vec<Told> {
+fn read_events(run: &Finished, profile_type: &str, sample_type: (&str, &str)) -> Vec<ReadEvent> {
     let mut all = Vec::new();
     for message in run.messages() {
         let lookup = Lookup::new(&message.data);
@@ -52,7 +52,7 @@ fn told(run: &Finished, profile_type: &str, sample_type: (&str, &str)) -> Vec<To
                 let link = &links[sample.link_index as usize];
                 let link = (sample.link_index != 0).then(|| (link.trace_id[15], link.span_id[7]));
                 assert_eq!(lookup.stack(sample.stack_index).map(<[_]>::len), Some(1), "one frame");
-                all.push(Told { link, attributes, value: sample.values[0] });
+                all.push(ReadEvent { link, attributes, value: sample.values[0] });
             }
         }
     }
@@ -60,9 +60,9 @@ fn told(run: &Finished, profile_type: &str, sample_type: (&str, &str)) -> Vec<To
     all
 }
 
-fn one(link: Option<(u8, u8)>, attributes: &[(&str, &str)], value: i64) -> Told {
+fn one(link: Option<(u8, u8)>, attributes: &[(&str, &str)], value: i64) -> ReadEvent {
     let attributes = attributes.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-    Told { link, attributes: attributes.collect(), value }
+    ReadEvent { link, attributes: attributes.collect(), value }
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn what_a_program_tells_of_is_in_profiles_of_its_own() {
         let run = run(&home, "");
         let cart = [("trace_root.endpoint", "/cart/{id}"), ("trace_root.operation", "GET")];
         assert_eq!(
-            told(&run, "trace-root", ("trace_roots", "count")),
+            read_events(&run, "trace-root", ("trace_roots", "count")),
             [one(Some((2, 3)), &[("trace_root.endpoint", "/other")], 1), one(Some((0x9c, 0x31)), &cart, 2)],
             "{}",
             run.label
@@ -84,21 +84,21 @@ fn what_a_program_tells_of_is_in_profiles_of_its_own() {
             ("queue.type", "java.util.concurrent.ArrayBlockingQueue"),
         ]);
         assert_eq!(
-            told(&run, "queue", ("tasks", "count")),
+            read_events(&run, "queue", ("tasks", "count")),
             [one(None, &full, 3), one(None, &bare, 1)],
             "{}",
             run.label
         );
         assert_eq!(
-            told(&run, "queue", ("delay", "nanoseconds")),
+            read_events(&run, "queue", ("delay", "nanoseconds")),
             [one(None, &full, 3000), one(None, &bare, 0)],
             "{}",
             run.label
         );
         let query = [("event.name", "db.query"), ("tenant", "acme")];
-        let counts = told(&run, "event", ("events", "count"));
+        let counts = read_events(&run, "event", ("events", "count"));
         assert_eq!(counts, [one(None, &[("event.name", "render")], 1), one(Some((8, 9)), &query, 2)]);
-        let times = told(&run, "event", ("duration", "nanoseconds"));
+        let times = read_events(&run, "event", ("duration", "nanoseconds"));
         assert_eq!(times[1], one(Some((8, 9)), &query, 5000), "{}", run.label);
         assert!(times[0].value >= 1_000_000, "{times:?}");
         assert_eq!(run.counter("events.recorded"), 10, "{}", run.stderr);

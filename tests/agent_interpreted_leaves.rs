@@ -16,8 +16,8 @@ fn running_method(stack: &Stack) -> Option<&str> {
 
 /// The least and the largest share of the caller's time that belong to a method, as the program has measured
 /// them.
-fn known_shares(said: &str, method: &str) -> Option<[f64; 2]> {
-    let line = said.lines().find_map(|line| line.strip_prefix(method)?.strip_prefix(' '))?;
+fn known_shares(printed: &str, method: &str) -> Option<[f64; 2]> {
+    let line = printed.lines().find_map(|line| line.strip_prefix(method)?.strip_prefix(' '))?;
     let (least, most) = line.split_once(' ')?;
     let share = |thousandths: &str| Some(thousandths.trim().parse::<f64>().ok()? / 1000.0);
     Some([share(least)?, share(most)?])

@@ -19,8 +19,8 @@ static PACKAGE: LazyLock<PathBuf> = LazyLock::new(|| {
     let _ = fs::remove_dir_all(&folder);
     let output = package(&[Path::new("--library"), &agent(), Path::new("--out"), &folder]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8_lossy(&output.stderr).to_lowercase();
-    assert!(!said.contains("warning"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr).to_lowercase();
+    assert!(!printed.contains("warning"), "{printed}");
     folder
 });
 
@@ -187,8 +187,8 @@ fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it(
             .env_remove("LD_LIBRARY_PATH")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(said, format!("{version} true\n"), "{}", String::from_utf8_lossy(&output.stderr));
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(printed, format!("{version} true\n"), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
 
@@ -197,10 +197,10 @@ fn a_library_that_is_none_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let output =
         package(&[Path::new("--library"), Path::new("Cargo.toml"), Path::new("--out"), folder.path()]);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && said.ends_with("Cargo.toml is not a 64-bit little-endian ELF file\n"),
-        "{said}"
+        !output.status.success() && printed.ends_with("Cargo.toml is not a 64-bit little-endian ELF file\n"),
+        "{printed}"
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -331,9 +331,9 @@ fn without_a_library_for_the_machine_calls_do_nothing_and_say_so_once() {
             .run()
             .expect_success();
         assert_eq!(run.stdout, "done\n");
-        let said = "the profiling agent is not in this process (no libotlpprof.so in java.library.path, and none for \
+        let printed = "the profiling agent is not in this process (no libotlpprof.so in java.library.path, and none for \
                     linux-riscv64 beside these classes)";
-        assert_eq!(run.stderr.matches(said).count(), 1, "{}: {}", run.label, run.stderr);
+        assert_eq!(run.stderr.matches(printed).count(), 1, "{}: {}", run.label, run.stderr);
         assert_nothing_left(&run, &folder);
     }
 }
@@ -350,12 +350,12 @@ fn where_the_jvm_denies_native_access_calls_do_nothing_and_say_so_once() {
             |program| run_with_jar(&home, program, &folder).jvm_option("--illegal-native-access=deny");
         let calls = denied("ContextCalls").argument(false);
         let hello = denied("Hello").java_agent(&jar(), "cpu=1ms,file=FILE");
-        for (run, printed) in [(calls, "done\n"), (hello, "Hello\n")] {
+        for (run, stdout) in [(calls, "done\n"), (hello, "Hello\n")] {
             let run = run.run().expect_success();
-            assert_eq!(run.stdout, printed, "{}: {}", run.label, run.stderr);
-            let said =
+            assert_eq!(run.stdout, stdout, "{}: {}", run.label, run.stderr);
+            let printed =
                 "the profiling agent is not in this process (Illegal native access from an unnamed module";
-            assert_eq!(run.stderr.matches(said).count(), 1, "{}: {}", run.label, run.stderr);
+            assert_eq!(run.stderr.matches(printed).count(), 1, "{}: {}", run.label, run.stderr);
             let remedy = "the option --enable-native-access=ALL-UNNAMED of the JVM allows it";
             assert!(run.stderr.contains(remedy) && !run.stderr.contains("\tat "), "{}", run.stderr);
         }
@@ -389,9 +389,9 @@ fn a_library_of_another_version_is_refused_with_one_line() {
             .run()
             .expect_success();
         assert_eq!(run.stdout, "done\n");
-        let said =
+        let printed =
             concat!("(the library, ", env!("CARGO_PKG_VERSION"), ", has interface 0, these classes have ");
-        assert_eq!(run.stderr.matches(said).count(), 1, "{}: {}", run.label, run.stderr);
+        assert_eq!(run.stderr.matches(printed).count(), 1, "{}: {}", run.label, run.stderr);
     }
 }
 
@@ -401,9 +401,9 @@ fn the_library_is_loaded_for_one_class_loader_or_by_the_jvm_for_all() {
         let run = JavaRun::new(&home, "JarLoaders").api(&jar()).argument(jar().display());
         let alone = run.run().expect_success();
         assert_eq!(alone.stdout, "true\nfalse\nfalse\n", "{}: {}", alone.label, alone.stderr);
-        for said in ["for the classes of another class loader", "a library that -agentpath loads serves all"]
+        for printed in ["for the classes of another class loader", "a library that -agentpath loads serves all"]
         {
-            assert!(alone.stderr.contains(said), "{}: {}", alone.label, alone.stderr);
+            assert!(alone.stderr.contains(printed), "{}: {}", alone.label, alone.stderr);
         }
         let run = JavaRun::new(&home, "JarLoaders").api(&jar()).argument(jar().display());
         let by_jvm = run.agent("cpu=1ms,file=FILE").run().expect_success();

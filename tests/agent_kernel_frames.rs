@@ -175,17 +175,17 @@ fn what_may_not_be_had_is_one_line_if_it_was_asked_for() {
             not_tested("hidden kernel addresses, which this machine shows to all");
             return;
         }
-        let said = lines(&run);
-        assert_eq!(said.len(), usize::from(says.is_some()), "{options}: {}", run.stderr);
+        let printed = lines(&run);
+        assert_eq!(printed.len(), usize::from(says.is_some()), "{options}: {}", run.stderr);
         if let Some(says) = says {
             let helps = "allow it by CAP_SYSLOG, or by sysctl kernel.kptr_restrict=0";
-            assert!(said[0].contains(says) && said[0].contains(helps), "{options}: {}", run.stderr);
+            assert!(printed[0].contains(says) && printed[0].contains(helps), "{options}: {}", run.stderr);
         }
         assert!(!programs_own(&stacks, "main", "park").is_empty(), "{options}: {}", run.stderr);
     }
     let run = program(home, "parks", 10, "cpu.clock=timer,cpu.kernel").run().expect_success();
-    let said = lines(&run);
-    assert!(said.len() == 1 && said[0].contains("they need the perf clock"), "{}", run.stderr);
+    let printed = lines(&run);
+    assert!(printed.len() == 1 && printed[0].contains("they need the perf clock"), "{}", run.stderr);
 }
 
 /// Threads beyond the user's limit of locked memory are sampled like the others, without kernel frames.

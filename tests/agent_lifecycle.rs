@@ -148,10 +148,10 @@ fn the_jvms_own_checks_find_nothing() {
             run("StopsAndFlushes", &["3"], ""),
         ];
         for run in runs {
-            let said = format!("{}\n{}", run.stdout, run.stderr);
-            assert!(!run.stderr.contains("error: "), "{}: {said}", run.label);
+            let printed = format!("{}\n{}", run.stdout, run.stderr);
+            assert!(!run.stderr.contains("error: "), "{}: {printed}", run.label);
             for complaint in ["FATAL ERROR in native method", "WARNING in native method", "WARNING: JNI"] {
-                assert!(!said.contains(complaint), "{}: {said}", run.label);
+                assert!(!printed.contains(complaint), "{}: {printed}", run.label);
             }
         }
     }

@@ -75,10 +75,10 @@ const SAMPLE_TYPES: [(&str, &str); 2] = [("inuse_space", "bytes"), ("inuse_objec
 
 /// The live heap of the last message that has one.
 fn told_last(run: &Finished) -> [Vec<Stack>; 2] {
-    let mut told = run.messages().into_iter().rev().map(|message| {
+    let mut reported = run.messages().into_iter().rev().map(|message| {
         SAMPLE_TYPES.map(|sample_type| stacks_of(std::slice::from_ref(&message), "live-heap", sample_type))
     });
-    told.find(|[bytes, _]| !bytes.is_empty()).unwrap_or_else(|| panic!("{}: no live heap", run.label))
+    reported.find(|[bytes, _]| !bytes.is_empty()).unwrap_or_else(|| panic!("{}: no live heap", run.label))
 }
 
 fn check(home: &Path, run: &Finished, ages_are_collections: bool) {
@@ -155,10 +155,10 @@ fn every_collector_tells_what_lives() {
 fn what_lives_is_told_at_each_interval() {
     for home in java_homes() {
         let run = run(&home, &[], &["-XX:+UseSerialGC"], "live=1k,interval=100ms");
-        let is_told =
+        let is_reported =
             |message| !stacks_of(std::slice::from_ref(message), "live-heap", SAMPLE_TYPES[0]).is_empty();
-        let told = run.messages().iter().filter(|message| is_told(message)).count();
-        assert!(told >= 3, "{}: {told}", run.label);
+        let reported = run.messages().iter().filter(|message| is_reported(message)).count();
+        assert!(reported >= 3, "{}: {reported}", run.label);
         check(&home, &run, true);
     }
 }

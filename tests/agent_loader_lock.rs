@@ -53,7 +53,7 @@ fn the_allocator_ends_a_process_that_allocates_or_locks_with_the_linkers_lock() 
         let run = with_allocator(JavaRun::new(&home, "Hello")).variable("UNWINDING_MALLOC_SELF_CHECK", check);
         let run = run.run();
         assert_eq!(libc::WEXITSTATUS(run.status), 86, "{check}: {}", run.stderr);
-        let said = format!("unwinding malloc: {function} while the dynamic linker's list is visited");
-        assert!(run.stderr.contains(&said), "{check}: {}", run.stderr);
+        let printed = format!("unwinding malloc: {function} while the dynamic linker's list is visited");
+        assert!(run.stderr.contains(&printed), "{check}: {}", run.stderr);
     }
 }

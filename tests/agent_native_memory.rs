@@ -199,15 +199,15 @@ fn leaks_are_told_at_each_interval() {
         let options = "cpu=off,budget=off,interval=200ms,nativemem=1k,nativemem.leaks,file=FILE";
         let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(options).run().expect_success();
         let messages = run.messages();
-        let told = messages
+        let reported = messages
             .iter()
             .map(|message| stacks_of(std::slice::from_ref(message), "nativemem-leak", ("inuse_space", BYTES)))
             .filter(|stacks| !stacks.is_empty());
-        let told: Vec<_> = told.collect();
-        assert!(told.len() >= 3, "{}: {}", run.label, told.len());
+        let reported: Vec<_> = reported.collect();
+        assert!(reported.len() >= 3, "{}: {}", run.label, reported.len());
         for truth in truth(&run) {
             let label = format!("{} {}", run.label, truth.function);
-            let found = sum(&run, told.last().unwrap(), &truth.function);
+            let found = sum(&run, reported.last().unwrap(), &truth.function);
             assert_near(&label, found, truth.kept[0], truth.tolerance);
         }
     }

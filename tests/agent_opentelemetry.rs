@@ -92,7 +92,7 @@ fn hold_to_announcements_as(attribute: &str, run: &Finished, methods: &[&str]) {
         spans.insert(format!("{trace} {span}"));
         assert_eq!(*known, endpoint);
     }
-    let (mut periods, mut untold) = (BTreeMap::<_, i64>::new(), 0);
+    let (mut periods, mut unlinked) = (BTreeMap::<_, i64>::new(), 0);
     for stack in cpu_stacks(&run.messages()) {
         let Some(method) = methods.iter().find(|method| stack.has(&format!("programs.Burning.{method}")))
         else {
@@ -105,7 +105,7 @@ fn hold_to_announcements_as(attribute: &str, run: &Finished, methods: &[&str]) {
         let others: Vec<_> = others.filter(|name| stack.labels.contains_key(*name)).collect();
         assert!(others.is_empty(), "{}: {others:?}: {stack:?}", run.label);
         if *method == "virtual" && (link.as_deref(), endpoint) == (None, "") {
-            untold += stack.value;
+            unlinked += stack.value;
             continue;
         }
         match announced.get(method) {
@@ -118,8 +118,8 @@ fn hold_to_announcements_as(attribute: &str, run: &Finished, methods: &[&str]) {
         }
         *periods.entry(*method).or_default() += stack.value;
     }
-    eprintln!("{}: {periods:?}, {untold}", run.label);
-    assert!(untold <= periods.get("virtual").map_or(0, |told| told / 50), "{}: {untold}", run.label);
+    eprintln!("{}: {periods:?}, {unlinked}", run.label);
+    assert!(unlinked <= periods.get("virtual").map_or(0, |found| found / 50), "{}: {unlinked}", run.label);
     assert!(methods.iter().all(|method| periods.get(method) >= Some(&50)), "{}: {periods:?}", run.label);
 }
 
@@ -129,13 +129,13 @@ fn hold_late_routes(run: &Finished) {
     let announced = run.stdout.lines().filter_map(|line| line.strip_prefix("routed "));
     let expected: BTreeSet<_> = announced.map(str::to_owned).collect();
     let roots = stacks_of(&run.messages(), "trace-root", ("trace_roots", "count"));
-    let told = roots.iter().map(|root| {
+    let found = roots.iter().map(|root| {
         let (trace, span) = root.link.as_ref().expect("a link to the root");
         let operation = root.labels.get("trace_root.operation").map(String::as_str);
         assert_eq!((root.value, operation), (1, Some("GET")), "{}: {root:?}", run.label);
         format!("{} {} {}", hexadecimal(trace), hexadecimal(span), root.labels["trace_root.endpoint"])
     });
-    assert_eq!(told.collect::<BTreeSet<_>>(), expected, "{}", run.label);
+    assert_eq!(found.collect::<BTreeSet<_>>(), expected, "{}", run.label);
     assert_eq!((roots.len(), expected.len()), (2, 2), "{}", run.label);
 }
 
@@ -200,8 +200,8 @@ fn without_the_agent_neither_spans_nor_scopes_cost_anything() {
             program(&home, "OpenTelemetryWithoutAgent", &class_path).jvm_option("-Dos.arch=riscv64");
         let without = without.run().expect_success();
         assert_eq!(without.stdout, "spans false\nscopes false\n", "{}: {}", without.label, without.stderr);
-        let said = without.stderr.matches("the profiling agent is not in this process").count();
-        assert_eq!(said, 1, "{}: {}", without.label, without.stderr);
+        let printed = without.stderr.matches("the profiling agent is not in this process").count();
+        assert_eq!(printed, 1, "{}: {}", without.label, without.stderr);
         let with = program(&home, "OpenTelemetryWithoutAgent", &class_path).agent(AGENT).run();
         assert_eq!(with.expect_success().stdout, "spans true\nscopes true\n");
     }
@@ -263,7 +263,7 @@ fn the_extension_takes_the_library_from_nobody() {
         assert!(!outer.is_empty(), "{}: {}", run.label, run.stderr);
         // The library serves only the jar's classes, and the extension says so.
         assert!(outer.iter().all(|stack| stack.link.is_none()), "{}", run.label);
-        let said = run.stderr.matches("the profiling agent is not in this process").count();
-        assert_eq!(said, 1, "{}: {}", run.label, run.stderr);
+        let printed = run.stderr.matches("the profiling agent is not in this process").count();
+        assert_eq!(printed, 1, "{}: {}", run.label, run.stderr);
     }
 }

@@ -11,8 +11,8 @@ fn one_line_is_said_at_the_start_and_one_at_the_end() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "UserLoop").argument(0.5);
         let run = run.agent("loglevel=info,wall=20ms,lock,file=FILE").run().expect_success();
-        let said: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("[otlpprof] ")).collect();
-        let [start, end] = said[..] else { panic!("{}: {}", run.label, run.stderr) };
+        let printed: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("[otlpprof] ")).collect();
+        let [start, end] = printed[..] else { panic!("{}: {}", run.label, run.stderr) };
         let file = run.files()[0].display().to_string();
         let version = env!("CARGO_PKG_VERSION");
         for part in [version, "cpu every 10ms", "wall every 20ms", "lock", " clock", "stack walker vm", &file]
@@ -86,9 +86,9 @@ fn strict_fails_the_start_for_what_the_sampling_engine_refuses() {
 fn help_prints_every_option() {
     for home in java_homes().into_iter().take(1) {
         let run = JavaRun::new(&home, "Hello").agent("help").run();
-        let said = format!("{}{}", run.stdout, run.stderr);
+        let printed = format!("{}{}", run.stdout, run.stderr);
         for option in ["cpu=", "remotesym=", "endpoint=", "OTLPPROF_FILE"] {
-            assert!(said.contains(option), "{option}: {said}");
+            assert!(printed.contains(option), "{option}: {printed}");
         }
     }
 }

@@ -39,8 +39,8 @@ fn protobuf_messages_behind_their_lengths() {
 fn the_first_interval_is_another_part_of_a_whole_one_in_each_process() {
     let mut drawn = vec![];
     run_for_intervals("loglevel=debug,file=FILE", |run| {
-        let (_, told) = run.stderr.split_once("the first profile comes after ").expect(&run.stderr);
-        let (first_ms, _) = told.split_once("ms").expect(told);
+        let (_, rest) = run.stderr.split_once("the first profile comes after ").expect(&run.stderr);
+        let (first_ms, _) = rest.split_once("ms").expect(rest);
         let first_ns = (first_ms.parse::<f64>().expect(first_ms) * 1e6) as u64;
         assert!((40_000_000..=400_000_000).contains(&first_ns), "{}: {first_ns}", run.label);
         assert!(profiles::duration_ns(&run.messages()[0]) >= first_ns, "{}", run.label);
@@ -110,8 +110,8 @@ fn every_profile_names_its_clock_and_counts_what_it_holds() {
                 if options.contains("cpu.clock=timer") {
                     assert_eq!(clock, "timer", "{}", run.label);
                 }
-                let said = format!(" of CPU time by {clock} (");
-                assert!(run.stderr.contains(&said), "{}: {options}: {clock}: {}", run.label, run.stderr);
+                let printed = format!(" of CPU time by {clock} (");
+                assert!(run.stderr.contains(&printed), "{}: {options}: {clock}: {}", run.label, run.stderr);
                 let recorded = attribute("otlpprof.handler.periods_recorded");
                 assert_eq!(recorded, Some(Value::IntValue(held)), "{}: {options}", run.label);
             }
@@ -159,11 +159,11 @@ fn samples_that_no_message_can_hold_are_counted_and_said_once() {
         assert!(recorded > 20, "{label}");
         assert_eq!(run.counter("encode.over_limit.periods"), recorded, "{label}");
         assert!(run.counter("encode.over_limit.samples") > 0, "{label}");
-        for said_once in ["over the size limit", "labels (resource attributes"] {
+        for printed_once in ["over the size limit", "labels (resource attributes"] {
             // The log may repeat the line at `debug`, where it is not a warning.
             let warnings = run.stderr.lines().filter(|line| line.contains("warning: "));
-            let lines = warnings.filter(|line| line.contains(said_once));
-            assert_eq!(lines.count(), 1, "{said_once}: {label}");
+            let lines = warnings.filter(|line| line.contains(printed_once));
+            assert_eq!(lines.count(), 1, "{printed_once}: {label}");
         }
     }
 }

@@ -37,12 +37,12 @@ fn events(stacks: &[Stack], thread: &str, method: &str) -> f64 {
 
 /// Whether the event was counted. If not, checks that a single line says so and names `refusal`.
 fn is_counted(run: &Finished, event: &str, refusal: &str) -> bool {
-    let said: Vec<_> = run.stderr.lines().filter(|line| line.contains("is off")).collect();
-    if said.is_empty() {
+    let printed: Vec<_> = run.stderr.lines().filter(|line| line.contains("is off")).collect();
+    if printed.is_empty() {
         return true;
     }
-    assert_eq!(said.len(), 1, "{}: {}", run.label, run.stderr);
-    let is_the_line = said[0].contains(&format!("event={event} is off: ")) && said[0].contains(refusal);
+    assert_eq!(printed.len(), 1, "{}: {}", run.label, run.stderr);
+    let is_the_line = printed[0].contains(&format!("event={event} is off: ")) && printed[0].contains(refusal);
     assert!(is_the_line, "{}: {}", run.label, run.stderr);
     false
 }

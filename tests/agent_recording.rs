@@ -279,8 +279,8 @@ fn what_is_asked_for_in_vain_is_said_once() {
         let events =
             format!("jdk.CPULoad+jdk.ThreadSleep:none+{OWN_EVENT}:eventThread+{OWN_EVENT}+app.None+jdk.None");
         let run = recorded(&home, &["600", "3"], &format!("jfr={},interval=1s,cpu=off", events));
-        let said = run.stderr.lines().filter_map(|line| line.split_once("warning: jfr: "));
-        let said: BTreeSet<_> = said.map(|(_, said)| said.to_owned()).collect();
+        let printed = run.stderr.lines().filter_map(|line| line.split_once("warning: jfr: "));
+        let printed: BTreeSet<_> = printed.map(|(_, printed)| printed.to_owned()).collect();
         let expected = [
             "app.None: the JVM has registered no event of this name".to_owned(),
             "jdk.CPULoad has no stack trace".to_owned(),
@@ -288,7 +288,7 @@ fn what_is_asked_for_in_vain_is_said_once() {
             format!("{OWN_EVENT}: the field eventThread is not an integer"),
             "this JVM has no event jdk.None".to_owned(),
         ];
-        assert_eq!(said, BTreeSet::from(expected), "{}: {}", run.label, run.stderr);
+        assert_eq!(printed, BTreeSet::from(expected), "{}: {}", run.label, run.stderr);
         assert_eq!(run.stderr.matches("warning: jfr: ").count(), 5, "{}: {}", run.label, run.stderr);
     }
 }

@@ -18,8 +18,8 @@ use loud_support::not_tested;
 static ASYNC_PROFILER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fetch-async-profiler.sh");
     let output = Command::new(script).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let library = said.lines().last().map(|line| PathBuf::from(&line[line.find('/').unwrap_or(0)..]));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let library = printed.lines().last().map(|line| PathBuf::from(&line[line.find('/').unwrap_or(0)..]));
     let library = library.filter(|library| output.status.success() && library.is_file());
     if library.is_none() {
         not_tested("async-profiler beside the agent, since it cannot be had");
@@ -36,10 +36,10 @@ fn events_of(recording: &Path, event: &str) -> u64 {
         .arg(recording.with_extension("otlp"))
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{printed}");
     let counts =
-        said.lines().filter_map(|line| line.strip_prefix(event)?.split_once(": ")?.1.split(' ').next());
+        printed.lines().filter_map(|line| line.strip_prefix(event)?.split_once(": ")?.1.split(' ').next());
     counts.map(|count| count.parse::<u64>().unwrap()).sum()
 }
 
@@ -114,13 +114,13 @@ fn allocations_that_async_profiler_samples_already_are_one_line_and_the_other_en
             let has = |kind| !stacks_of(messages, kind, ("samples", "count")).is_empty();
             has("cpu") && has("wall")
         });
-        let said = jvm.stderr();
+        let printed = jvm.stderr();
         for option in ["alloc", "live"] {
             let line =
                 format!("{option} is off: another agent of this process receives the VM's allocation events");
-            assert_eq!(said.matches(&line).count(), 1, "{}: {said}", jvm.label);
+            assert_eq!(printed.matches(&line).count(), 1, "{}: {printed}", jvm.label);
         }
-        assert_eq!(said.matches("is off").count(), 2, "{}: {said}", jvm.label);
+        assert_eq!(printed.matches("is off").count(), 2, "{}: {printed}", jvm.label);
         jvm.terminate();
         jvm.finish();
     }
@@ -180,7 +180,7 @@ fn signals_that_the_program_has_already_are_a_line_for_each_engine_and_the_other
         let options = "cpu=1ms,wall=10ms,event=context-switches,alloc=8k,interval=1h";
         jvm.load_agent(&format!("{options},file=DIR/first.otlp"));
         wait_for_samples(&mut jvm, "first.otlp", &["cpu", "alloc-objects"]);
-        let said = jvm.stderr();
+        let printed = jvm.stderr();
         for (engine, signal, option) in
             [("wall", libc::SIGVTALRM, "wall.signal"), ("event", libc::SIGSTKFLT, "event.signal")]
         {
@@ -188,9 +188,9 @@ fn signals_that_the_program_has_already_are_a_line_for_each_engine_and_the_other
                 "{engine} is off: another agent of this process, or the program, has a handler for signal {signal}; \
                  `{option}` chooses another signal"
             );
-            assert_eq!(said.matches(&line).count(), 1, "{}: {said}", jvm.label);
+            assert_eq!(printed.matches(&line).count(), 1, "{}: {printed}", jvm.label);
         }
-        assert_eq!(said.matches("is off").count(), 2, "{}: {said}", jvm.label);
+        assert_eq!(printed.matches("is off").count(), 2, "{}: {printed}", jvm.label);
         let types = profiles::profile_types(&profiles::messages(&jvm.profiles().join("first.otlp")));
         assert!(!types.contains("wall") && !types.contains("context-switches"), "{}: {types:?}", jvm.label);
         jvm.load_agent("stop");
@@ -266,10 +266,10 @@ fn handlers_that_are_installed_later_have_ours_put_before_them_once() {
     ];
     for (signal, profile_type, depends, _) in engines.into_iter().filter(|(.., is_on)| *is_on) {
         let line = format!("another handler was installed for signal {signal}: ");
-        let said: Vec<_> =
-            run.stderr.lines().filter_map(|said| Some(said.split_once(&line)?.1.to_owned())).collect();
+        let printed: Vec<_> =
+            run.stderr.lines().filter_map(|printed| Some(printed.split_once(&line)?.1.to_owned())).collect();
         assert_eq!(
-            said,
+            printed,
             ["the agent's handler precedes it again, and passes foreign signals on", depends],
             "{}: {}",
             run.label,
@@ -303,9 +303,9 @@ fn a_second_copy_of_the_agent_says_one_line_and_does_nothing() {
             ))
             .run()
             .expect_success();
-        let said: Vec<_> =
+        let printed: Vec<_> =
             run.stderr.lines().filter(|line| line.contains("another") || line.contains("warn")).collect();
-        let [line] = said[..] else { panic!("{}: {}", run.label, run.stderr) };
+        let [line] = printed[..] else { panic!("{}: {}", run.label, run.stderr) };
         let first = agent().display().to_string();
         assert!(line.contains("another copy of this agent") && line.contains(&first), "{line}");
         assert!(line.ends_with("the agent does not start"), "{line}");

@@ -9,7 +9,7 @@ use agent_support::{JavaRun, oldest_and_newest};
 use loud_support::not_tested;
 
 /// The number of times that a line is printed.
-fn times_said(stderr: &str, part: &str) -> usize {
+fn count_of(stderr: &str, part: &str) -> usize {
     stderr.lines().filter(|line| line.contains(part)).count()
 }
 
@@ -24,7 +24,7 @@ fn threads_are_found_where_proc_is_another_pid_namespace_s() {
     for home in oldest_and_newest() {
         let run = JavaRun::new(&home, "FixedWork").argument(50).argument(20_000).in_pid_namespace();
         let run = run.agent("cpu=1ms,wall=10ms,file=FILE").run().expect_success();
-        assert_eq!(times_said(&run.stderr, "PID namespace"), 1, "{}: {}", run.label, run.stderr);
+        assert_eq!(count_of(&run.stderr, "PID namespace"), 1, "{}: {}", run.label, run.stderr);
         let stacks = cpu_stacks(&run.messages());
         let sum_ns = |thread: &str| -> f64 {
             let of_thread = stacks.iter().filter(|stack| thread.is_empty() || stack.thread == thread);
@@ -50,7 +50,7 @@ fn threads_are_signalled_by_tgkill_where_their_signals_may_carry_nothing() {
         let run = JavaRun::new(&home, "IdleCrowd").argument(20).argument(2);
         let run = run.without_call(libc::SYS_rt_tgsigqueueinfo);
         let run = run.agent("cpu=off,wall=10ms,file=FILE").run().expect_success();
-        assert_eq!(times_said(&run.stderr, "rt_tgsigqueueinfo"), 1, "{}: {}", run.label, run.stderr);
+        assert_eq!(count_of(&run.stderr, "rt_tgsigqueueinfo"), 1, "{}: {}", run.label, run.stderr);
         let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
         let idle = stacks.iter().filter(|stack| stack.thread == "idle");
         let idle_ns: f64 = idle.map(|stack| (stack.value * stack.period_ns) as f64).sum();
@@ -67,8 +67,8 @@ fn it_is_said_that_there_are_no_wall_clock_samples_where_no_signal_may_be_sent()
         let run = JavaRun::new(&home, "IdleCrowd").argument(20).argument(1);
         let run = run.without_call(libc::SYS_rt_tgsigqueueinfo).without_call(libc::SYS_tgkill);
         let run = run.agent("cpu=1ms,wall=10ms,file=FILE").run().expect_success();
-        let said = times_said(&run.stderr, "there are no wall-clock samples");
-        assert_eq!(said, 1, "{}: {}", run.label, run.stderr);
+        let printed = count_of(&run.stderr, "there are no wall-clock samples");
+        assert_eq!(printed, 1, "{}: {}", run.label, run.stderr);
         assert!(stacks_of(&run.messages(), "wall", ("samples", "count")).is_empty(), "{}", run.label);
         assert!(!cpu_stacks(&run.messages()).is_empty(), "{}", run.label);
     }

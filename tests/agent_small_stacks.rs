@@ -17,8 +17,8 @@ fn assert_not_overrun(home: &Path, kind: &str, sizes: &[&str], options: &str) ->
     let run = JavaRun::new(home, "SmallStacks").argument(0.6).argument(kind);
     let run = sizes.iter().fold(run, |run, size| run.argument(size));
     let run = run.agent(&format!("{options},file=FILE")).run().expect_success();
-    let said: String = sizes.iter().map(|size| format!("{kind} {size} overrun by 0\n")).collect();
-    assert_eq!(run.stdout, said, "{}: {options}: {}", run.label, run.stderr);
+    let printed: String = sizes.iter().map(|size| format!("{kind} {size} overrun by 0\n")).collect();
+    assert_eq!(run.stdout, printed, "{}: {options}: {}", run.label, run.stderr);
     let lost = run.counter("handler.samples_dropped_small_stack");
     assert_eq!(lost, 0, "{}: {options}: {}", run.label, run.stderr);
     let undelivered = run.counter("handler.signals_undelivered");

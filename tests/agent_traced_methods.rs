@@ -15,7 +15,7 @@ const METHODS: &str = "programs.Traced.fast:1h+programs.Traced.switched:1h+progr
 /// Makes the VM verify all classes, including the boot loader's.
 const VERIFY: &str = "-Xverify:all";
 /// Makes the VM log the classes that are changed.
-const TELL_CHANGES: &str = "-Xlog:redefine+class+load=info";
+const LOG_CHANGES: &str = "-Xlog:redefine+class+load=info";
 
 fn run(home: &Path, jvm_options: &[&str], arguments: &[&str], options: &str) -> Finished {
     let mut run = JavaRun::new(home, "Traced").jvm_option("-Xcheck:jni");
@@ -26,7 +26,7 @@ fn run(home: &Path, jvm_options: &[&str], arguments: &[&str], options: &str) -> 
         run = run.argument(argument);
     }
     let run = run.agent(&format!("cpu=off,file=FILE,{options}")).run().expect_success();
-    let said = format!("{}\n{}", run.stdout, run.stderr);
+    let printed = format!("{}\n{}", run.stdout, run.stderr);
     for complaint in [
         "FATAL ERROR in native method",
         "WARNING in native method",
@@ -34,7 +34,7 @@ fn run(home: &Path, jvm_options: &[&str], arguments: &[&str], options: &str) -> 
         "VerifyError",
         "[warning]",
     ] {
-        assert!(!said.contains(complaint), "{}: {said}", run.label);
+        assert!(!printed.contains(complaint), "{}: {printed}", run.label);
     }
     run
 }
@@ -150,7 +150,7 @@ fn a_program_whose_library_is_traced_does_what_it_did() {
 fn classes_without_a_method_that_is_traced_are_not_changed() {
     for home in java_homes() {
         let trace = "trace=programs.*.later+java.lang.*.parseUnsignedLong+java.util.*.buy";
-        let run = run(&home, &[TELL_CHANGES], &[], trace);
+        let run = run(&home, &[LOG_CHANGES], &[], trace);
         let changed = changed(&run.stdout);
         assert_eq!(changed, ["java.lang.Long", "programs.Traced$Later"], "{}: {}", run.label, run.stdout);
         assert!(!run.stderr.contains("not traced"), "{}: {}", run.label, run.stderr);
@@ -184,7 +184,7 @@ fn methods_without_code_and_names_of_nothing_are_told() {
 fn classes_are_as_they_were_when_the_session_has_ended() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "UserLoop").argument(100);
-        let mut jvm = run.jvm_option(VERIFY).jvm_option(TELL_CHANGES).start();
+        let mut jvm = run.jvm_option(VERIFY).jvm_option(LOG_CHANGES).start();
         jvm.load_agent_by_jcmd("status");
         for file in ["first", "second"] {
             let method = "programs.UserLoop.burn";

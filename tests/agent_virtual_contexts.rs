@@ -143,7 +143,7 @@ fn tally(run: &Finished) -> Tally {
     for stack in cpu_stacks(&run.messages()) {
         let is_on_carrier = stack.thread.starts_with("ForkJoinPool-1-worker-");
         let count = match (owner(&stack), content(&stack)) {
-            (Owner::Turns(number), Content::Thread(said, true)) if number == said => &mut tally.right,
+            (Owner::Turns(number), Content::Thread(printed, true)) if number == printed => &mut tally.right,
             (Owner::Turns(_), Content::Nothing) => {
                 tally.missing.push(stack.clone());
                 &mut tally.without
@@ -156,12 +156,14 @@ fn tally(run: &Finished) -> Tally {
                 tally.unidentified.push(stack);
                 continue;
             }
-            (Owner::Around(number), Content::Thread(said, _)) if number == said => &mut tally.around,
+            (Owner::Around(number), Content::Thread(printed, _)) if number == printed => &mut tally.around,
             (Owner::Digits(0, _), Content::Thread(..)) => {
                 tally.around_unidentified.push(stack);
                 continue;
             }
-            (Owner::Digits(digits, number), Content::Thread(said, _)) if begins(said, digits, number) => {
+            (Owner::Digits(digits, number), Content::Thread(printed, _))
+                if begins(printed, digits, number) =>
+            {
                 &mut tally.around
             }
             (Owner::Around(_) | Owner::Digits(..), Content::Nothing) => &mut tally.around,
@@ -199,7 +201,7 @@ impl Tally {
         let most_in_100 = if label.contains("Shenandoah") { 15 } else { 1 };
         assert!(
             unidentified * 100 <= self.right * most_in_100,
-            "{label}: {unidentified} untold: {:#?}",
+            "{label}: {unidentified} unidentified: {:#?}",
             tops(&self.unidentified)
         );
         // A thread that ends keeps its span until the VM has reported its end, after its digits have
@@ -266,7 +268,7 @@ fn run_and_tally(program: &JavaRun) -> (Finished, Tally) {
     let Tally { right, without, around, around_unidentified, unidentified, carrier, others, wrong, .. } =
         &tally;
     eprintln!(
-        "{}: {right} right, {without} without: {}/10000; {} untold, {around} before and after and {} \
+        "{}: {right} right, {without} without: {}/10000; {} unidentified, {around} before and after and {} \
          without a digit, {carrier} of carriers, {others} others, {} wrong",
         run.label,
         tally.right_in_10000(),

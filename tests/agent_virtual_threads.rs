@@ -428,8 +428,8 @@ fn frozen_frames_are_marked_where_their_layout_is_not_recognised() {
             .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", env!("OTLPPROF_VM_DAMAGE")))
             .agent("cpu=100us,timestamps=true,file=FILE");
         let run = EACH_A_FRAME.into_iter().fold(run, JavaRun::jvm_option).run().expect_success();
-        let said = run.stderr.matches("frozen frames of virtual threads cannot be read").count();
-        assert_eq!(said, 1, "{}: {}", run.label, run.stderr);
+        let printed = run.stderr.matches("frozen frames of virtual threads cannot be read").count();
+        assert_eq!(printed, 1, "{}: {}", run.label, run.stderr);
         let messages = run.messages();
         let mut stacks = cpu_stacks(&messages);
         for stack in &mut stacks {

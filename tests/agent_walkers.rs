@@ -273,9 +273,9 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
                 .agent(&format!("cpu=1ms,file=FILE,cstack={walker}"))
                 .run()
                 .expect_success();
-            let said = run.stderr.lines().filter(|line| line.contains(says)).count();
+            let printed = run.stderr.lines().filter(|line| line.contains(says)).count();
             let label = format!("{} {field}: {}", run.label, run.stderr);
-            assert_eq!(said, 1, "{label}");
+            assert_eq!(printed, 1, "{label}");
             let messages = run.messages();
             let profile = &messages[0].data.resource_profiles[0].scope_profiles[0].profiles[0];
             let lookup = Lookup::new(&messages[0].data);

@@ -62,8 +62,7 @@ const WITHOUT_TWIN: &[(&str, &str)] = &[
 ];
 
 const MOST_LINES: usize = 600;
-const NAMES_THAT_TELL_NOTHING: &[&str] =
-    &["utils", "util", "common", "misc", "helpers", "helper", "v2", "api2"];
+const VAGUE_NAMES: &[&str] = &["utils", "util", "common", "misc", "helpers", "helper", "v2", "api2"];
 
 /// A source file: its path below `src`, and its contents.
 struct Source {
@@ -356,7 +355,7 @@ fn files_are_documented_short_and_well_named() {
         }
         let names =
             source.path.components().map(|part| Path::new(&part).file_stem().unwrap_or_default().to_owned());
-        for name in names.filter(|name| NAMES_THAT_TELL_NOTHING.iter().any(|bad| name == bad)) {
+        for name in names.filter(|name| VAGUE_NAMES.iter().any(|bad| name == bad)) {
             complaints.push(format!("{path}: '{}' tells no duty", name.display()));
         }
     }

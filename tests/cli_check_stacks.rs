@@ -116,8 +116,8 @@ fn a_sample_that_stands_for_several_periods_can_count_once() {
 fn times_cannot_be_counted_where_there_are_none() {
     let output = run(&profile("", &STACKS), &["--distinct-times"]);
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("no sample has a time") && said.lines().count() == 1, "{said}");
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("no sample has a time") && printed.lines().count() == 1, "{printed}");
     assert!(output.stdout.is_empty());
 }
 

@@ -147,9 +147,9 @@ fn profile<'d>(data: &'d ProfilesData, profile_type: &str, source: &str) -> &'d 
 #[test]
 fn sums_are_those_of_the_recordings_of_every_jdk() {
     for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
-        let (data, said) = convert(&jfr_support::corpus()[name], &[]);
+        let (data, printed) = convert(&jfr_support::corpus()[name], &[]);
         let sums = sums(&data);
-        assert_eq!(sums, sums_of_recording(&bytes), "{name}: {said}");
+        assert_eq!(sums, sums_of_recording(&bytes), "{name}: {printed}");
         assert!(sums.len() > 10 && sums.values().all(|&sum| sum > 0), "{name}: {sums:?}");
         let cpu = profile(&data, "cpu", "jdk.ExecutionSample");
         assert_eq!(cpu.period, 10_000_000, "{name}");
@@ -197,9 +197,9 @@ fn a_resource_says_whose_recording_it_is() {
 #[test]
 fn async_profilers_samples_keep_their_clock_their_weight_and_their_period() {
     for (name, bytes) in recordings(|name| name == "async-profiler") {
-        let (data, said) = convert(&jfr_support::corpus()[name], &[]);
+        let (data, printed) = convert(&jfr_support::corpus()[name], &[]);
         let sums = sums(&data);
-        assert_eq!(sums, sums_of_recording(&bytes), "{said}");
+        assert_eq!(sums, sums_of_recording(&bytes), "{printed}");
         assert_eq!(profile(&data, "cpu", "jdk.ExecutionSample").period, 2_000_000);
         assert_eq!(profile(&data, "wall", "profiler.WallClockSample").period, 20_000_000);
     }
@@ -209,13 +209,13 @@ fn async_profilers_samples_keep_their_clock_their_weight_and_their_period() {
 #[test]
 fn events_of_one_type_by_two_clocks_become_two_profiles() {
     for (name, bytes) in recordings(|name| name == "async-profiler-both") {
-        let (data, said) = convert(&jfr_support::corpus()[name], &[]);
+        let (data, printed) = convert(&jfr_support::corpus()[name], &[]);
         let mut expected = sums_of_recording(&bytes);
         let key = |of: &str| (of.to_owned(), "samples".to_owned(), "jdk.ExecutionSample".to_owned());
         let all = expected.remove(&key("cpu")).unwrap();
         let mut sums = sums(&data);
         let [cpu, wall] = ["cpu", "wall"].map(|of| sums.remove(&key(of)).unwrap());
-        assert_eq!(cpu + wall, all, "{said}");
+        assert_eq!(cpu + wall, all, "{printed}");
         let mut without_state = 0;
         for chunk in Chunks::new(&bytes).map(Result::unwrap) {
             for event in chunk.contents().events().map(Result::unwrap) {
@@ -224,9 +224,9 @@ fn events_of_one_type_by_two_clocks_become_two_profiles() {
                 without_state += i64::from(is_sample && state.as_deref() == Some("STATE_DEFAULT"));
             }
         }
-        assert_eq!(cpu, without_state, "{said}");
+        assert_eq!(cpu, without_state, "{printed}");
         assert!(cpu > 50 && wall > 50, "{cpu} {wall}");
-        assert_eq!(sums, expected, "{said}");
+        assert_eq!(sums, expected, "{printed}");
         assert_eq!(profile(&data, "cpu", "jdk.ExecutionSample").period, 2_000_000);
         assert_eq!(profile(&data, "wall", "jdk.ExecutionSample").period, 20_000_000);
         let states = &profile(&data, "wall", "jdk.ExecutionSample").samples;
@@ -242,8 +242,8 @@ fn events_of_one_type_by_two_clocks_become_two_profiles() {
 #[test]
 fn datadogs_samples_keep_weights_threads_states_and_contexts() {
     for (name, bytes) in recordings(|name| name == "datadog") {
-        let (data, said) = convert(&jfr_support::corpus()[name], &[]);
-        assert_eq!(sums(&data), sums_of_recording(&bytes), "{said}");
+        let (data, printed) = convert(&jfr_support::corpus()[name], &[]);
+        assert_eq!(sums(&data), sums_of_recording(&bytes), "{printed}");
         let cpu = profile(&data, "cpu", "datadog.ExecutionSample");
         assert_eq!(cpu.period, 2_000_000);
         let links = &data.dictionary.as_ref().unwrap().link_table;
@@ -262,7 +262,7 @@ fn datadogs_samples_keep_weights_threads_states_and_contexts() {
                 linked += 1;
             }
         }
-        assert!(linked > 0, "{said}");
+        assert!(linked > 0, "{printed}");
     }
 }
 
@@ -274,8 +274,8 @@ fn remote_frames_become_mappings_and_addresses_again() {
     let input = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(input.path(), recording(MADE)).unwrap();
     let out = tempfile::NamedTempFile::new().unwrap();
-    let (code, said) = otlpprof(&["convert", text(input.path()), "-o", text(out.path())]);
-    assert_eq!(code, 0, "{said}");
+    let (code, printed) = otlpprof(&["convert", text(input.path()), "-o", text(out.path())]);
+    assert_eq!(code, 0, "{printed}");
     // A recording contains no htlhash, which is recommended in addition to the build-id.
     let (code, report) = otlpprof(&["validate", "--strict", text(out.path())]);
     assert!(
@@ -352,7 +352,7 @@ fn events_that_are_asked_for_are_counted_and_summed() {
             "--event",
             "jdk.ThreadStart",
         ];
-        let (data, said) = convert(&jfr_support::corpus()[name], &more);
+        let (data, printed) = convert(&jfr_support::corpus()[name], &more);
         let (mut events, mut sum) = (0, 0);
         for chunk in Chunks::new(&bytes).map(Result::unwrap) {
             for event in chunk.contents().events().map(Result::unwrap) {
@@ -367,8 +367,8 @@ fn events_that_are_asked_for_are_counted_and_summed() {
             let key = ("programs.EveryField".into(), sample_type.into(), "programs.EveryField".into());
             sums.get(&key).copied()
         };
-        assert_eq!((of("events"), of("bytes")), (Some(events), Some(sum)), "{said}");
-        assert!(events > 10 && said.contains("jdk.ThreadStart: "), "{said}");
+        assert_eq!((of("events"), of("bytes")), (Some(events), Some(sum)), "{printed}");
+        assert!(events > 10 && printed.contains("jdk.ThreadStart: "), "{printed}");
     }
 }
 
@@ -383,11 +383,11 @@ fn events_that_cannot_be_converted_are_told() {
         ("programs.EveryField:weight", "programs.EveryField has no field weight"),
         ("programs.EveryField:latin", "programs.EveryField: the field latin is not an integer"),
     ] {
-        let (code, said) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", event]);
-        assert!(code == 2 && said.contains(complaint), "{said}");
+        let (code, printed) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", event]);
+        assert!(code == 2 && printed.contains(complaint), "{printed}");
     }
-    let (code, said) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", ":x"]);
-    assert!(code == 2 && said.contains("an event must be NAME or NAME:VALUE_FIELD"), "{said}");
+    let (code, printed) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", ":x"]);
+    assert!(code == 2 && printed.contains("an event must be NAME or NAME:VALUE_FIELD"), "{printed}");
 }
 
 #[test]
@@ -408,9 +408,9 @@ fn json_is_valid_too() {
     for (name, _) in recordings(|name| name == "async-profiler") {
         let out = tempfile::NamedTempFile::new().unwrap();
         let recording = &jfr_support::corpus()[name];
-        let (code, said) =
+        let (code, printed) =
             otlpprof(&["convert", text(recording), "-o", text(out.path()), "--format", "json"]);
-        assert_eq!(code, 0, "{said}");
+        assert_eq!(code, 0, "{printed}");
         let (code, report) = otlpprof(&["validate", "--strict", text(out.path())]);
         assert_eq!(code, 0, "{report}");
     }
@@ -421,16 +421,16 @@ fn what_is_no_recording_is_refused_and_a_cut_one_is_converted_as_far_as_it_goes(
     let directory = tempfile::tempdir().unwrap();
     let (input, output) = (directory.path().join("in.jfr"), directory.path().join("out.otlp"));
     std::fs::write(&input, "no recording").unwrap();
-    let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+    let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
     assert_eq!(code, 2);
-    assert!(said.contains("byte 0: not a JFR chunk"), "{said}");
+    assert!(printed.contains("byte 0: not a JFR chunk"), "{printed}");
     assert!(!output.exists());
 
     let (_, bytes) = recordings(|name| name.ends_with("-killed")).swap_remove(0);
     std::fs::write(&input, &bytes[..bytes.len() - 3]).unwrap();
-    let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("the recording ends here, within a chunk"), "{said}");
+    let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+    assert_eq!(code, 2, "{printed}");
+    assert!(printed.contains("the recording ends here, within a chunk"), "{printed}");
     let (code, report) = otlpprof(&["validate", text(&output)]);
     assert_eq!(code, 0, "{report}");
 }
@@ -458,22 +458,22 @@ fn a_recording_that_async_profiler_is_still_writing_is_refused_in_one_line() {
     // The recording ends within an event, or after one.
     for length in [unfinished.len() - 1, unfinished.len()] {
         std::fs::write(&input, &unfinished[..length]).unwrap();
-        let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
-        assert!(code == 2 && said.contains(WHY) && said.lines().count() == 1, "{code} {said}");
+        let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+        assert!(code == 2 && printed.contains(WHY) && printed.lines().count() == 1, "{code} {printed}");
         assert!(!output.exists());
         let mut follow = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
         follow.args(["convert", "-", "--follow", "-o", text(&output)]).stdin(File::open(&input).unwrap());
         let followed = follow.output().unwrap();
-        let said = String::from_utf8(followed.stderr).unwrap();
-        assert!(followed.status.code() == Some(2) && said.matches(WHY).count() == 1, "{said}");
+        let printed = String::from_utf8(followed.stderr).unwrap();
+        assert!(followed.status.code() == Some(2) && printed.matches(WHY).count() == 1, "{printed}");
         std::fs::remove_file(&output).unwrap();
     }
     // After a finished chunk there is something to convert.
     std::fs::write(&input, [whole, unfinished].concat()).unwrap();
-    let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
-    assert!(code == 2 && said.matches(WHY).count() == 1, "{code} {said}");
-    let sampled = said.lines().find(|line| line.starts_with("jdk.ExecutionSample: ")).unwrap();
-    assert!(!sampled.starts_with("jdk.ExecutionSample: 0 "), "{said}");
+    let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+    assert!(code == 2 && printed.matches(WHY).count() == 1, "{code} {printed}");
+    let sampled = printed.lines().find(|line| line.starts_with("jdk.ExecutionSample: ")).unwrap();
+    assert!(!sampled.starts_with("jdk.ExecutionSample: 0 "), "{printed}");
     let (code, report) = otlpprof(&["validate", text(&output)]);
     assert_eq!(code, 0, "{report}");
 }

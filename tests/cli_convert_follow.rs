@@ -143,9 +143,9 @@ fn mistakes_in_what_to_stream_are_told_in_one_line() {
         let mut program = Command::new(home.join("bin/java"));
         let ran =
             program.arg("-cp").arg(classes.path()).arg("RecordingStream").args(arguments).output().unwrap();
-        let said = String::from_utf8(ran.stderr).unwrap();
-        assert!(said.starts_with(&format!("RecordingStream: {says}")), "{arguments:?}: {said}");
-        assert_eq!((ran.status.code(), said.lines().count()), (Some(2), 1), "{arguments:?}: {said}");
+        let printed = String::from_utf8(ran.stderr).unwrap();
+        assert!(printed.starts_with(&format!("RecordingStream: {says}")), "{arguments:?}: {printed}");
+        assert_eq!((ran.status.code(), printed.lines().count()), (Some(2), 1), "{arguments:?}: {printed}");
     }
 }
 
@@ -306,14 +306,14 @@ fn a_signal_ends_following_when_what_was_read_is_written() {
         // still its own.
         assert_eq!(unsafe { libc::kill(convert.id().cast_signed(), signal) }, 0);
         let ended = convert.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{signal}: {} {said}", ended.status);
+        let printed = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{signal}: {} {printed}", ended.status);
         let bytes = std::fs::read(output.path()).unwrap();
         let messages: Vec<_> = read(&bytes).map(Result::unwrap).collect();
-        assert_eq!(messages.len(), 1, "{signal}: {said}");
+        assert_eq!(messages.len(), 1, "{signal}: {printed}");
         let profile = &messages[0].data.resource_profiles[0].scope_profiles[0].profiles[0];
         let sum: i64 = profile.samples.iter().flat_map(|sample| &sample.values).sum();
-        assert!(sum >= 500, "{signal}: {sum} {said}");
+        assert!(sum >= 500, "{signal}: {sum} {printed}");
         drop(pipe);
     }
 }

@@ -112,16 +112,16 @@ fn compressed_recordings_are_read_as_those_that_are_not() {
         ("zstd frames", [&skipped[..], &zstd(&one), &skipped, &zstd(&two)].concat()),
         ("zstd frames that part a chunk", [zstd(&whole[..1_000]), zstd(&whole[1_000..])].concat()),
     ] {
-        let (code, said) = dir.convert(&bytes, &[]);
-        assert_eq!((code, dir.sum()), (0, both), "{form}: {said}");
+        let (code, printed) = dir.convert(&bytes, &[]);
+        assert_eq!((code, dir.sum()), (0, both), "{form}: {printed}");
         let out = dir.path("from-stdin");
         let (code, followed) = convert_stdin(&bytes, &out, &[]);
-        assert_eq!((code, &followed), (0, &said), "{form}");
-        let (code, said) = convert_stdin(&bytes, &out, &["--follow"]);
-        assert!(code == 0 && said.contains("49 converted"), "{form}: {said}");
+        assert_eq!((code, &followed), (0, &printed), "{form}");
+        let (code, printed) = convert_stdin(&bytes, &out, &["--follow"]);
+        assert!(code == 0 && printed.contains("49 converted"), "{form}: {printed}");
         // The payload is the recordings after decompression.
-        let (code, said) = dir.convert(&bytes, &["--include-payload"]);
-        assert_eq!(code, 0, "{form}: {said}");
+        let (code, printed) = dir.convert(&bytes, &["--include-payload"]);
+        assert_eq!(code, 0, "{form}: {printed}");
         let back = dir.path("back.jfr");
         assert_eq!(otlpprof(&["payload", text(&dir.path("out")), "-o", text(&back)]).0, 0, "{form}");
         assert!(std::fs::read(&back).unwrap() == whole, "{form}");
@@ -140,14 +140,14 @@ fn compressed_recordings_that_are_cut_are_converted_as_far_as_they_go() {
         [("gzip", [gzip(&one), gzip(&two)].concat()), ("zstd", [zstd(&one), zstd(&two)].concat())]
     {
         bytes.truncate(bytes.len() - 30);
-        let (code, said) = dir.convert(&bytes, &[]);
+        let (code, printed) = dir.convert(&bytes, &[]);
         let expected = format!("in.jfr: the {form} stream is cut or damaged");
-        assert!(code == 2 && said.matches(&expected).count() == 1, "{said}");
+        assert!(code == 2 && printed.matches(&expected).count() == 1, "{printed}");
         assert!(dir.sum() >= sum_of_weights(SHAPE), "{form}");
         // Other inputs are converted all the same.
         let other = dir.file("other.jfr", &one);
-        let (code, said) = dir.convert(&bytes, &[text(&other)]);
-        assert!(code == 2 && said.matches(&expected).count() == 1, "{said}");
+        let (code, printed) = dir.convert(&bytes, &[text(&other)]);
+        assert!(code == 2 && printed.matches(&expected).count() == 1, "{printed}");
         assert!(dir.sum() >= 2 * sum_of_weights(SHAPE), "{form}");
     }
 }
@@ -162,19 +162,19 @@ fn a_whole_recording_behind_one_that_is_cut_is_converted() {
     cuts.extend([69, 70, first.len() - 40]);
     for cut in cuts {
         let bytes = [&first[..cut], &whole].concat();
-        let (code, said) = dir.convert(&bytes, &[]);
-        assert_eq!(code, 2, "{cut}: {said}");
+        let (code, printed) = dir.convert(&bytes, &[]);
+        assert_eq!(code, 2, "{cut}: {printed}");
         // The part before the cut has no metadata.
-        assert_eq!(dir.sum(), expected, "{cut}: {said}");
+        assert_eq!(dir.sum(), expected, "{cut}: {printed}");
         assert_eq!(convert_stdin(&bytes, &dir.path("from-stdin"), &[]).0, 2, "{cut}");
-        assert!(said.contains("in.jfr: byte "), "{cut}: {said}");
+        assert!(printed.contains("in.jfr: byte "), "{cut}: {printed}");
         let mut converter = JfrToOtlp::default();
         assert!(converter.add(&bytes).is_err(), "{cut}");
         let counts: Vec<_> = converter.counts().map(|(_, count)| count.converted).collect();
         assert_eq!(counts, [500], "{cut}");
         // The same holds for a truncated recording between two complete ones.
-        let (code, said) = dir.convert(&[&whole[..], &bytes].concat(), &[]);
-        assert_eq!((code, dir.sum()), (2, 2 * expected), "{cut}: {said}");
+        let (code, printed) = dir.convert(&[&whole[..], &bytes].concat(), &[]);
+        assert_eq!((code, dir.sum()), (2, 2 * expected), "{cut}: {printed}");
     }
 }
 
@@ -245,24 +245,24 @@ fn recordings_of_jdk_9_and_10_are_read() {
     bytes[4..8].copy_from_slice(&[0, 1, 0, 0]);
     let dir = ConversionDir::new();
     let two = [&bytes[..], &bytes].concat();
-    let (code, said) = dir.convert(&two, &["--event", "com.oracle.jdk.SocketRead:bytesRead"]);
-    assert_eq!(code, 0, "{said}");
+    let (code, printed) = dir.convert(&two, &["--event", "com.oracle.jdk.SocketRead:bytesRead"]);
+    assert_eq!(code, 0, "{printed}");
     assert!(
-        said.contains("jdk.SocketRead: 2 converted") && said.contains("jdk.ExecutionSample: 2 conv"),
-        "{said}"
+        printed.contains("jdk.SocketRead: 2 converted") && printed.contains("jdk.ExecutionSample: 2 conv"),
+        "{printed}"
     );
     assert_eq!(dir.sum(), 2 * (700 + 50 + 1 + 50));
     let data = dir.data();
-    assert!(profiles(&data).any(|profile| profile.period == 10_000_000), "{said}");
+    assert!(profiles(&data).any(|profile| profile.period == 10_000_000), "{printed}");
     let resource = data.resource_profiles[0].resource.as_ref().unwrap();
     assert!(resource.attributes.iter().any(|attribute| attribute.key == "process.runtime.version"));
     // A recording that arrives in small parts is read, too.
-    let (code, said) = convert_stdin(&two, &dir.path("followed"), &["--follow"]);
-    assert!(code == 0 && said.contains("jdk.SocketRead: 2 converted"), "{said}");
+    let (code, printed) = convert_stdin(&two, &dir.path("followed"), &["--follow"]);
+    assert!(code == 0 && printed.contains("jdk.SocketRead: 2 converted"), "{printed}");
     let mut old = bytes;
     old[5] = 0;
-    let (code, said) = dir.convert(&old, &[]);
-    assert!(code == 2 && said.contains("JFR version 0.0 is not supported, only 1.x and 2.x"), "{said}");
+    let (code, printed) = dir.convert(&old, &[]);
+    assert!(code == 2 && printed.contains("JFR version 0.0 is not supported, only 1.x and 2.x"), "{printed}");
 }
 
 /// Regression: an empty profile was written, and the exit code was 0.
@@ -276,14 +276,17 @@ fn a_recording_with_nothing_to_convert_is_said_to_have_none() {
     let constants = |out: &mut Writer| pools_of_constants(out, SHAPE, 3);
     let bytes = crafted(&[VALUE_TYPES, &types].concat(), events, CONSTANT_POOLS, constants);
     let dir = ConversionDir::new();
-    let (code, said) = dir.convert(&bytes, &[]);
+    let (code, printed) = dir.convert(&bytes, &[]);
     let input = dir.path("in.jfr");
     let why = "none of its events is converted by default; --event NAME converts others";
     let nothing = format!("otlpprof: nothing to convert in {}: {why}\n", input.display());
-    assert_eq!((code, said), (2, format!("not converted: jdk.ThreadStart 1\n{nothing}")));
+    assert_eq!((code, printed), (2, format!("not converted: jdk.ThreadStart 1\n{nothing}")));
     assert!(!dir.path("out").exists());
-    let (code, said) = convert_stdin(&bytes, &dir.path("out"), &["--follow"]);
-    assert!(code == 2 && said.contains(&format!("otlpprof: nothing to convert in -: {why}\n")), "{said}");
+    let (code, printed) = convert_stdin(&bytes, &dir.path("out"), &["--follow"]);
+    assert!(
+        code == 2 && printed.contains(&format!("otlpprof: nothing to convert in -: {why}\n")),
+        "{printed}"
+    );
     assert_eq!(dir.convert(&bytes, &["--event", "jdk.ThreadStart"]).0, 0);
 }
 
@@ -291,14 +294,20 @@ fn a_recording_with_nothing_to_convert_is_said_to_have_none() {
 #[test]
 fn a_window_without_events_is_said_to_have_none() {
     let dir = ConversionDir::new();
-    let (code, said) = dir.convert(&recording(SHAPE), &["--end", "1000"]);
-    assert_eq!(code, 2, "{said}");
+    let (code, printed) = dir.convert(&recording(SHAPE), &["--end", "1000"]);
+    assert_eq!(code, 2, "{printed}");
     let nothing = "the window of --start and --end has no event, and 40 lie outside; the recording spans \
                    2023-11-14T22:13:20.000Z to 2023-11-14T22:13:20.000Z\n";
-    assert!(said.contains("0 converted, 0 without a stack, 40 outside") && said.ends_with(nothing), "{said}");
+    assert!(
+        printed.contains("0 converted, 0 without a stack, 40 outside") && printed.ends_with(nothing),
+        "{printed}"
+    );
     assert!(!dir.path("out").exists());
-    let (_, said) = convert_stdin(&recording(SHAPE), &dir.path("out"), &["--follow", "--end", "1000"]);
-    assert!(said.contains("nothing to convert in -: the window of --start and --end has no event"), "{said}");
+    let (_, printed) = convert_stdin(&recording(SHAPE), &dir.path("out"), &["--follow", "--end", "1000"]);
+    assert!(
+        printed.contains("nothing to convert in -: the window of --start and --end has no event"),
+        "{printed}"
+    );
 }
 
 /// The events of the synthetic recordings are 10 µs apart; the first is 1 µs after the start.
@@ -306,9 +315,9 @@ fn a_window_without_events_is_said_to_have_none() {
 fn windows_may_be_given_by_spans_and_with_offsets_from_utc() {
     let dir = ConversionDir::new();
     let converted = |more: &[&str]| {
-        let (code, said) = dir.convert(&recording(SHAPE), more);
-        assert_eq!(code, 0, "{said}");
-        let count = said.split(": ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        let (code, printed) = dir.convert(&recording(SHAPE), more);
+        assert_eq!(code, 0, "{printed}");
+        let count = printed.split(": ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
         count.parse::<u32>().unwrap()
     };
     assert_eq!(converted(&["--start", "+15us", "--end", "+95us"]), 8);
@@ -324,19 +333,19 @@ fn windows_may_be_given_by_spans_and_with_offsets_from_utc() {
     for more in
         [&["--start", "+"][..], &["--start", "2023-11-15T00:13:20+2"], &["--start", "+1s", "--follow"]]
     {
-        let (code, said) = dir.convert(&recording(SHAPE), more);
-        assert_eq!(code, 2, "{more:?}: {said}");
+        let (code, printed) = dir.convert(&recording(SHAPE), more);
+        assert_eq!(code, 2, "{more:?}: {printed}");
     }
 }
 
 #[test]
 fn a_result_has_the_resource_attributes_that_are_asked_for() {
     let dir = ConversionDir::new();
-    let (code, said) = dir.convert(
+    let (code, printed) = dir.convert(
         &recording(SHAPE),
         &["--service", "shop", "--resource", "deployment.environment.name=test", "--resource", "note=a=b"],
     );
-    assert_eq!(code, 0, "{said}");
+    assert_eq!(code, 0, "{printed}");
     let check = |data: &ProfilesData| {
         let attributes = &data.resource_profiles[0].resource.as_ref().unwrap().attributes;
         for (key, value) in
@@ -351,9 +360,9 @@ fn a_result_has_the_resource_attributes_that_are_asked_for() {
     check(&dir.data());
     let followed = ["--follow", "--service", "shop", "--resource", "deployment.environment.name=test"];
     let out = dir.path("out");
-    let (code, said) =
+    let (code, printed) =
         convert_stdin(&recording(SHAPE), &out, &[&followed[..], &["--resource", "note=a=b"]].concat());
-    assert_eq!(code, 0, "{said}");
+    assert_eq!(code, 0, "{printed}");
     check(&ProfilesData::decode(&std::fs::read(&out).unwrap()[4..]).unwrap());
     for wrong in [["--resource", "novalue"], ["--resource", "=x"], ["--service", ""]] {
         assert_eq!(dir.convert(&recording(SHAPE), &wrong).0, 2, "{wrong:?}");
@@ -371,22 +380,22 @@ fn results_are_compressed_as_their_name_says() {
         ("out.GZ", &["--follow"][..]),
     ] {
         let out = dir.path(name);
-        let (code, said) = match more {
+        let (code, printed) = match more {
             ["--follow"] => convert_stdin(&recording(SHAPE), &out, more),
             _ => otlpprof(&[&["convert", text(&input), "-o", text(&out)], more].concat()),
         };
-        assert_eq!(code, 0, "{said}");
+        assert_eq!(code, 0, "{printed}");
         let bytes = std::fs::read(&out).unwrap();
         assert_eq!(bytes[..2], [0x1f, 0x8b], "{name}");
         let mut unpacked = Vec::new();
         MultiGzDecoder::new(&*bytes).read_to_end(&mut unpacked).unwrap();
         assert!(unpacked.len() > bytes.len(), "{name}");
-        let (code, said) = otlpprof(&["validate", "--strict", text(&out)]);
-        assert_eq!(code, 0, "{name}: {said}");
+        let (code, printed) = otlpprof(&["validate", "--strict", text(&out)]);
+        assert_eq!(code, 0, "{name}: {printed}");
     }
     for name in ["out.zst", "out.xz"] {
-        let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&dir.path(name))]);
-        assert!(code == 2 && said.lines().count() == 1 && said.contains("only as .gz"), "{said}");
+        let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&dir.path(name))]);
+        assert!(code == 2 && printed.lines().count() == 1 && printed.contains("only as .gz"), "{printed}");
         assert!(!dir.path(name).exists());
     }
 }
@@ -408,10 +417,10 @@ fn the_rules_say_the_same_before_a_result_is_written_and_behind() {
     let out = dir.path("out");
     for times in [&[][..], &["--timestamps"]] {
         for strict in [&[][..], &["--strict"]] {
-            let (code, said) = dir.convert(&bytes, &[&["--validate"], times, strict].concat());
+            let (code, printed) = dir.convert(&bytes, &[&["--validate"], times, strict].concat());
             let (of_result, report) = otlpprof(&[&["validate", text(&out)], strict].concat());
-            assert_eq!(code, of_result, "{times:?} {strict:?}: {said}{report}");
-            let of_convert: Vec<_> = said.lines().filter(|line| line.starts_with(text(&out))).collect();
+            assert_eq!(code, of_result, "{times:?} {strict:?}: {printed}{report}");
+            let of_convert: Vec<_> = printed.lines().filter(|line| line.starts_with(text(&out))).collect();
             assert_eq!(of_convert, report.lines().collect::<Vec<_>>(), "{times:?} {strict:?}");
         }
     }

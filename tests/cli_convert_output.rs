@@ -26,8 +26,8 @@ const STEP_NANOS: u64 = 10_000;
 
 fn otlpprof(arguments: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(printed).unwrap())
 }
 
 fn text(path: &Path) -> &str {
@@ -58,9 +58,9 @@ impl Files {
         let mut arguments = vec!["convert", "-o", text(&output)];
         arguments.extend(inputs.iter().map(|path| text(path)));
         arguments.extend(more);
-        let (code, said) = otlpprof(&arguments);
-        assert_eq!(code, 0, "{said}");
-        said
+        let (code, printed) = otlpprof(&arguments);
+        assert_eq!(code, 0, "{printed}");
+        printed
     }
 
     fn profile(&self) -> Profile {
@@ -96,11 +96,14 @@ fn each_input_may_have_a_window_of_its_own() {
         format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
     };
     // Seconds as floating-point numbers are accurate to a quarter of a microsecond in these years.
-    let said = files.convert(
+    let printed = files.convert(
         &["a.jfr", "b.jfr"],
         &["--start", &at(3), "--end", &at(13), "--start", &at(0), "--end", &at(4), "--timestamps"],
     );
-    assert!(said.contains("datadog.ExecutionSample: 14 converted, 0 without a stack, 36 outside"), "{said}");
+    assert!(
+        printed.contains("datadog.ExecutionSample: 14 converted, 0 without a stack, 36 outside"),
+        "{printed}"
+    );
     let profile = files.profile();
     let window = profile.time_unix_nano..profile.time_unix_nano + profile.duration_nano;
     assert_eq!(profile.samples.iter().flat_map(|sample| &sample.timestamps_unix_nano).count(), {
@@ -112,9 +115,9 @@ fn each_input_may_have_a_window_of_its_own() {
     );
     assert!(window.start.abs_diff(FIRST_NANO - 5_000) < 1_000, "{window:?}");
 
-    let (code, said) =
+    let (code, printed) =
         otlpprof(&["convert", "-o", "/dev/null", "a", "b", "c", "--start", "1", "--start", "2"]);
-    assert!(code == 2 && said.contains("2 --start for 3 recordings"), "{said}");
+    assert!(code == 2 && printed.contains("2 --start for 3 recordings"), "{printed}");
 }
 
 #[test]
@@ -123,10 +126,11 @@ fn indented_json_says_the_same() {
     files.convert(&["a.jfr"], &["--format", "json-pretty", "--include-payload", "--validate"]);
     let pretty = std::fs::read_to_string(files.path("out")).unwrap();
     assert!(pretty.starts_with("{\n  \"resourceProfiles\": [\n    {\n"), "{pretty:.80}");
-    let (code, said) = otlpprof(&["validate", "--strict", text(&files.path("out"))]);
-    assert_eq!(code, 0, "{said}");
-    let (code, said) = otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))]);
-    assert_eq!(code, 0, "{said}");
+    let (code, printed) = otlpprof(&["validate", "--strict", text(&files.path("out"))]);
+    assert_eq!(code, 0, "{printed}");
+    let (code, printed) =
+        otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))]);
+    assert_eq!(code, 0, "{printed}");
     assert!(std::fs::read(files.path("back.jfr")).unwrap() == recording(SHAPE));
 }
 
@@ -136,19 +140,20 @@ fn recordings_go_in_and_come_out_byte_for_byte() {
     let both = [recording(SHAPE), recording(Shape { events: 10, ..SHAPE })].concat();
     for format in ["proto", "json"] {
         files.convert(&["a.jfr", "b.jfr"], &["--include-payload", "--validate", "--format", format]);
-        let (code, said) = otlpprof(&["validate", "--strict", text(&files.path("out"))]);
-        assert_eq!(code, 0, "{said}");
-        let (code, said) =
+        let (code, printed) = otlpprof(&["validate", "--strict", text(&files.path("out"))]);
+        assert_eq!(code, 0, "{printed}");
+        let (code, printed) =
             otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))]);
-        assert_eq!(code, 0, "{said}");
+        assert_eq!(code, 0, "{printed}");
         assert!(std::fs::read(files.path("back.jfr")).unwrap() == both, "{format}");
     }
     files.convert(&["a.jfr"], &["--include-payload"]);
     let profile = files.profile();
     assert_eq!((&*profile.original_payload_format, profile.original_payload), ("jfr", recording(SHAPE)));
     files.convert(&["a.jfr"], &[]);
-    let (code, said) = otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("none.jfr"))]);
-    assert!(code == 2 && said.contains("no profile has an original payload"), "{said}");
+    let (code, printed) =
+        otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("none.jfr"))]);
+    assert!(code == 2 && printed.contains("no profile has an original payload"), "{printed}");
     assert!(!files.path("none.jfr").exists());
 }
 
@@ -195,9 +200,9 @@ fn payloads_larger_than_memory_go_into_every_form_and_come_out() {
     }
     let cut = files.path("cut");
     std::fs::write(&cut, [0x1f, 0x8b, 8, 0]).unwrap();
-    let (code, said) = otlpprof(&["payload", text(&cut), "-o", text(&back)]);
-    assert!(code == 2 && said.starts_with(&format!("otlpprof: {}: ", cut.display())), "{said}");
-    assert!(said.lines().count() == 1 && !back.exists(), "{said}");
+    let (code, printed) = otlpprof(&["payload", text(&cut), "-o", text(&back)]);
+    assert!(code == 2 && printed.starts_with(&format!("otlpprof: {}: ", cut.display())), "{printed}");
+    assert!(printed.lines().count() == 1 && !back.exists(), "{printed}");
 }
 
 #[test]
@@ -235,12 +240,12 @@ fn what_no_message_can_hold_is_refused_before_anything_is_written() {
     let files = Files::new();
     let input = large(&files, (2 << 30) + 1);
     let out = files.path("out");
-    let (code, said) = otlpprof(&["convert", text(&input), "-o", text(&out), "--include-payload"]);
-    assert!(code == 2 && said.contains("a protobuf message ends at 2 GiB"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&out), "--include-payload"]);
+    assert!(code == 2 && printed.contains("a protobuf message ends at 2 GiB"), "{printed}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
     assert!(!out.exists());
-    let (code, said) = otlpprof(&["convert", "-", "-o", text(&out), "--include-payload"]);
-    assert!(code == 2 && said.contains("--include-payload needs files"), "{said}");
+    let (code, printed) = otlpprof(&["convert", "-", "-o", text(&out), "--include-payload"]);
+    assert!(code == 2 && printed.contains("--include-payload needs files"), "{printed}");
 }
 
 #[test]
@@ -306,16 +311,19 @@ fn what_becomes_of_a_followed_recording_is_said() {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let whole = recording(SHAPE);
-    let (code, said) = follow(&whole, &["--end", "1000"]);
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("datadog.ExecutionSample: 0 converted, 0 without a stack, 40 outside"), "{said}");
-    let (code, said) = follow(&whole, &["--event", "no.Such"]);
-    assert!(code == 2 && said.ends_with("otlpprof: no event no.Such in the recordings\n"), "{said}");
-    let (code, said) = follow(&[&whole[..], &b"no recording"[..]].concat(), &[]);
-    assert!(code == 2 && said.contains("datadog.ExecutionSample: 40 converted"), "{said}");
-    assert_eq!(said.matches("otlpprof: -: ").count(), 1, "{said}");
-    let (code, said) = follow(b"", &[]);
-    assert_eq!((code, &*said), (2, "otlpprof: no event in -\n"));
+    let (code, printed) = follow(&whole, &["--end", "1000"]);
+    assert_eq!(code, 0, "{printed}");
+    assert!(
+        printed.contains("datadog.ExecutionSample: 0 converted, 0 without a stack, 40 outside"),
+        "{printed}"
+    );
+    let (code, printed) = follow(&whole, &["--event", "no.Such"]);
+    assert!(code == 2 && printed.ends_with("otlpprof: no event no.Such in the recordings\n"), "{printed}");
+    let (code, printed) = follow(&[&whole[..], &b"no recording"[..]].concat(), &[]);
+    assert!(code == 2 && printed.contains("datadog.ExecutionSample: 40 converted"), "{printed}");
+    assert_eq!(printed.matches("otlpprof: -: ").count(), 1, "{printed}");
+    let (code, printed) = follow(b"", &[]);
+    assert_eq!((code, &*printed), (2, "otlpprof: no event in -\n"));
 }
 
 proptest! {
@@ -348,9 +356,9 @@ fn refuses(files: &Files, output: &Path, reason: &str) {
         vec!["convert", text(&files.path("a.jfr")), "-o", text(output), "--include-payload"],
         vec!["payload", text(&files.path("with-payload")), "-o", text(output)],
     ] {
-        let (code, said) = otlpprof(&arguments);
+        let (code, printed) = otlpprof(&arguments);
         assert_ne!(code, 0, "{arguments:?}");
-        assert_eq!(said.trim_end(), format!("otlpprof: {}: {reason}", output.display()), "{arguments:?}");
+        assert_eq!(printed.trim_end(), format!("otlpprof: {}: {reason}", output.display()), "{arguments:?}");
         let after = std::fs::read_dir(files.directory.path()).unwrap().count();
         assert_eq!(after, before, "{arguments:?}");
     }
@@ -378,9 +386,9 @@ fn a_file_that_cannot_be_replaced_stays_as_it_was() {
     let mut command = Command::new("sh");
     command.args(["-c", limited, env!("CARGO_BIN_EXE_otlpprof")]).arg(files.path("a.jfr")).arg(&output);
     let ran = command.output().unwrap();
-    let said = String::from_utf8(ran.stderr).unwrap();
-    assert!(!ran.status.success(), "{said}");
-    assert_eq!(said.trim_end(), format!("otlpprof: {}: File too large (os error 27)", output.display()));
+    let printed = String::from_utf8(ran.stderr).unwrap();
+    assert!(!ran.status.success(), "{printed}");
+    assert_eq!(printed.trim_end(), format!("otlpprof: {}: File too large (os error 27)", output.display()));
     assert_eq!(std::fs::read(&output).unwrap(), b"before");
     let names = std::fs::read_dir(files.directory.path()).unwrap().map(|file| file.unwrap().file_name());
     let mut names: Vec<_> = names.collect();
@@ -397,17 +405,17 @@ fn what_is_read_is_not_written_over() {
     std::os::unix::fs::symlink("a.jfr", files.path("link.jfr")).unwrap();
     for (output, more) in [("a.jfr", &[][..]), ("link.jfr", &[]), ("a.jfr", &["--follow"])] {
         let (input, output) = (files.path("a.jfr"), files.path(output));
-        let (code, said) = otlpprof(&[&["convert", text(&input), "-o", text(&output)], more].concat());
+        let (code, printed) = otlpprof(&[&["convert", text(&input), "-o", text(&output)], more].concat());
         let expected =
             format!("otlpprof: {} is one of the recordings: write to another file\n", output.display());
-        assert_eq!((code, said), (2, expected), "{more:?}");
+        assert_eq!((code, printed), (2, expected), "{more:?}");
         assert_eq!(std::fs::read(&input).unwrap(), recording, "{more:?}");
     }
     files.convert(&["a.jfr"], &["--include-payload"]);
     let (output, profile) = (files.path("out"), std::fs::read(files.path("out")).unwrap());
-    let (code, said) = otlpprof(&["payload", text(&output), "-o", text(&output)]);
+    let (code, printed) = otlpprof(&["payload", text(&output), "-o", text(&output)]);
     let expected = format!("otlpprof: {} is the input: write to another file\n", output.display());
-    assert_eq!((code, said), (2, expected));
+    assert_eq!((code, printed), (2, expected));
     assert_eq!(std::fs::read(&output).unwrap(), profile);
 }
 

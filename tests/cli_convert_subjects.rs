@@ -160,13 +160,13 @@ fn datadogs_objects_have_classes() {
 #[test]
 fn what_was_freed_is_told() {
     for (name, _) in recordings(|name| name == "async-profiler-both") {
-        let (_, said) = convert(&corpus()[name], &[]);
-        let told = said.lines().find(|line| line.starts_with("profiler.Free: ")).expect(&said);
+        let (_, messages) = convert(&corpus()[name], &[]);
+        let line = messages.lines().find(|line| line.starts_with("profiler.Free: ")).expect(&messages);
         assert!(
-            told.ends_with("nativemem profiles include them, since they count all allocations"),
-            "{told}"
+            line.ends_with("nativemem profiles include them, since they count all allocations"),
+            "{line}"
         );
-        assert!(!said.contains("not converted: ") || !said.contains("profiler.Free, "), "{said}");
+        assert!(!messages.contains("not converted: ") || !messages.contains("profiler.Free, "), "{messages}");
     }
 }
 

@@ -469,7 +469,7 @@ fn what_the_command_cannot_use_is_one_line() {
     let missing = folder.path().join("missing");
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
-    for (listen, out, said) in [
+    for (listen, out, printed) in [
         ("127.0.0.1:0", missing.as_path(), "missing: no such folder; create it"),
         ("127.0.0.1:0", file.as_path(), "file: not a folder"),
         // A folder in which no user can create files.
@@ -481,6 +481,6 @@ fn what_the_command_cannot_use_is_one_line() {
         let output = command.args(["collect", "--listen", listen, "--out"]).arg(out).output().unwrap();
         let line = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{line}");
-        assert!(line.lines().count() == 1 && line.contains(said), "{line}");
+        assert!(line.lines().count() == 1 && line.contains(printed), "{line}");
     }
 }

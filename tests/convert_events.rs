@@ -265,8 +265,8 @@ fn a_span_without_a_trace_is_linked_to_by_its_local_root() {
     let out = tempfile::NamedTempFile::new().unwrap();
     for (links, is_of_root) in [("auto", false), ("trace", false), ("local-root", true)] {
         let arguments = ["convert", text(file.path()), "-o", text(out.path()), "--links", links];
-        let (code, said) = otlpprof(&arguments);
-        assert_eq!(code, 0, "{said}");
+        let (code, printed) = otlpprof(&arguments);
+        assert_eq!(code, 0, "{printed}");
         let data = ProfilesData::decode(&*std::fs::read(out.path()).unwrap()).unwrap();
         let link = &data.dictionary.as_ref().unwrap().link_table[1];
         // `recording` writes trace 1 for the local root 1 << 31 | 7.
@@ -387,8 +387,8 @@ fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &whole).unwrap();
     let arguments = ["convert", text(file.path()), "-o", "/dev/null", "--event", "app.Sent:bytes"];
-    let (code, said) = otlpprof(&arguments);
-    let lines: Vec<_> = said.lines().collect();
+    let (code, printed) = otlpprof(&arguments);
+    let lines: Vec<_> = printed.lines().collect();
     let converted = "app.Sent: 3 converted, 0 without a stack, 2 with no value above 0";
     let mut expected = vec![converted, "not converted: app.Sent 6"];
     let problems: Vec<_> = all_problems.iter().map(|problem| format!("otlpprof: {problem}")).collect();

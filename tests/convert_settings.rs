@@ -115,8 +115,8 @@ fn converted(recordings: &[&[u8]]) -> Sums {
     }
     let mut arguments = vec!["convert", "--validate", "-o", text(&out)];
     arguments.extend(files.iter().map(String::as_str));
-    let (code, said) = otlpprof(&arguments);
-    assert_eq!(code, 0, "{said}");
+    let (code, printed) = otlpprof(&arguments);
+    assert_eq!(code, 0, "{printed}");
     let data = ProfilesData::decode(&*std::fs::read(out).unwrap()).unwrap();
     let of = |profile: &otlpprof::otlp::wire::Profile| {
         let key = |key| attribute(&data, &profile.attribute_indices, key).unwrap_or_default();

@@ -131,11 +131,11 @@ fn each_chunk_has_the_types_that_it_tells() {
         let chunk = chunk.unwrap();
         let alone = OpenChunk::open(&all[at..], at as u64).unwrap();
         at += chunk.len();
-        let told = |chunk: Chunk<'_>| {
+        let contents = |chunk: Chunk<'_>| {
             let types: Vec<_> = chunk.metadata().types().map(|(_, of)| format!("{of:?}")).collect();
             (chunk.metadata_offset(), chunk.metadata().region().clone(), types)
         };
-        assert!(told(chunk.contents()) == told(alone.contents()), "the chunk that ends at {at}");
+        assert!(contents(chunk.contents()) == contents(alone.contents()), "the chunk that ends at {at}");
     }
     assert_eq!(at, all.len());
 }

@@ -78,12 +78,12 @@ fn annotations(metadata: &Metadata, all: &[Annotation], indent: &str) -> String 
     let mut text = String::new();
     for annotation in all.iter().filter(|annotation| &*annotation.type_name != "jdk.jfr.Name") {
         let values = values(metadata, annotation, "\"", ["{", "}"]);
-        let said: Vec<_> = match &values[..] {
+        let printed: Vec<_> = match &values[..] {
             [(name, value)] if name == "value" => vec![value.clone()],
             several => several.iter().map(|(name, value)| format!("{name}={value}")).collect(),
         };
-        let said = if said.is_empty() { String::new() } else { format!("({})", said.join(", ")) };
-        writeln!(text, "{indent}@{}{said}", short(&annotation.type_name)).unwrap();
+        let printed = if printed.is_empty() { String::new() } else { format!("({})", printed.join(", ")) };
+        writeln!(text, "{indent}@{}{printed}", short(&annotation.type_name)).unwrap();
     }
     text
 }
@@ -124,8 +124,8 @@ fn assert_same(name: &str, ours: &BTreeSet<String>, theirs: &BTreeSet<String>) {
 fn types_and_annotations_are_those_that_the_jdk_reads() {
     for (name, bytes) in recordings(|name| name.ends_with("-rich") || name == "async-profiler") {
         let Some(jfr) = jfr_program() else { return not_tested("no JDK with bin/jfr to compare with") };
-        let said = run(&jfr, &[Path::new("metadata"), &corpus()[name]]);
-        let blocks = said.split("\n}\n").map(|block| format!("{}\n}}", block.trim_start_matches('\n')));
+        let printed = run(&jfr, &[Path::new("metadata"), &corpus()[name]]);
+        let blocks = printed.split("\n}\n").map(|block| format!("{}\n}}", block.trim_start_matches('\n')));
         let theirs: BTreeSet<_> = blocks.filter(|block| block != "\n}").collect();
         let ours = collected(&bytes, |metadata, of| vec![pretty(metadata, of)]);
         assert_same(name, &ours, &theirs);
@@ -139,19 +139,19 @@ fn settings_are_those_that_the_jdk_reads() {
     for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
         let Some(jfr) = jfr_program() else { return not_tested("no JDK with bin/jfr to compare with") };
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jfr_support/PrintSettings.java");
-        let said = run(&jfr.with_file_name("java"), &[&program, &corpus()[name]]);
-        let theirs: BTreeSet<_> = said.lines().map(str::to_owned).collect();
+        let printed = run(&jfr.with_file_name("java"), &[&program, &corpus()[name]]);
+        let theirs: BTreeSet<_> = printed.lines().map(str::to_owned).collect();
         let ours = collected(&bytes, |metadata, of| {
             let settings = of.settings.iter().filter(|_| of.is_event());
             let lines = settings.map(|setting| {
-                let mut said = [&*of.name, &setting.name, &setting.type_name].join("\t");
+                let mut printed = [&*of.name, &setting.name, &setting.type_name].join("\t");
                 for annotation in &setting.annotations {
-                    write!(said, "\t@{}", annotation.type_name).unwrap();
+                    write!(printed, "\t@{}", annotation.type_name).unwrap();
                     for (field, value) in values(metadata, annotation, "", ["[", "]"]) {
-                        write!(said, "\t{field}={value}").unwrap();
+                        write!(printed, "\t{field}={value}").unwrap();
                     }
                 }
-                said
+                printed
             });
             lines.collect()
         });
@@ -171,8 +171,9 @@ fn settings_that_are_not_set_are_what_the_jvm_itself_has_them_be() {
     for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
         let jdks = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/jdks");
         let java = jdks.join(name.trim_end_matches("-rich")).join("bin/java");
-        let said = run(&java, &[Path::new("-cp"), Path::new(classes), Path::new("programs.SettingDefaults")]);
-        let theirs: BTreeSet<_> = said.lines().map(str::to_owned).collect();
+        let printed =
+            run(&java, &[Path::new("-cp"), Path::new(classes), Path::new("programs.SettingDefaults")]);
+        let theirs: BTreeSet<_> = printed.lines().map(str::to_owned).collect();
         let ours = collected(&bytes, |_, of| {
             let settings = of.settings.iter().filter(|_| of.is_event());
             let line = |setting: &Setting| {

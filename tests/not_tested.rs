@@ -18,8 +18,8 @@ fn run(test: &str, ci: Option<&str>) -> Output {
 fn it_is_said_in_a_test_that_passes() {
     let output = run("a_test_that_cannot_run_here", None);
     assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("*** NOT TESTED: flying, for want of wings ***"), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("*** NOT TESTED: flying, for want of wings ***"), "{output:?}");
 }
 
 #[test]
@@ -50,8 +50,8 @@ fn a_list_that_lacks_a_version_fails_in_ci() {
     let output = listed(None);
     assert!(output.status.success(), "{output:?}");
     let output = listed(Some("true"));
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(!output.status.success() && said.contains("no Java [11, 21, 25]"), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && printed.contains("no Java [11, 21, 25]"), "{output:?}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn blocked_signals_are_made_up_for() {
                 thread::sleep(Duration::from_millis(100));
                 burn(Duration::from_millis(10));
             }
-            (gettid(), blocked_at, unblocked_at, burn_until_made_up(Duration::ZERO))
+            (gettid(), blocked_at, unblocked_at, burn_until_settled(Duration::ZERO))
         };
         let (tid, blocked_at, unblocked_at, used) = thread::spawn(body).join().unwrap();
         session.stop();
@@ -70,7 +70,7 @@ fn a_first_signal_that_was_blocked_counts_for_all() {
                 thread::sleep(Duration::from_millis(100));
                 burn(Duration::from_millis(10));
             }
-            (gettid(), burn_until_made_up(Duration::ZERO))
+            (gettid(), burn_until_settled(Duration::ZERO))
         });
         mask(libc::SIG_UNBLOCK, libc::SIGPROF);
         let (tid, used) = thread.join().unwrap();

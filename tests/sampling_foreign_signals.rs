@@ -147,7 +147,7 @@ fn is_sampled_for(kind: ClockKind, time: Duration) -> bool {
     let verdict = measure(kind == ClockKind::Perf, tolerance, kind.name(), || {
         let (since, sampled_before) = (thread_cpu(), sampled());
         burn(time);
-        let used = burn_until_made_up(since);
+        let used = burn_until_settled(since);
         Measured { sampled: sampled() - sampled_before, used }
     });
     verdict == Verdict::Holds

@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(1);
 /// [`each_clock_samples`].
 fn burn_long() -> Duration {
     burn(LONG);
-    burn_until_made_up(Duration::ZERO)
+    burn_until_settled(Duration::ZERO)
 }
 
 /// Checks that a thread is sampled except for less than two intervals at its end.
@@ -46,7 +46,7 @@ fn threads_that_were_there_before() {
             }
             let since = thread_cpu();
             burn(LONG);
-            (gettid(), burn_until_made_up(since))
+            (gettid(), burn_until_settled(since))
         });
         let session = start(&config(kind));
         GO.store(true, Ordering::SeqCst);

@@ -101,7 +101,7 @@ fn each_chunk(path: &str, mut of_chunk: impl FnMut(Chunk<'_>, &mut Read)) -> [i6
     while let Some(chunk) = chunks.next_chunk().expect("the recording") {
         of_chunk(chunk.expect("a chunk").contents(), &mut read);
     }
-    read.told()
+    read.totals()
 }
 
 /// The events of one type.
@@ -133,7 +133,7 @@ impl Read {
         self.check += lines.iter().map(|&line| i64::from(line)).sum::<i64>();
     }
 
-    fn told(self) -> [i64; 4] {
+    fn totals(self) -> [i64; 4] {
         [self.events, self.stacks, self.frames, self.check]
     }
 }

@@ -37,9 +37,9 @@ fn payload(profile: Profile) -> Option<(String, Option<Vec<u8>>)> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let told = |at_a_time| found(bytes, at_a_time).map_err(|error| error.to_string());
-    let whole = told(bytes.len());
-    assert_eq!(told(1 + bytes.len() % 13), whole);
+    let found_at_once = |at_a_time| found(bytes, at_a_time).map_err(|error| error.to_string());
+    let whole = found_at_once(bytes.len());
+    assert_eq!(found_at_once(1 + bytes.len() % 13), whole);
     // Compressed files are decompressed by the caller.
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return;

@@ -78,8 +78,8 @@ impl ThreadStates {
         if header.is_waiting == 0 {
             return if header.is_runnable == 0 { ThreadState::Running } else { ThreadState::Runnable };
         }
-        let told = *self.waits.entry(stack).or_insert_with(|| state_of_leaf(tables, stack));
-        match told {
+        let state = *self.waits.entry(stack).or_insert_with(|| state_of_leaf(tables, stack));
+        match state {
             Some(state) => state,
             None if VM_BLOCKED.contains(&header.thread_state) || IN_VM.contains(&header.thread_state) => {
                 ThreadState::Blocked

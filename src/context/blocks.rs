@@ -23,7 +23,7 @@ pub struct Blocks {
 #[derive(Debug)]
 struct Free {
     blocks: Vec<&'static ContextBlock>,
-    chunks_made: usize,
+    chunk_count: usize,
     most_chunks: usize,
 }
 
@@ -34,7 +34,7 @@ impl Blocks {
     const fn new(most_chunks: usize) -> Self {
         Self {
             chunks: [const { OnceLock::new() }; MAX_CHUNKS],
-            free: Mutex::new(Free { blocks: Vec::new(), chunks_made: 0, most_chunks }),
+            free: Mutex::new(Free { blocks: Vec::new(), chunk_count: 0, most_chunks }),
         }
     }
 
@@ -43,7 +43,7 @@ impl Blocks {
     pub fn take(&self) -> Option<&'static ContextBlock> {
         let mut free = self.free.lock();
         if free.blocks.is_empty() {
-            let number = free.chunks_made;
+            let number = free.chunk_count;
             if number >= free.most_chunks {
                 return None;
             }
@@ -52,7 +52,7 @@ impl Blocks {
                 block.clear();
             }
             let _ = self.chunks[number].set(chunk);
-            free.chunks_made += 1;
+            free.chunk_count += 1;
             free.blocks.extend(chunk.iter().rev());
         }
         free.blocks.pop()
@@ -67,7 +67,7 @@ impl Blocks {
 
     /// The number of blocks that have been mapped.
     pub fn made(&self) -> usize {
-        self.free.lock().chunks_made * BLOCKS_PER_CHUNK
+        self.free.lock().chunk_count * BLOCKS_PER_CHUNK
     }
 
     /// Every block that has been mapped, given out or not.

@@ -234,7 +234,7 @@ mod tests {
         entry()?.own_block().map(ptr::from_ref)
     }
 
-    fn told() -> Option<*const ContextBlock> {
+    fn reported() -> Option<*const ContextBlock> {
         entry()?.mounted_block().map(ptr::from_ref)
     }
 
@@ -286,28 +286,28 @@ mod tests {
         events_report_mounts();
         let nobody = || Some(&raw const EMPTY_BLOCK);
         let first = std::thread::spawn(move || {
-            assert_eq!(told(), None, "no event came");
+            assert_eq!(reported(), None, "no event came");
             let block = virtual_block(-7).unwrap();
-            assert_eq!((seen(), told()), (None, Some(ptr::from_ref(block))));
+            assert_eq!((seen(), reported()), (None, Some(ptr::from_ref(block))));
             // A setter runs on the carrier while the virtual thread is mounted.
             let own = platform_block(false).unwrap();
-            assert_eq!((seen(), told()), (Some(ptr::from_ref(own)), Some(ptr::from_ref(block))));
+            assert_eq!((seen(), reported()), (Some(ptr::from_ref(own)), Some(ptr::from_ref(block))));
             virtual_thread_unmounts();
-            assert_eq!((seen(), told()), (Some(ptr::from_ref(own)), nobody()));
+            assert_eq!((seen(), reported()), (Some(ptr::from_ref(own)), nobody()));
             (ptr::from_ref(block).addr(), ptr::from_ref(own).addr())
         });
         let (block, own) = first.join().unwrap();
         assert_ne!(block, own);
         std::thread::spawn(move || {
             virtual_thread_mounted(-8);
-            assert_eq!(told(), nobody(), "a thread that has set nothing");
+            assert_eq!(reported(), nobody(), "a thread that has set nothing");
             virtual_thread_mounted(-7);
-            assert_eq!(told().map(<*const ContextBlock>::addr), Some(block));
+            assert_eq!(reported().map(<*const ContextBlock>::addr), Some(block));
             assert_eq!(virtual_block_of(-7).map(|found| ptr::from_ref(found).addr()), Some(block));
             virtual_thread_ended(-7);
-            assert_eq!(told(), nobody());
+            assert_eq!(reported(), nobody());
             virtual_thread_mounted(-7);
-            assert_eq!(told(), nobody(), "it has ended");
+            assert_eq!(reported(), nobody(), "it has ended");
             assert!(virtual_block_of(-7).is_none() && seen().is_none());
         })
         .join()

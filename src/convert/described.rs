@@ -44,31 +44,31 @@ impl Described {
                 }
                 let described = [text("jvmName"), text("jvmVersion")];
                 let described: Vec<_> = described.into_iter().flatten().collect();
-                self.say("process.runtime.description", Some(described.join(" ")));
+                self.set("process.runtime.description", Some(described.join(" ")));
             }
             "jdk.OSInformation" => {
                 let lines = text("osVersion").unwrap_or_default();
                 let lines: Vec<_> = lines.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-                self.say("os.description", Some(lines.join("; ")));
+                self.set("os.description", Some(lines.join("; ")));
             }
             "jdk.InitialSystemProperty" => match text("key").as_deref() {
-                Some("java.runtime.name") => self.say("process.runtime.name", text("value")),
+                Some("java.runtime.name") => self.set("process.runtime.name", text("value")),
                 Some("java.runtime.version" | "java.vm.version") => {
-                    self.say("process.runtime.version", text("value"));
+                    self.set("process.runtime.version", text("value"));
                 }
                 _ => {}
             },
             "jdk.InitialEnvironmentVariable" => match text("key").as_deref() {
-                Some("OTEL_SERVICE_NAME") => self.say("service.name", text("value")),
+                Some("OTEL_SERVICE_NAME") => self.set("service.name", text("value")),
                 Some("OTEL_RESOURCE_ATTRIBUTES") => self.listed = text("value"),
-                Some("HOSTNAME") => self.say("host.name", text("value")),
+                Some("HOSTNAME") => self.set("host.name", text("value")),
                 _ => {}
             },
             _ => {}
         }
     }
 
-    fn say(&mut self, key: &'static str, value: Option<String>) {
+    fn set(&mut self, key: &'static str, value: Option<String>) {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             self.current.insert(key, label(&value).into());
         }
@@ -96,11 +96,11 @@ impl Described {
         for (key, value) in current {
             resource.set(*key, value.clone());
         }
-        let mut current = resource.attributes().to_vec();
+        let mut attributes = resource.attributes().to_vec();
         if let Some(agreed) = &self.agreed {
-            current.retain(|attribute| agreed.contains(attribute));
+            attributes.retain(|attribute| agreed.contains(attribute));
         }
-        current
+        attributes
     }
 
     /// The resource that all recordings describe.
@@ -108,11 +108,11 @@ impl Described {
         let mut resource = Resource::default();
         resource.set("service.name", "unknown_service:java");
         let is_between = self.current.is_empty() && self.listed.is_none();
-        let current = match &self.agreed {
+        let attributes = match &self.agreed {
             Some(agreed) if is_between => agreed.clone(),
             _ => self.common(),
         };
-        for (key, value) in current {
+        for (key, value) in attributes {
             resource.set(key, value);
         }
         resource

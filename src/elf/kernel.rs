@@ -223,8 +223,8 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             assert_eq!(check_symbols_in(&file).is_ok(), is_shown, "{text}");
         }
-        let said = KernelSymbolsError::Hidden.to_string();
-        assert!(said.contains("CAP_SYSLOG") && said.contains("kernel.kptr_restrict=0"), "{said}");
+        let printed = KernelSymbolsError::Hidden.to_string();
+        assert!(printed.contains("CAP_SYSLOG") && printed.contains("kernel.kptr_restrict=0"), "{printed}");
     }
 
     #[test]

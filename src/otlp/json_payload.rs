@@ -33,8 +33,8 @@ fn message(text: &mut JsonText<impl BufRead>, level: usize, found: &mut Found) -
     // If a key is repeated, its last value counts.
     let (mut format, mut payload) = (String::new(), None);
     text.object(|text| {
-        let said = text.last_string();
-        let is = |keys: [&str; 2]| keys.iter().any(|key| key.as_bytes() == said);
+        let key_bytes = text.last_string();
+        let is = |keys: [&str; 2]| keys.iter().any(|key| key.as_bytes() == key_bytes);
         match PATH.get(level) {
             Some(&step) if is(step) => match text.next()? {
                 Some(b'[') => text.array(|text| message(text, level + 1, found)),
@@ -325,9 +325,9 @@ mod tests {
                 let place = place.index(text.len());
                 text[place] = byte;
             }
-            let told = |at_a_time| found_in(&text, at_a_time).map_err(|error| error.to_string());
-            let whole = told(text.len());
-            prop_assert_eq!(&told(at_a_time), &whole);
+            let found_at_once = |at_a_time| found_in(&text, at_a_time).map_err(|error| error.to_string());
+            let whole = found_at_once(text.len());
+            prop_assert_eq!(&found_at_once(at_a_time), &whole);
             if let Some(expected) = found_by_reader(&text) {
                 prop_assert_eq!(whole, Ok(expected), "{}", String::from_utf8_lossy(&text));
             }

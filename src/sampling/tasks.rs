@@ -23,8 +23,8 @@ impl Tasks {
         let directory = Dir::open("/proc/self/task", flags, Mode::empty())?;
         FD.store(directory.as_raw_fd(), Ordering::Relaxed);
         if foreign_proc::notice() {
-            static HAS_SAID: AtomicBool = AtomicBool::new(false);
-            if !HAS_SAID.swap(true, Ordering::Relaxed) {
+            static HAS_LOGGED: AtomicBool = AtomicBool::new(false);
+            if !HAS_LOGGED.swap(true, Ordering::Relaxed) {
                 log::warn!(
                     "/proc belongs to another PID namespace, in which this process's threads have other ids: \
                      each thread is looked up there, which takes longer"

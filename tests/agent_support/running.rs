@@ -49,9 +49,9 @@ impl Running {
             ["JVMTI.agent_load".into(), agent().into_os_string(), format!("\"{options}\"").into()];
         let output =
             Command::new(self.jcmd()).arg(self.child.id().to_string()).args(&arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{}: {said}\n{}", self.label, self.stderr());
-        said
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{}: {printed}\n{}", self.label, self.stderr());
+        printed
     }
 
     /// Loads a jar as a Java agent by the same command. Returns jcmd's output.
@@ -86,8 +86,8 @@ impl Running {
     pub(crate) fn flag(&self, name: &str) -> String {
         let pid = self.child.id().to_string();
         let output = Command::new(self.jcmd()).args([&pid, "VM.flags", "-all"]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let words = said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let words = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         // "bool DebugNonSafepoints = true {diagnostic} {default}". The sign is `:=` rather than `=` if the
         // flag was changed.
         let value = words.filter(|words| words.get(1) == Some(&name)).find_map(|words| {
@@ -97,7 +97,7 @@ impl Running {
                 .and_then(|at| words.get(at + 1))
                 .map(|v| (*v).to_owned())
         });
-        value.unwrap_or_else(|| panic!("{}: no flag {name}: {said}", self.label))
+        value.unwrap_or_else(|| panic!("{}: no flag {name}: {printed}", self.label))
     }
 
     /// The home's own jcmd, or else another home's: a jcmd works with JVMs of all versions.

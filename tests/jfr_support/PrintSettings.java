@@ -20,17 +20,17 @@ public final class PrintSettings {
         try (RecordingFile recording = new RecordingFile(Path.of(args[0]))) {
             for (EventType event : recording.readEventTypes()) {
                 for (SettingDescriptor setting : event.getSettingDescriptors()) {
-                    List<String> said = new ArrayList<>();
-                    said.add(event.getName());
-                    said.add(setting.getName());
-                    said.add(setting.getTypeName());
+                    List<String> printed = new ArrayList<>();
+                    printed.add(event.getName());
+                    printed.add(setting.getName());
+                    printed.add(setting.getTypeName());
                     for (AnnotationElement annotation : setting.getAnnotationElements()) {
-                        said.add("@" + annotation.getTypeName());
+                        printed.add("@" + annotation.getTypeName());
                         for (ValueDescriptor value : annotation.getValueDescriptors()) {
-                            said.add(value.getName() + "=" + text(annotation.getValue(value.getName())));
+                            printed.add(value.getName() + "=" + text(annotation.getValue(value.getName())));
                         }
                     }
-                    System.out.println(String.join("\t", said));
+                    System.out.println(String.join("\t", printed));
                 }
             }
         }

@@ -11,8 +11,8 @@ use super::profcheck_support::assert_passes;
 /// Runs the command. Returns its exit code and its output.
 pub(crate) fn otlpprof(arguments: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code().unwrap(), String::from_utf8(said).unwrap())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(printed).unwrap())
 }
 
 /// A path as an argument.
@@ -46,20 +46,20 @@ pub(crate) fn profiles(data: &ProfilesData) -> impl Iterator<Item = &Profile> {
 /// for every rule or, with times, only for rules that are errors, since Pyroscope rejects times beside
 /// values.
 pub(crate) fn convert(recording: &Path, more: &[&str]) -> (ProfilesData, String) {
-    let (bytes, said) = convert_to_bytes(recording, more);
-    (ProfilesData::decode(&*bytes).unwrap(), said)
+    let (bytes, printed) = convert_to_bytes(recording, more);
+    (ProfilesData::decode(&*bytes).unwrap(), printed)
 }
 
 /// Converts and checks like [`convert`]. Returns the encoded result.
 pub(crate) fn convert_to_bytes(recording: &Path, more: &[&str]) -> (Vec<u8>, String) {
     let out = tempfile::NamedTempFile::new().unwrap();
     let arguments = [&["convert", text(recording), "-o", text(out.path())], more].concat();
-    let (code, said) = otlpprof(&arguments);
-    assert_eq!(code, 0, "{said}");
+    let (code, printed) = otlpprof(&arguments);
+    assert_eq!(code, 0, "{printed}");
     let strict: &[&str] = if more.contains(&"--timestamps") { &[] } else { &["--strict"] };
     let (code, report) = otlpprof(&[&["validate", text(out.path())], strict].concat());
     assert_eq!(code, 0, "{report}");
     let bytes = std::fs::read(out.path()).unwrap();
     assert_passes(&format!("{arguments:?}"), &bytes);
-    (bytes, said)
+    (bytes, printed)
 }

@@ -34,8 +34,8 @@ pub(crate) fn printed_by_jmc(java: &Path, recording: &Path) -> Result<Vec<String
         .arg(recording)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&printed.stderr);
-    assert!(printed.status.success(), "{}: {said}", recording.display());
+    let errors = String::from_utf8_lossy(&printed.stderr);
+    assert!(printed.status.success(), "{}: {errors}", recording.display());
     let printed = String::from_utf8(printed.stdout).unwrap();
     let events = printed.lines().map(|line| serde_json::from_str::<Value>(line).expect(line).to_string());
     let mut events: Vec<_> = events.collect();

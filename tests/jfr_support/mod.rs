@@ -122,10 +122,10 @@ pub(crate) fn counted_by_jdk(recording: &str) -> Option<HashMap<String, u64>> {
         not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
         return None;
     };
-    let said = Command::new(jfr).arg("summary").arg(&corpus()[recording]).output().unwrap();
-    assert!(said.status.success(), "jfr summary {recording}");
-    let said = String::from_utf8(said.stdout).unwrap();
-    let table = said.lines().skip_while(|line| !line.starts_with("====")).skip(1);
+    let printed = Command::new(jfr).arg("summary").arg(&corpus()[recording]).output().unwrap();
+    assert!(printed.status.success(), "jfr summary {recording}");
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    let table = printed.lines().skip_while(|line| !line.starts_with("====")).skip(1);
     let rows = table.map(|row| row.split_whitespace().collect::<Vec<_>>());
     Some(rows.filter(|row| row.len() == 3).map(|row| (row[0].into(), row[1].parse().unwrap())).collect())
 }

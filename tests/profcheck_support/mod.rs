@@ -30,7 +30,7 @@ pub(crate) fn assert_passes(label: &str, file: &[u8]) {
             .arg(&plain)
             .output()
             .unwrap_or_else(|e| panic!("PROFCHECK={}: {e}", profcheck.display()));
-        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        assert!(output.status.success(), "{label}: message {}: {}", message.index, said.concat());
+        let printed = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(output.status.success(), "{label}: message {}: {}", message.index, printed.concat());
     }
 }

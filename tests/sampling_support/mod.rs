@@ -149,7 +149,7 @@ pub fn burn(time: Duration) {
 ///
 /// A thread that competes for its CPU may not be running at a tick for a long time, and then clocks that are
 /// bound to the tick do not fire. The poller may be late as well.
-pub fn burn_until_made_up(since: Duration) -> Duration {
+pub fn burn_until_settled(since: Duration) -> Duration {
     let give_up = Instant::now() + Duration::from_secs(30);
     loop {
         let used = thread_cpu() - since;

@@ -35,13 +35,13 @@ public final class Allocations {
             interval(1_000);
             small(100_000);
         }
-        told("small", "programs.Allocations$Small", 32, 200_000L * rounds);
-        told("arrays", "int[]", 16 + 4 * 250, 2_000L * rounds);
-        told("interval", "byte[]", 16 + 4080, 2_000L * rounds);
-        told("large", "java.lang.Object[]", 16 + 4 * 250_000, 3L * rounds);
+        report("small", "programs.Allocations$Small", 32, 200_000L * rounds);
+        report("arrays", "int[]", 16 + 4 * 250, 2_000L * rounds);
+        report("interval", "byte[]", 16 + 4080, 2_000L * rounds);
+        report("large", "java.lang.Object[]", 16 + 4 * 250_000, 3L * rounds);
     }
 
-    private static void told(String method, String type, long bytes, long objects) {
+    private static void report(String method, String type, long bytes, long objects) {
         System.out.println(method + " " + type + " " + bytes * objects + " " + objects);
     }
 

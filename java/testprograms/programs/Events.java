@@ -21,14 +21,14 @@ public final class Events {
         Thread other = new Thread(() -> burn(false), "other");
         chosen.start();
         other.start();
-        tell();
+        report();
         chosen.join();
         other.join();
         System.out.println("done");
     }
 
     @SuppressWarnings("try")
-    private static void tell() {
+    private static void report() {
         String trace = "0af7651916cd43dd8448eb211c80319c";
         check(PROFILER.recordTraceRoot(trace, "b7ad6b7169203331", "/cart/{id}", "GET"));
         check(PROFILER.recordTraceRoot(trace, "b7ad6b7169203331", "/cart/{id}", "GET"));

@@ -34,11 +34,11 @@ public final class InterpretedEntries {
             roomyNs = Math.min(roomyNs, roomy - plain);
             lockedNs = Math.min(lockedNs, locked - roomy);
         }
-        tell("roomy", loopNs, plainNs, roomyNs);
-        tell("locked", loopNs, plainNs, lockedNs);
+        report("roomy", loopNs, plainNs, roomyNs);
+        report("locked", loopNs, plainNs, lockedNs);
     }
 
-    private static void tell(String name, long loopNs, long plainNs, long ns) {
+    private static void report(String name, long loopNs, long plainNs, long ns) {
         System.out.println(name + " " + 1000 * (ns - plainNs) / ns + " " + 1000 * (ns - loopNs) / ns);
     }
 

@@ -20,17 +20,17 @@ public final class LateHandlers {
         work(300);
         install(args);
         work(LOOK_MS);
-        tell("put back");
+        report("put back");
         work(SAMPLED_MS);
-        tell("again");
+        report("again");
         install(args);
         work(LOOK_MS);
-        tell("left");
+        report("left");
         work(SAMPLED_MS);
-        tell("end");
+        report("end");
     }
 
-    private static void tell(String moment) {
+    private static void report(String moment) {
         System.out.println(moment + " " + System.currentTimeMillis());
     }
 

@@ -56,16 +56,16 @@ public final class LiveObjects {
         System.gc();
         System.gc();
         long end = collections();
-        told("arrays", "int[]", 16 + 4 * 250, ARRAYS, end - beforeOld);
+        report("arrays", "int[]", 16 + 4 * 250, ARRAYS, end - beforeOld);
         // Some collectors cannot compress references.
         boolean isCompressed = ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
                 .getVMOption("UseCompressedOops").getValue().equals("true");
-        told("large", "java.lang.Object[]", 16 + (isCompressed ? 4 : 8) * 250_000, LARGE, end - beforeOld);
-        told("small", "programs.LiveObjects$Small", isCompressed ? 32 : 40, SMALL, end - beforeYoung);
-        told("dropped", "long[]", 16 + 8 * 125, 0, 0);
+        report("large", "java.lang.Object[]", 16 + (isCompressed ? 4 : 8) * 250_000, LARGE, end - beforeOld);
+        report("small", "programs.LiveObjects$Small", isCompressed ? 32 : 40, SMALL, end - beforeYoung);
+        report("dropped", "long[]", 16 + 8 * 125, 0, 0);
     }
 
-    private static void told(String method, String type, long bytes, long objects, long collections) {
+    private static void report(String method, String type, long bytes, long objects, long collections) {
         System.out.println(method + " " + type + " " + bytes * objects + " " + objects + " " + collections);
     }
 

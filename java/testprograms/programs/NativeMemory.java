@@ -79,23 +79,23 @@ public final class NativeMemory {
             call("handed_over", 250);
             pause(5);
         }
-        told("small", 48, 8_500, 48, 1, 0);
-        told("medium", 1_000, 250, 1_000, 1, 0);
-        told("large", 300_000, 5, 300_000, 1, 0);
-        told("zeroed", 1_000, 250, 1_000, 1, 0);
-        told("grown", 1_000, 250, 3_000, 2, 0);
-        told("aligned", 1_000, 250, 3_024, 3, 0);
-        told("mapped", 1 << 20, 3, 1 << 20, 1, 0);
-        told("leaked", 1_000, 250, 1_000, 1, 1_000);
-        told("leaked_shrunk", 1_000, 250, 3_000, 2, 1_000);
-        told("leaked_mapped", 1 << 20, 1, 1 << 20, 1, (1 << 20) / 4 * 3);
-        told("handed_over", 1_000, 250, 1_000, 1, 0);
+        report("small", 48, 8_500, 48, 1, 0);
+        report("medium", 1_000, 250, 1_000, 1, 0);
+        report("large", 300_000, 5, 300_000, 1, 0);
+        report("zeroed", 1_000, 250, 1_000, 1, 0);
+        report("grown", 1_000, 250, 3_000, 2, 0);
+        report("aligned", 1_000, 250, 3_024, 3, 0);
+        report("mapped", 1 << 20, 3, 1 << 20, 1, 0);
+        report("leaked", 1_000, 250, 1_000, 1, 1_000);
+        report("leaked_shrunk", 1_000, 250, 3_000, 2, 1_000);
+        report("leaked_mapped", 1 << 20, 1, 1 << 20, 1, (1 << 20) / 4 * 3);
+        report("handed_over", 1_000, 250, 1_000, 1, 0);
         // Kept memory is reported at the end of an interval. The other memory of the last round has been
         // freed by then.
         pause(50);
     }
 
-    private static void told(String function, long size, long count, long bytes, long allocations, long kept) {
+    private static void report(String function, long size, long count, long bytes, long allocations, long kept) {
         long all = count * ROUNDS;
         System.out.println("allocating_" + function + " " + size + " " + bytes * all + " " + allocations * all + " "
                 + kept * all + " " + (kept == 0 ? 0 : all));

@@ -18,7 +18,7 @@ public final class VirtualEvents {
         Thread[] threads = new Thread[Integer.parseInt(args[0])];
         for (int i = 0; i < threads.length; i++) {
             int number = i;
-            threads[i] = Threads.startVirtual(() -> tell(number));
+            threads[i] = Threads.startVirtual(() -> report(number));
         }
         for (Thread thread : threads) {
             thread.join();
@@ -26,7 +26,7 @@ public final class VirtualEvents {
         System.out.println("done");
     }
 
-    private static void tell(int number) {
+    private static void report(int number) {
         boolean hasContext = number % 2 == 0;
         if (hasContext) {
             CONTEXT.setTraceContext(1, 2, number + 1, 1);

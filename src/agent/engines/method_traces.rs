@@ -138,8 +138,8 @@ fn tracing() -> Option<Arc<Tracing>> {
 /// # Safety
 /// `env` is the current thread's, without a pending exception.
 unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), BootClassError> {
-    static ARE_MADE: AtomicBool = AtomicBool::new(false);
-    if ARE_MADE.load(Ordering::Acquire) {
+    static ARE_DEFINED: AtomicBool = AtomicBool::new(false);
+    if ARE_DEFINED.load(Ordering::Acquire) {
         return Ok(());
     }
     let file = exit_class().map_err(|error| BootClassError::File(EXIT_CLASS, error))?;
@@ -156,7 +156,7 @@ unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), BootClassEr
         ((**env).v1_2.DeleteLocalRef)(env, recording);
         read?;
     }
-    ARE_MADE.store(true, Ordering::Release);
+    ARE_DEFINED.store(true, Ordering::Release);
     Ok(())
 }
 

@@ -97,7 +97,7 @@ pub(super) fn receive(accepted: Accepted, body: Vec<u8>) -> Result<Received, Ans
         return Err(too_large(encoding));
     }
     let compressed = accepted.coding != Coding::Identity;
-    let told = |error: ReadError| {
+    let unreadable = |error: ReadError| {
         let error = ReadError { compressed, ..error };
         match error.kind {
             ErrorKind::TooLarge => Answer::error(encoding, 413, &error.to_string()),
@@ -105,8 +105,8 @@ pub(super) fn receive(accepted: Accepted, body: Vec<u8>) -> Result<Received, Ans
         }
     };
     let (message, body) = match encoding {
-        Encoding::Protobuf => (EncodedMessage::of_protobuf(body).map_err(told)?, None),
-        Encoding::Json => (read::encoded_json(&body).map_err(told)?, Some(body)),
+        Encoding::Protobuf => (EncodedMessage::of_protobuf(body).map_err(unreadable)?, None),
+        Encoding::Json => (read::encoded_json(&body).map_err(unreadable)?, Some(body)),
     };
     let (mut profiles, mut samples) = (0, 0);
     for profile in message.resources().flat_map(EncodedResource::scopes).flat_map(EncodedScope::profiles) {

@@ -81,13 +81,13 @@ impl Output {
         })
     }
 
-    /// Writes a batch. If validation is on, writes the breaches of rules to `said`.
+    /// Writes a batch. If validation is on, writes the breaches of rules to `printed`.
     ///
     /// # Errors
     /// The result is too large for a message, or cannot be written. An existing file is then unchanged.
-    pub(super) fn write(&self, batch: &Batch, said: &mut dyn Write) -> anyhow::Result<Written> {
+    pub(super) fn write(&self, batch: &Batch, printed: &mut dyn Write) -> anyhow::Result<Written> {
         let parts = self.encode(batch)?;
-        let verdict = self.verdict(batch, &parts, said)?;
+        let verdict = self.verdict(batch, &parts, printed)?;
         if self.path == Path::new("-") {
             self.write_parts(&parts, &mut io::stdout().lock()).context("standard output")?;
             return Ok(verdict);
@@ -112,10 +112,10 @@ impl Output {
         &self,
         batch: &Batch,
         to: &mut dyn Write,
-        said: &mut dyn Write,
+        printed: &mut dyn Write,
     ) -> anyhow::Result<Written> {
         let parts = self.encode(batch)?;
-        let verdict = self.verdict(batch, &parts, said)?;
+        let verdict = self.verdict(batch, &parts, printed)?;
         let mut message = Vec::new();
         if self.options.format == otlp::Format::Proto {
             // `encode` has checked that the message is shorter than 2^31 bytes. Without a payload, all of it
@@ -137,7 +137,7 @@ impl Output {
         Ok(verdict)
     }
 
-    fn verdict(&self, batch: &Batch, parts: &Parts, said: &mut dyn Write) -> anyhow::Result<Written> {
+    fn verdict(&self, batch: &Batch, parts: &Parts, printed: &mut dyn Write) -> anyhow::Result<Written> {
         if !self.validate {
             return Ok(Written::Valid);
         }
@@ -147,7 +147,7 @@ impl Output {
             // them.
             Some(_) => validate(&encode(batch, &self.options), SHOWN_BREACHES),
         };
-        let is_valid = print_verdict(&self.path, &report, self.strict, said)?;
+        let is_valid = print_verdict(&self.path, &report, self.strict, printed)?;
         Ok(if is_valid { Written::Valid } else { Written::Invalid })
     }
 
@@ -326,21 +326,21 @@ mod tests {
             let parts = output(u64::MAX).encode(&batch).unwrap();
             let length =
                 (parts.before.len() + parts.after.len()) as u64 + if with_payload { 1_000 } else { 0 };
-            let mut said = Vec::new();
-            let refusal = output(length - 1).write(&batch, &mut said).unwrap_err();
+            let mut printed = Vec::new();
+            let refusal = output(length - 1).write(&batch, &mut printed).unwrap_err();
             let expected =
                 format!("the result would have {length} bytes, and a protobuf message ends at 2 GiB");
             assert!(refusal.to_string().starts_with(&expected), "{format:?}: {refusal}");
-            assert!(said.is_empty() && !output(0).path.exists(), "{format:?}");
+            assert!(printed.is_empty() && !output(0).path.exists(), "{format:?}");
             if !with_payload {
                 let mut followed = Vec::new();
-                output(length - 1).append(&batch, &mut followed, &mut said).unwrap_err();
-                assert!(said.is_empty() && followed.is_empty(), "{format:?}");
-                output(length).append(&batch, &mut followed, &mut said).unwrap();
+                output(length - 1).append(&batch, &mut followed, &mut printed).unwrap_err();
+                assert!(printed.is_empty() && followed.is_empty(), "{format:?}");
+                output(length).append(&batch, &mut followed, &mut printed).unwrap();
                 assert_eq!(followed.len() as u64, 4 + length, "{format:?}");
             }
-            assert_eq!(output(length).write(&batch, &mut said).unwrap(), Written::Valid, "{format:?}");
-            assert!(!said.is_empty() && output(0).path.exists(), "{format:?}");
+            assert_eq!(output(length).write(&batch, &mut printed).unwrap(), Written::Valid, "{format:?}");
+            assert!(!printed.is_empty() && output(0).path.exists(), "{format:?}");
         }
     }
 
@@ -351,9 +351,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for with_payload in [false, true] {
             let mut output = output(directory.path(), OutputFormat::Proto, with_payload, LARGEST_MESSAGE);
-            let mut said = Vec::new();
-            assert_eq!(output.write(&batch, &mut said).unwrap(), Written::Invalid);
-            assert!(String::from_utf8(said).unwrap().contains("error: code-attribute: "));
+            let mut printed = Vec::new();
+            assert_eq!(output.write(&batch, &mut printed).unwrap(), Written::Invalid);
+            assert!(String::from_utf8(printed).unwrap().contains("error: code-attribute: "));
             assert!(std::fs::metadata(&output.path).unwrap().len() > 0);
             output.validate = false;
             assert_eq!(output.write(&batch, &mut Vec::new()).unwrap(), Written::Valid, "nobody asked");

@@ -73,49 +73,49 @@ impl Summary {
     /// Prints a line for each type that can be converted, one line for all other types, and one for each
     /// problem.
     pub(super) fn print(&self, problems: &[String]) -> io::Result<()> {
-        let mut said = terminal::stderr();
+        let mut printed = terminal::stderr();
         for (name, count) in &self.counts {
             if count.converted + count.without_value + count.outside == 0 {
                 continue;
             }
             let of_those = if count.without_stack > 0 { " of those" } else { "" };
             write!(
-                said,
+                printed,
                 "{name}: {} converted, {}{of_those} without a stack",
                 count.converted, count.without_stack
             )?;
             if count.failed > 0 {
                 write!(
-                    said,
+                    printed,
                     ", {} of those converted with a stack that the JVM could not walk",
                     count.failed
                 )?;
             }
             if count.without_value > 0 {
-                write!(said, ", {} with no value above 0", count.without_value)?;
+                write!(printed, ", {} with no value above 0", count.without_value)?;
             }
             if count.outside > 0 {
-                write!(said, ", {} outside of the window", count.outside)?;
+                write!(printed, ", {} outside of the window", count.outside)?;
             }
-            writeln!(said)?;
+            writeln!(printed)?;
         }
         if self.lost_samples > 0 {
-            writeln!(said, "{} samples of CPU time were lost by the JVM", self.lost_samples)?;
+            writeln!(printed, "{} samples of CPU time were lost by the JVM", self.lost_samples)?;
         }
         let explanation = |name: &str| EXPLAINED.iter().find(|(explained, _)| *explained == name);
         for (name, count) in self.counts.iter().filter(|(_, count)| count.other > 0) {
             if let Some((_, what)) = explanation(name) {
-                writeln!(said, "{name}: {} {what}", count.other)?;
+                writeln!(printed, "{name}: {} {what}", count.other)?;
             }
         }
         let others =
             self.counts.iter().filter(|(name, count)| count.other > 0 && explanation(name).is_none());
         let others: Vec<_> = others.map(|(name, count)| format!("{name} {}", count.other)).collect();
         if !others.is_empty() {
-            writeln!(said, "not converted: {}", others.join(", "))?;
+            writeln!(printed, "not converted: {}", others.join(", "))?;
         }
         for problem in problems {
-            writeln!(said, "otlpprof: {problem}")?;
+            writeln!(printed, "otlpprof: {problem}")?;
         }
         Ok(())
     }

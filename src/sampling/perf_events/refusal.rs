@@ -77,14 +77,14 @@ fn not_granted(event: &EventSpec, paranoia: Option<i32>) -> String {
     let is_probe = !matches!(event.source, EventSource::Counter { .. });
     let enough = if is_probe { -1 } else { 1 };
     let now = paranoia.map_or(String::new(), |level| format!(", now {level}"));
-    let mut said = format!(
+    let mut message = format!(
         "the process may not count it; allow it by CAP_PERFMON, or by sysctl kernel.perf_event_paranoid={enough}{now}, and in \
          a container by a seccomp profile that lets perf_event_open through"
     );
     if !is_probe && !event.user_only && EventSpec::parse(&format!("{}:u", event.name)).is_ok() {
-        said += &format!("; event={}:u leaves the kernel out", event.name);
+        message += &format!("; event={}:u leaves the kernel out", event.name);
     }
-    said
+    message
 }
 
 fn not_there(event: &EventSpec) -> String {
@@ -111,11 +111,11 @@ fn not_there(event: &EventSpec) -> String {
 mod tests {
     use super::*;
 
-    fn said(event: &str, errno: i32) -> String {
+    fn message(event: &str, errno: i32) -> String {
         let event = EventSpec::parse(event).unwrap();
-        let said = Refusal::by_kernel(&event, &io::Error::from_raw_os_error(errno), Some(2)).to_string();
-        assert!(!said.contains('\n'), "{said}");
-        said
+        let message = Refusal::by_kernel(&event, &io::Error::from_raw_os_error(errno), Some(2)).to_string();
+        assert!(!message.contains('\n'), "{message}");
+        message
     }
 
     #[test]
@@ -132,10 +132,10 @@ mod tests {
             ("kprobe:nothing", libc::ENOENT, "/proc/kallsyms"),
             ("page-faults", libc::ENOSYS, "CONFIG_PERF_EVENTS"),
         ] {
-            let said = said(event, errno);
-            assert!(said.contains(says), "{event} {errno}: {said}");
+            let message = message(event, errno);
+            assert!(message.contains(says), "{event} {errno}: {message}");
         }
-        assert!(!said("cycles:u", libc::EACCES).contains("leaves the kernel out"));
-        assert!(!said("context-switches", libc::EACCES).contains(":u"));
+        assert!(!message("cycles:u", libc::EACCES).contains("leaves the kernel out"));
+        assert!(!message("context-switches", libc::EACCES).contains(":u"));
     }
 }

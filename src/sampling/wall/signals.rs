@@ -33,8 +33,8 @@ struct QueuedInfo {
 }
 
 /// Whether a message about each of the two refusals has been logged.
-static HAS_SAID_REFUSED: AtomicBool = AtomicBool::new(false);
-static HAS_SAID_UNREACHABLE: AtomicBool = AtomicBool::new(false);
+static HAS_LOGGED_REFUSED: AtomicBool = AtomicBool::new(false);
+static HAS_LOGGED_UNREACHABLE: AtomicBool = AtomicBool::new(false);
 
 impl Sender {
     pub(super) fn new(signal: i32) -> Self {
@@ -56,7 +56,7 @@ impl Sender {
             Ok(()) => {}
             Err(error) if is_of_thread(&error) => log::debug!("a thread cannot be signalled: {error}"),
             Err(error) => {
-                if !HAS_SAID_REFUSED.swap(true, Ordering::Relaxed) {
+                if !HAS_LOGGED_REFUSED.swap(true, Ordering::Relaxed) {
                     log::warn!(
                         "wall: the system refuses rt_tgsigqueueinfo ({error}): threads are signalled by tgkill, and a signal \
                          {} that the program sends one of them may be taken for the profiler's",
@@ -91,7 +91,7 @@ impl Sender {
         let error = io::Error::last_os_error();
         if is_of_thread(&error) {
             log::debug!("a thread cannot be signalled: {error}");
-        } else if !HAS_SAID_UNREACHABLE.swap(true, Ordering::Relaxed) {
+        } else if !HAS_LOGGED_UNREACHABLE.swap(true, Ordering::Relaxed) {
             log::warn!("wall: the system refuses tgkill as well ({error}): there are no wall-clock samples");
         }
     }
@@ -114,6 +114,8 @@ mod tests {
         let record = ThreadRecord::default();
         assert_eq!(record.os_tid.load(Ordering::Relaxed), 0);
         Sender::new(libc::SIGRTMIN()).ask(&record);
-        assert!(!HAS_SAID_REFUSED.load(Ordering::Relaxed) && !HAS_SAID_UNREACHABLE.load(Ordering::Relaxed));
+        assert!(
+            !HAS_LOGGED_REFUSED.load(Ordering::Relaxed) && !HAS_LOGGED_UNREACHABLE.load(Ordering::Relaxed)
+        );
     }
 }

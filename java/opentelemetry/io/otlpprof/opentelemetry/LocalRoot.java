@@ -14,7 +14,7 @@ final class LocalRoot {
     private volatile String endpoint;
     private volatile boolean isFinal;
     /** The endpoint that the first samples have as their label; null before the first request for it. */
-    private volatile String firstTold;
+    private volatile String firstEndpoint;
 
     /**
      * Creates the local root of a span that has just been started.
@@ -37,8 +37,8 @@ final class LocalRoot {
     String endpoint() {
         if (!isFinal) {
             read();
-            if (firstTold == null) {
-                firstTold = endpoint;
+            if (firstEndpoint == null) {
+                firstEndpoint = endpoint;
             }
         }
         return endpoint;
@@ -56,7 +56,7 @@ final class LocalRoot {
      */
     String lateEndpoint() {
         read();
-        return firstTold == null || firstTold.equals(endpoint) ? null : endpoint;
+        return firstEndpoint == null || firstEndpoint.equals(endpoint) ? null : endpoint;
     }
 
     /** Returns the request's method; null if it is unknown. */

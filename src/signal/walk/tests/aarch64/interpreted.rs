@@ -302,7 +302,7 @@ fn a_c_function_that_a_barrier_in_an_entry_has_called_leads_to_the_entrys_caller
     let new = [0xf940_0280, 0xa9bf_7bfd, 0x9100_03fd, BL, 0x9100_03bf, 0xa8c1_7bfd, 0x927c_ee7f, RET];
     let old = [&[0xaa0d_03f3][..], &new].concat();
     // In the last case no place has the sender's SP: the old code without its first instruction.
-    for (code, sender_sp, is_told) in [(&new[..], X19, true), (&old, X13, true), (&new, X13, false)] {
+    for (code, sender_sp, is_passed) in [(&new[..], X19, true), (&old, X13, true), (&new, X13, false)] {
         let entry = FRAMELESS.code.start + 4 * (code.len() as u64 - 4);
         for way in each_way_to_keep(X19) {
             for is_interpreted in [false, true] {
@@ -314,7 +314,7 @@ fn a_c_function_that_a_barrier_in_an_entry_has_called_leads_to_the_entrys_caller
                 world.set(record, caller.fp).set(record + 8, return_pc);
                 let (sp, x19) = call_functions(&mut world, way, (record - 0x40, entry), caller.sp);
                 let frames = world.walk(INNER_PC, sp, record, &[(X19, x19), (LR, 0x4242)]);
-                let expected = match way.2.filter(|_| is_told) {
+                let expected = match way.2.filter(|_| is_passed) {
                     _ if is_interpreted => callers.to_vec(),
                     None => vec![(Unwalkable, entry, WalkError::NoFrameSize as i32)],
                     Some(_) => [&[(Compiled, method, 7)][..], &callers].concat(),

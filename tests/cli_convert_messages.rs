@@ -62,15 +62,15 @@ fn events_without_a_stack_are_counted_and_said() {
         });
     });
     let arguments = ["convert", text(input.path()), "-o", "/dev/null"];
-    let (code, said) = otlpprof(&arguments);
+    let (code, printed) = otlpprof(&arguments);
     let thrown = "jdk.JavaExceptionThrow: 4 converted, 2 of those without a stack\n";
     let others = "not converted: jdk.InitialEnvironmentVariable 1, jdk.ThreadStart 2\n";
-    assert_eq!((code, said), (0, format!("{thrown}{others}")));
+    assert_eq!((code, printed), (0, format!("{thrown}{others}")));
     // A stack that the chunk lacks counts as no stack.
-    let (code, said) = otlpprof(&[&arguments[..], &["--event", "jdk.ThreadStart"]].concat());
+    let (code, printed) = otlpprof(&[&arguments[..], &["--event", "jdk.ThreadStart"]].concat());
     let started = "jdk.ThreadStart: 2 converted, 1 of those without a stack\n";
     let others = "not converted: jdk.InitialEnvironmentVariable 1\n";
-    assert_eq!((code, said), (0, format!("{thrown}{started}{others}")));
+    assert_eq!((code, printed), (0, format!("{thrown}{started}{others}")));
 }
 
 /// Regression: standard input that was named twice was converted once, and other mistakes were reported
@@ -80,9 +80,9 @@ fn mistakes_in_what_to_convert_are_one_line_that_says_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let (file, output) = (directory.path().join("in"), directory.path().join("out"));
     let refused = |arguments: &[&str]| {
-        let (code, said) = otlpprof(&[&["convert", "-o", text(&output)], arguments].concat());
-        assert!(code == 2 && said.lines().count() == 1 && !output.exists(), "{code} {said}");
-        said
+        let (code, printed) = otlpprof(&[&["convert", "-o", text(&output)], arguments].concat());
+        assert!(code == 2 && printed.lines().count() == 1 && !output.exists(), "{code} {printed}");
+        printed
     };
     assert_eq!(refused(&["-", "-"]), "otlpprof: - is given twice: standard input can be read once\n");
     let path = text(directory.path());
@@ -98,8 +98,8 @@ fn mistakes_in_what_to_convert_are_one_line_that_says_what_to_do() {
     ];
     for (bytes, ending) in packed {
         std::fs::write(&file, [bytes, &[0; 100]].concat()).unwrap();
-        let said = refused(&[text(&file)]);
-        assert!(said.ends_with(ending), "{said}");
+        let printed = refused(&[text(&file)]);
+        assert!(printed.ends_with(ending), "{printed}");
     }
 }
 
@@ -118,22 +118,25 @@ fn what_breaks_a_rule_is_told_by_the_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join("out");
     let mut convert = vec!["convert", text(input.path()), "-o", text(&output)];
-    let (code, said) = otlpprof(&convert);
-    assert!(code == 0 && !said.contains("code-attribute"), "nobody asked: {said}");
+    let (code, printed) = otlpprof(&convert);
+    assert!(code == 0 && !printed.contains("code-attribute"), "nobody asked: {printed}");
     std::fs::remove_file(&output).unwrap();
     convert.push("--validate");
-    let (code, said) = otlpprof(&convert);
+    let (code, printed) = otlpprof(&convert);
     let breach = format!("{}: error: code-attribute: ", output.display());
-    assert!(code == 1 && said.contains(&breach) && said.contains("1 errors, 0 warnings"), "{code} {said}");
-    assert!(said.contains("jdk.JavaExceptionThrow: 1 converted"), "{said}");
+    assert!(
+        code == 1 && printed.contains(&breach) && printed.contains("1 errors, 0 warnings"),
+        "{code} {printed}"
+    );
+    assert!(printed.contains("jdk.JavaExceptionThrow: 1 converted"), "{printed}");
     let (code, of_file) = otlpprof(&["validate", text(&output)]);
     assert!(code == 1 && of_file.contains(&breach), "{code} {of_file}");
     // The same holds for each interval.
     let mut follow = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
     follow.args(["convert", "-", "--follow", "--validate", "-o", text(&output)]);
     let followed = follow.stdin(File::open(input.path()).unwrap()).output().unwrap();
-    let said = String::from_utf8(followed.stderr).unwrap();
-    assert!(followed.status.code() == Some(1) && said.contains(&breach), "{} {said}", followed.status);
+    let printed = String::from_utf8(followed.stderr).unwrap();
+    assert!(followed.status.code() == Some(1) && printed.contains(&breach), "{} {printed}", followed.status);
 }
 
 /// The output of a command whose standard error is a terminal.
@@ -172,8 +175,8 @@ fn long_work_shows_how_far_it_is_on_a_terminal_alone() {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let shown = on_a_terminal(&arguments);
     assert!(shown.contains(" of 64.0") && shown.contains(" left"), "{shown:?}");
-    let (code, said) = otlpprof(&arguments);
-    assert_eq!((code, &*said), (0, "jdk.JavaExceptionThrow: 1 converted, 0 without a stack\n"));
+    let (code, printed) = otlpprof(&arguments);
+    assert_eq!((code, &*printed), (0, "jdk.JavaExceptionThrow: 1 converted, 0 without a stack\n"));
     // The progress bar is gone before the summary is printed.
     assert!(shown.ends_with("jdk.JavaExceptionThrow: 1 converted, 0 without a stack\r\n"), "{shown:?}");
     let arguments = convert(short.path());
