@@ -88,7 +88,7 @@ fn marks(stack: &Stack, mark: &str) -> i64 {
 }
 
 #[test]
-fn what_no_walker_gets_out_of_is_marked_and_counted_by_its_reason() {
+fn code_that_no_walker_can_leave_is_marked_and_counted_by_reason() {
     for home in java_homes() {
         for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::Fp, StackWalker::Dwarf] {
             assert_gaps_are_marked(&home, walker);

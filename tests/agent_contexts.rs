@@ -384,7 +384,7 @@ fn java_loads_starts_and_stops_the_agent() {
 
 /// Attached in the users' way, so that the VM finds the native methods in an agent that was loaded late.
 #[test]
-fn a_block_goes_from_an_ended_thread_to_the_next_without_what_was_in_it() {
+fn an_ended_threads_block_is_reused_empty() {
     for home in java_homes() {
         let mut running = JavaRun::new(&home, "ContextShortThreads").argument(2600).start();
         running.wait_until("ready", |run| run.stdout().contains("ready"));
@@ -412,7 +412,7 @@ fn a_block_goes_from_an_ended_thread_to_the_next_without_what_was_in_it() {
 
 /// Regression: `traceid=trace1`, which occurs in many examples, left no trace in profiles or in the log.
 #[test]
-fn text_in_place_of_ids_is_an_attribute_and_what_is_refused_is_said_once() {
+fn text_in_place_of_ids_is_an_attribute_and_a_refusal_is_logged_once() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "ContextIdForms").agent("cpu=1ms,file=FILE").run().expect_success();
         let label = format!("{}: {}", run.label, run.stderr);

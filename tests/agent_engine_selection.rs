@@ -57,7 +57,7 @@ fn words(home: &Path) -> &'static [&'static [&'static str]] {
 }
 
 #[test]
-fn every_engine_tells_of_the_threads_that_are_selected_alone() {
+fn every_engine_samples_only_selected_threads() {
     for home in oldest_and_newest() {
         let is_wanted = |stack: &Stack| stack.thread == "serves-1";
         hold(&home, &[], "threads=serves-*+!*-0+!*-2", "samples_left_out", is_wanted);
@@ -65,7 +65,7 @@ fn every_engine_tells_of_the_threads_that_are_selected_alone() {
 }
 
 #[test]
-fn every_engine_tells_of_the_stacks_that_are_included_alone() {
+fn every_engine_reports_only_included_stacks() {
     for home in oldest_and_newest() {
         for words in words(&home) {
             let selection = "include=programs.EngineContexts.endpoint1";
@@ -75,7 +75,7 @@ fn every_engine_tells_of_the_stacks_that_are_included_alone() {
 }
 
 #[test]
-fn no_engine_tells_of_a_stack_that_is_excluded() {
+fn no_engine_reports_an_excluded_stack() {
     for home in oldest_and_newest() {
         for words in words(&home) {
             let selection = "exclude=programs.EngineContexts.endpoint1";
@@ -85,7 +85,7 @@ fn no_engine_tells_of_a_stack_that_is_excluded() {
 }
 
 #[test]
-fn every_engine_tells_of_the_thread_that_has_registered_itself_alone() {
+fn every_engine_samples_only_the_registered_thread() {
     for home in java_homes() {
         let is_wanted = |stack: &Stack| stack.thread == "serves-1" && matches!(served(stack), None | Some(1));
         hold(&home, &["registered"], "filter=true", "handler.samples_filtered", is_wanted);
@@ -93,7 +93,7 @@ fn every_engine_tells_of_the_thread_that_has_registered_itself_alone() {
 }
 
 #[test]
-fn every_engine_tells_of_the_virtual_thread_that_has_registered_itself_alone() {
+fn every_engine_samples_only_the_registered_virtual_thread() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
         let is_wanted = |stack: &Stack| match served(stack) {
             Some(endpoint) => endpoint == 1,

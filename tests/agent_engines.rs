@@ -237,7 +237,7 @@ fn exceptions_are_those_that_are_made_or_those_that_are_thrown() {
 /// Another agent, such as the JVM's own recorder, may have Throwable retransformed while exceptions are
 /// sampled.
 #[test]
-fn exceptions_are_told_of_when_others_change_throwable() {
+fn exceptions_are_sampled_while_another_agent_retransforms_throwable() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "Throws").jvm_option("-XX:StartFlightRecording=filename=/dev/null");
         let run =
@@ -309,7 +309,7 @@ fn throws_are_one_line_for_who_is_attached_later_and_the_other_engines_run() {
 }
 
 #[test]
-fn exceptions_are_told_to_who_is_attached_later_until_it_stops() {
+fn exceptions_are_sampled_by_an_attached_agent_until_it_stops() {
     for home in oldest_and_newest() {
         let mut jvm = JavaRun::new(&home, "EventStorm").argument("exceptions").argument(100).start();
         jvm.load_agent_by_jcmd("status");
@@ -380,7 +380,7 @@ fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u64, sle
 
 /// Threads that run, and have a processor or wait for one. Each of them measures both times.
 #[test]
-fn waiting_for_a_processor_is_told_from_having_one() {
+fn waiting_for_a_processor_is_distinguished_from_running() {
     for home in oldest_and_newest() {
         let run = run(&home, "Crowd", &["4"], "wall=5ms");
         let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));

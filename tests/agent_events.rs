@@ -66,7 +66,7 @@ fn one(link: Option<(u8, u8)>, attributes: &[(&str, &str)], value: i64) -> ReadE
 }
 
 #[test]
-fn what_a_program_tells_of_is_in_profiles_of_its_own() {
+fn recorded_events_are_in_profiles_of_their_own() {
     for home in java_homes() {
         let run = run(&home, "");
         let cart = [("trace_root.endpoint", "/cart/{id}"), ("trace_root.operation", "GET")];
@@ -185,7 +185,7 @@ fn a_virtual_thread_is_registered_itself_and_not_its_carrier() {
 }
 
 #[test]
-fn time_that_a_thread_waited_before_it_was_registered_is_nobodys() {
+fn time_that_a_thread_waited_before_its_registration_is_not_counted() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "LateRegistration");
         let run = run.agent("cpu=off,wall=10ms,filter=true,file=FILE").run().expect_success();

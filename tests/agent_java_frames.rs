@@ -93,7 +93,7 @@ fn two_inlined_callees_split_as_they_burn() {
 /// preceding test are those of the loops' safepoints. So the flag has its effect, and the preceding test
 /// detects it.
 #[test]
-fn what_was_compiled_before_an_attach_has_lines_at_safepoints_only() {
+fn code_compiled_before_an_attach_has_lines_at_safepoints_only() {
     for home in java_homes() {
         let mut jvm = inline_split(&home, 100).start();
         // The methods have their final compiled code after a second or two.

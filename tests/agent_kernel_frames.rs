@@ -152,7 +152,7 @@ fn cpu_time_in_the_kernel_has_its_frames_if_asked_for() {
 }
 
 #[test]
-fn what_may_not_be_had_is_one_line_if_it_was_asked_for() {
+fn refused_kernel_frames_are_one_line_if_requested() {
     if !may_have_kernel_frames() {
         return;
     }
@@ -190,7 +190,7 @@ fn what_may_not_be_had_is_one_line_if_it_was_asked_for() {
 
 /// Threads beyond the user's limit of locked memory are sampled like the others, without kernel frames.
 #[test]
-fn threads_that_no_ring_can_be_had_for_are_sampled_without() {
+fn threads_without_a_ring_are_sampled_without_kernel_frames() {
     if !may_have_kernel_frames() {
         return;
     }

@@ -81,7 +81,7 @@ fn a_mistake_in_an_attach_leaves_the_jvm_running() {
 }
 
 #[test]
-fn a_start_that_the_kernel_refuses_leaves_nothing_behind() {
+fn a_start_that_the_kernel_refuses_leaves_no_traces() {
     for home in java_homes() {
         let mut jvm = start(&home);
         jvm.limit_pending_signals(0);

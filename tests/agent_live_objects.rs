@@ -132,7 +132,7 @@ fn live_bytes_objects_and_ages_are_right_by_class_and_site() {
 
 /// Collectors announce their work in different ways: for concurrent collectors ages count pauses.
 #[test]
-fn every_collector_tells_what_lives() {
+fn live_objects_are_reported_with_every_collector() {
     let home = java_homes().into_iter().max_by_key(|home| java_version(home)).expect("a JDK");
     for collector in ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseZGC", "-XX:+UseShenandoahGC"] {
         // Some collectors are experimental in JDK 11.
@@ -152,7 +152,7 @@ fn every_collector_tells_what_lives() {
 
 /// Most of the objects that are reported at an interval's end were sampled in earlier intervals.
 #[test]
-fn what_lives_is_told_at_each_interval() {
+fn live_objects_are_reported_at_each_interval() {
     for home in java_homes() {
         let run = run(&home, &[], &["-XX:+UseSerialGC"], "live=1k,interval=100ms");
         let is_reported =

@@ -194,7 +194,7 @@ fn every_walker_finds_the_caller() {
 
 /// Most of the leaks that are reported at an interval's end were sampled in earlier intervals.
 #[test]
-fn leaks_are_told_at_each_interval() {
+fn leaks_are_reported_at_each_interval() {
     for home in java_homes() {
         let options = "cpu=off,budget=off,interval=200ms,nativemem=1k,nativemem.leaks,file=FILE";
         let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(options).run().expect_success();
@@ -215,7 +215,7 @@ fn leaks_are_told_at_each_interval() {
 
 /// A second session has its own imports, intervals and leaks.
 #[test]
-fn imports_are_given_back_when_a_session_ends() {
+fn imports_are_restored_when_a_session_ends() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "NativeMemory")
             .argument(LIBRARY)

@@ -250,7 +250,7 @@ fn as_an_extension_of_the_java_agent_it_labels_requests_of_servlets() {
 /// Regression: the extension brought a library of its own and loaded it, so that our jar as a Java agent
 /// could not load its library: nothing was profiled.
 #[test]
-fn the_extension_takes_the_library_from_nobody() {
+fn the_extension_leaves_the_library_to_others() {
     for home in oldest_and_newest() {
         let run = program(&home, "OpenTelemetryApi", &opentelemetry())
             // The options in this variable are processed first.

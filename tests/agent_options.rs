@@ -7,7 +7,7 @@ use agent_support::{JavaRun, java_homes};
 /// With default options the user reads one line at the start and one at the end. Counters are printed at
 /// `debug` only.
 #[test]
-fn one_line_is_said_at_the_start_and_one_at_the_end() {
+fn one_line_is_printed_at_the_start_and_one_at_the_end() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "UserLoop").argument(0.5);
         let run = run.agent("loglevel=info,wall=20ms,lock,file=FILE").run().expect_success();
@@ -56,7 +56,7 @@ fn strict_fails_the_start() {
 /// Regression: options that their parsers accept and the sampling engine rejects were found when the VM was
 /// live, and the program ran in spite of `strict`.
 #[test]
-fn strict_fails_the_start_for_what_the_sampling_engine_refuses() {
+fn strict_fails_the_start_if_an_engine_is_refused() {
     for home in java_homes() {
         for (options, says) in [
             ("strict,cpu=20us", "cpu=20us: must be from 50us to 1h"),
@@ -160,7 +160,7 @@ fn a_second_start_at_the_jvms_start_is_refused() {
 }
 
 #[test]
-fn strict_fails_the_start_for_what_cannot_be_written_to_or_uploaded() {
+fn strict_fails_the_start_if_an_output_is_unusable() {
     for home in java_homes().into_iter().take(1) {
         let foreign = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(foreign.path(), "a letter to a friend").unwrap();

@@ -24,7 +24,7 @@ fn run_for_intervals(options: &str, mut check: impl FnMut(&Finished)) {
 }
 
 #[test]
-fn protobuf_messages_behind_their_lengths() {
+fn protobuf_messages_follow_their_lengths() {
     run_for_intervals("remotesym,file=FILE", |run| {
         assert_eq!(run.files().len(), 1, "{}", run.label);
         assert!(run.messages().len() >= 3, "{}", run.label);
@@ -145,7 +145,7 @@ fn merged_ticks_at_a_high_rate_do_not_give_a_sample_several_values() {
 }
 
 #[test]
-fn samples_that_no_message_can_hold_are_counted_and_said_once() {
+fn samples_that_no_message_can_hold_are_counted_and_reported_once() {
     let resource: Vec<_> = (0..70).map(|number| format!("key{number}={}", "v".repeat(1_000))).collect();
     let options = format!(
         "cpu=2ms,interval=300ms,file=FILE,endpoint=http://127.0.0.1:1,upload.limit=64k,resource={}",

@@ -127,7 +127,7 @@ fn a_function_that_is_probed_is_counted_by_its_calls() {
 }
 
 #[test]
-fn what_the_system_refuses_is_one_line_and_the_other_engines_run() {
+fn a_refused_event_is_one_line_and_the_other_engines_run() {
     for home in oldest_and_newest() {
         let base = || JavaRun::new(&home, "UserLoop").argument("1");
         let run = base().agent("file=FILE,event=page-faults,cpu=1ms").without_perf_events();

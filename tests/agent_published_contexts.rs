@@ -411,7 +411,7 @@ fn ours_is_withdrawn_when_another_publisher_comes_later() {
 
 /// A reader cannot find out which thread a carrier carries.
 #[test]
-fn carriers_show_neither_their_own_context_nor_that_of_whom_they_carry() {
+fn carriers_show_neither_their_own_context_nor_the_virtual_threads() {
     for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
         let mut program = JavaRun::new(&home, "ContextVirtualThreads");
         for argument in ["500", "1000", "2000", "200", "carriers"] {

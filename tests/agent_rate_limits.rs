@@ -45,7 +45,7 @@ fn assert_within_limit(run: &Finished, taken: u64, per_second: f64) {
 }
 
 #[test]
-fn allocations_beyond_the_limit_are_made_up_for() {
+fn allocations_beyond_the_limit_are_compensated() {
     for home in oldest_and_newest() {
         let run = run(&home, "AllocationLoop", &["5"], "interval=1h,alloc=256,limit=100000+alloc:2000");
         let limit = limit_of(&run, "alloc");
@@ -64,7 +64,7 @@ fn allocations_beyond_the_limit_are_made_up_for() {
 }
 
 #[test]
-fn exceptions_beyond_the_limit_are_made_up_for() {
+fn exceptions_beyond_the_limit_are_compensated() {
     for home in oldest_and_newest() {
         let run = run(&home, "Throws", &[], "exceptions,limit=exceptions:2000");
         assert!(limit_of(&run, "exceptions") >= 2, "{}", run.label);
@@ -84,7 +84,7 @@ fn exceptions_beyond_the_limit_are_made_up_for() {
 }
 
 #[test]
-fn calls_beyond_the_limit_are_made_up_for() {
+fn calls_beyond_the_limit_are_compensated() {
     for home in oldest_and_newest() {
         let options = "interval=1h,trace=programs.AllocationLoop.allocate,limit=trace:2000";
         let run = run(&home, "AllocationLoop", &["3"], options);
@@ -102,7 +102,7 @@ fn calls_beyond_the_limit_are_made_up_for() {
 
 /// Waits for monitors, parks and waits for notifications: their number, and their duration.
 #[test]
-fn waits_beyond_the_limit_are_made_up_for() {
+fn waits_beyond_the_limit_are_compensated() {
     for home in oldest_and_newest() {
         let run = run(&home, "WaitStorm", &[], "interval=1h,lock=1ns,wait=1ns,limit=lock:2000+wait:2000");
         for engine in ["lock", "wait"] {
@@ -130,7 +130,7 @@ fn waits_beyond_the_limit_are_made_up_for() {
 
 /// The leaks are as accurate as the allocations.
 #[test]
-fn native_allocations_beyond_the_limit_are_made_up_for() {
+fn native_allocations_beyond_the_limit_are_compensated() {
     for home in oldest_and_newest() {
         let options = "interval=1h,nativemem=1k,nativemem.leaks,limit=nativemem:20000";
         let run = run(&home, "NativeMemory", &[ALLOCATING], options);
@@ -163,7 +163,7 @@ fn native_allocations_beyond_the_limit_are_made_up_for() {
 
 /// The live heap is as accurate as the allocations, and its period is that of its rarest samples.
 #[test]
-fn live_objects_beyond_the_limit_are_made_up_for() {
+fn live_objects_beyond_the_limit_are_compensated() {
     for home in oldest_and_newest() {
         let options = "interval=1h,live=256,limit=live:2000";
         let run = JavaRun::new(&home, "LiveObjects").jvm_option("-Xmx700m").jvm_option("-Xms700m");
@@ -205,7 +205,7 @@ fn live_objects_beyond_the_limit_are_made_up_for() {
 }
 
 #[test]
-fn perf_events_beyond_the_limit_are_made_up_for() {
+fn perf_events_beyond_the_limit_are_compensated() {
     for home in oldest_and_newest() {
         let options = "interval=1h,event=page-faults,limit=event:1000";
         let run = run(&home, "PerfEvents", &["faults", "50000"], options);
@@ -232,7 +232,7 @@ fn perf_events_beyond_the_limit_are_made_up_for() {
 }
 
 #[test]
-fn what_is_within_the_limit_is_told_one_by_one() {
+fn exceptions_within_the_limit_are_reported_one_by_one() {
     let home = oldest_and_newest().pop().unwrap();
     let run = run(&home, "Throws", &[], "exceptions,limit=off");
     assert_eq!(limit_of(&run, "exceptions"), 0, "{}", run.label);

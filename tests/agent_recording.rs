@@ -192,7 +192,7 @@ fn events_have_the_context_that_their_thread_had_then_or_none() {
 
 /// JDK 11 only shows files that it has finished, one every ten seconds.
 #[test]
-fn events_are_told_of_while_the_session_goes_on() {
+fn events_are_reported_while_the_session_runs() {
     for home in java_homes() {
         let (rounds, intervals) = if java_version(&home) < 17 { ("1600", 1) } else { ("600", 2) };
         let run = recorded(&home, &[rounds, "3"], "jfr=jdk.ThreadSleep,interval=1s");
@@ -228,7 +228,7 @@ fn a_session_that_is_stopped_has_its_last_events_and_leaves_nothing() {
 }
 
 #[test]
-fn what_an_engine_measures_and_the_agents_own_threads_are_left_out() {
+fn engines_events_and_the_agents_own_threads_are_left_out() {
     for home in java_homes() {
         let run = recorded(&home, &["40", "3"], "jfr,cpu,exceptions,wait=1ms");
         let messages = run.messages();
@@ -274,7 +274,7 @@ fn events_of_threads_and_stacks_that_are_not_wanted_are_left_out_and_counted() {
 /// Regression: no message was printed for an event without a stack, for a field that cannot be summed, and
 /// for an unknown event.
 #[test]
-fn what_is_asked_for_in_vain_is_said_once() {
+fn unavailable_requested_events_are_reported_once() {
     for home in java_homes() {
         let events =
             format!("jdk.CPULoad+jdk.ThreadSleep:none+{OWN_EVENT}:eventThread+{OWN_EVENT}+app.None+jdk.None");

@@ -62,7 +62,7 @@ fn threads_are_signalled_by_tgkill_where_their_signals_may_carry_nothing() {
 }
 
 #[test]
-fn it_is_said_that_there_are_no_wall_clock_samples_where_no_signal_may_be_sent() {
+fn a_line_reports_that_wall_clock_samples_are_impossible_without_signals() {
     for home in oldest_and_newest() {
         let run = JavaRun::new(&home, "IdleCrowd").argument(20).argument(1);
         let run = run.without_call(libc::SYS_rt_tgsigqueueinfo).without_call(libc::SYS_tgkill);

@@ -231,7 +231,7 @@ fn methods_that_are_replaced_while_they_run_and_deoptimised() {
 
 /// Each frame of a recursion is deoptimised when the call above it returns.
 #[test]
-fn methods_that_become_invalid_below_what_they_have_called() {
+fn methods_that_become_invalid_below_their_callees() {
     let meets = ["DeoptimizationBlob", "Deoptimization::"];
     Situation::rare("invalidation").meeting(&meets).assert_walked();
     Situation::rare("invalidation").flags(&["-XX:TieredStopAtLevel=1"]).meeting(&meets).assert_walked();

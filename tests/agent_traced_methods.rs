@@ -74,7 +74,7 @@ fn sum(stacks: &[&Stack]) -> i64 {
 }
 
 #[test]
-fn calls_take_what_they_know_to_take() {
+fn call_durations_agree_with_the_programs_own() {
     for home in java_homes() {
         let kinds: &[&[&str]] = if java_version(&home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] };
         for arguments in kinds {
@@ -159,7 +159,7 @@ fn classes_without_a_method_that_is_traced_are_not_changed() {
 }
 
 #[test]
-fn methods_without_code_and_names_of_nothing_are_told() {
+fn methods_without_code_and_unknown_methods_are_reported() {
     for home in oldest_and_newest() {
         let run = run(
             &home,

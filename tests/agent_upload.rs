@@ -117,7 +117,7 @@ fn the_embedded_receiver_stores_what_the_file_has() {
 }
 
 #[test]
-fn what_is_refused_as_too_large_arrives_in_halves() {
+fn a_message_refused_as_too_large_arrives_in_halves() {
     for home in oldest_and_newest() {
         for format in ["proto", "json"] {
             let refusals = vec![Step::status(413); 3];

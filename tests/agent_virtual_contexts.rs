@@ -329,7 +329,7 @@ fn virtual_threads_have_their_own_spans_on_every_heap() {
 
 /// The events cost nothing before.
 #[test]
-fn the_vm_tells_of_virtual_threads_from_the_first_that_sets_a_context_on() {
+fn virtual_thread_events_are_enabled_at_the_first_context() {
     const REPORTS: [&str; 2] = [
         "the VM now sends end events of virtual threads",
         "the VM now sends mount events of virtual threads",

@@ -79,7 +79,7 @@ fn observations_are_counted_by_verdict() {
 }
 
 #[test]
-fn a_profiler_that_marks_broken_stacks_is_trusted_unless_told_otherwise() {
+fn a_profiler_that_marks_broken_stacks_is_trusted_without_known_roots() {
     let reached = |arguments: &[&str]| {
         let (_, text) = check(&profile("otlpprof", &STACKS), &[arguments, &["--format", "json"]].concat());
         serde_json::from_str::<serde_json::Value>(&text).unwrap()["reached"].as_u64()

@@ -373,7 +373,7 @@ fn events_that_are_asked_for_are_counted_and_summed() {
 }
 
 #[test]
-fn events_that_cannot_be_converted_are_told() {
+fn events_that_cannot_be_converted_are_reported() {
     let (name, _) = recordings(|name| name.starts_with("17-") && name.ends_with("-rich")).swap_remove(0);
     let input = text(&jfr_support::corpus()[name]);
     let out = tempfile::NamedTempFile::new().unwrap();
@@ -417,7 +417,7 @@ fn json_is_valid_too() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_and_a_cut_one_is_converted_as_far_as_it_goes() {
+fn other_files_are_refused_and_a_truncated_recording_is_converted_to_its_end() {
     let directory = tempfile::tempdir().unwrap();
     let (input, output) = (directory.path().join("in.jfr"), directory.path().join("out.otlp"));
     std::fs::write(&input, "no recording").unwrap();

@@ -125,7 +125,7 @@ fn a_running_jvm_is_recorded_over_jmx_and_converted_as_it_goes() {
 /// Regression: an invalid number of seconds ended the program with a stack trace, and JMX's errors have
 /// several lines.
 #[test]
-fn mistakes_in_what_to_stream_are_told_in_one_line() {
+fn mistakes_in_streaming_arguments_are_one_line() {
     let Some(home) = jdks().pop() else { return };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/recorder/RecordingStream.java");
     // Compiled once for all cases.

@@ -154,7 +154,7 @@ fn compressed_recordings_that_are_cut_are_converted_as_far_as_they_go() {
 
 /// Regression: the second recording was lost although it is complete.
 #[test]
-fn a_whole_recording_behind_one_that_is_cut_is_converted() {
+fn a_whole_recording_after_a_truncated_one_is_converted() {
     let dir = ConversionDir::new();
     let (first, whole) = (recording(SHAPE), recording(Shape { events: 500, ..SHAPE }));
     let expected = sum_of_weights(Shape { events: 500, ..SHAPE });
@@ -267,7 +267,7 @@ fn recordings_of_jdk_9_and_10_are_read() {
 
 /// Regression: an empty profile was written, and the exit code was 0.
 #[test]
-fn a_recording_with_nothing_to_convert_is_said_to_have_none() {
+fn a_recording_with_nothing_to_convert_is_reported() {
     const STARTED: i64 = 200;
     let types: [TypeOf; 1] = [(STARTED, "jdk.ThreadStart", "jdk.jfr.Event", &[START, STACK])];
     let events = |out: &mut Writer| {
@@ -292,7 +292,7 @@ fn a_recording_with_nothing_to_convert_is_said_to_have_none() {
 
 /// Regression: the result was empty, without any message.
 #[test]
-fn a_window_without_events_is_said_to_have_none() {
+fn a_window_without_events_is_reported() {
     let dir = ConversionDir::new();
     let (code, printed) = dir.convert(&recording(SHAPE), &["--end", "1000"]);
     assert_eq!(code, 2, "{printed}");
@@ -402,7 +402,7 @@ fn results_are_compressed_as_their_name_says() {
 
 /// Regression: `validate --strict` rejected a result that `convert --timestamps --validate` accepted.
 #[test]
-fn the_rules_say_the_same_before_a_result_is_written_and_behind() {
+fn validation_before_writing_agrees_with_validation_of_the_file() {
     const SLEPT: i64 = 200;
     let types: [TypeOf; 1] =
         [(SLEPT, "jdk.ThreadSleep", "jdk.jfr.Event", &[START, DURATION, EVENT_THREAD, STACK])];

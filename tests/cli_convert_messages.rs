@@ -51,7 +51,7 @@ fn event(out: &mut Writer, of: i64, stack: i64) {
 }
 
 #[test]
-fn events_without_a_stack_are_counted_and_said() {
+fn events_without_a_stack_are_counted_and_reported() {
     let input = recorded(|out| {
         for (of, stack) in [(THROWN, 1), (THROWN, 0), (THROWN, 2), (STARTED, 0), (STARTED, 3), (THROWN, 77)] {
             event(out, of, stack);
@@ -76,7 +76,7 @@ fn events_without_a_stack_are_counted_and_said() {
 /// Regression: standard input that was named twice was converted once, and other mistakes were reported
 /// without advice.
 #[test]
-fn mistakes_in_what_to_convert_are_one_line_that_says_what_to_do() {
+fn mistakes_in_the_inputs_are_one_line_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let (file, output) = (directory.path().join("in"), directory.path().join("out"));
     let refused = |arguments: &[&str]| {
@@ -105,7 +105,7 @@ fn mistakes_in_what_to_convert_are_one_line_that_says_what_to_do() {
 
 /// The result is written all the same, so that a user can examine what is wrong with it.
 #[test]
-fn what_breaks_a_rule_is_told_by_the_exit_code() {
+fn a_broken_rule_sets_the_exit_code() {
     // Attributes for code must not be used on profiles, but can come from the environment of the recorded
     // program.
     let input = recorded(|out| {

@@ -236,7 +236,7 @@ fn payloads_that_cannot_follow_one_another_are_refused_in_a_line() {
 }
 
 #[test]
-fn what_no_message_can_hold_is_refused_before_anything_is_written() {
+fn a_payload_that_no_message_can_hold_is_refused_before_anything_is_written() {
     let files = Files::new();
     let input = large(&files, (2 << 30) + 1);
     let out = files.path("out");
@@ -296,7 +296,7 @@ fn standard_input_is_converted_as_a_file_is_to_standard_output() {
 /// Regression: only events of intervals that became profiles were reported, and requests for events that
 /// never occurred were not.
 #[test]
-fn what_becomes_of_a_followed_recording_is_said() {
+fn the_outcome_of_a_followed_recording_is_reported() {
     let files = Files::new();
     let follow = |bytes: &[u8], more: &[&str]| {
         let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
@@ -365,7 +365,7 @@ fn refuses(files: &Files, output: &Path, reason: &str) {
 }
 
 #[test]
-fn what_cannot_be_written_is_told_in_one_line() {
+fn a_write_error_is_one_line() {
     let files = Files::new();
     files.convert(&["a.jfr"], &["--include-payload"]);
     std::fs::rename(files.path("out"), files.path("with-payload")).unwrap();
@@ -399,7 +399,7 @@ fn a_file_that_cannot_be_replaced_stays_as_it_was() {
 /// Regression: the profile overwrote the recording, and with `--follow` the recording was truncated before it
 /// was read.
 #[test]
-fn what_is_read_is_not_written_over() {
+fn an_input_is_not_overwritten() {
     let files = Files::new();
     let recording = std::fs::read(files.path("a.jfr")).unwrap();
     std::os::unix::fs::symlink("a.jfr", files.path("link.jfr")).unwrap();
@@ -420,7 +420,7 @@ fn what_is_read_is_not_written_over() {
 }
 
 #[test]
-fn a_file_is_replaced_behind_its_link_and_keeps_its_permissions() {
+fn a_links_target_is_replaced_and_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let files = Files::new();
     std::fs::write(files.path("real"), "before").unwrap();

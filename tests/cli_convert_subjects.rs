@@ -158,7 +158,7 @@ fn datadogs_objects_have_classes() {
 }
 
 #[test]
-fn what_was_freed_is_told() {
+fn freed_memory_is_reported() {
     for (name, _) in recordings(|name| name == "async-profiler-both") {
         let (_, messages) = convert(&corpus()[name], &[]);
         let line = messages.lines().find(|line| line.starts_with("profiler.Free: ")).expect(&messages);

@@ -460,7 +460,7 @@ fn a_file_without_any_message_is_refused() {
 }
 
 #[test]
-fn what_precedes_a_break_is_shown_on_request() {
+fn messages_before_a_damaged_one_are_shown_on_request() {
     let files = Files::new();
     let cut = files.add("cut", &[framed(&valid()), vec![0, 0, 1, 0, 0x0a]].concat());
     let output = otlpprof(&["print", "--keep-going", &cut]).code(2).get_output().clone();

@@ -77,7 +77,7 @@ fn breaches_are_printed_with_rule_and_place() {
 }
 
 #[test]
-fn what_cannot_be_read_is_one_line() {
+fn a_read_error_is_one_line() {
     let garbage = file(b"not a profile at all");
     let no_length = file(b"\0\0\0");
     let cut = file(&[framed(&valid()), vec![0, 0, 1, 0, 0x0a]].concat());

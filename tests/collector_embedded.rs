@@ -254,7 +254,7 @@ fn the_version_header_is_one_once_or_absent() {
 }
 
 #[test]
-fn errors_are_told_in_the_encoding_of_the_request() {
+fn errors_are_returned_in_the_encoding_of_the_request() {
     let receiving = Receiving::start();
     let answer = receiving.ask(&post(PROTOBUF, b"\xff\xff"));
     assert_eq!((answer.status, answer.status_message().code), (400, 3));
@@ -312,7 +312,7 @@ fn a_connection_is_kept_and_requests_may_follow_closely() {
 }
 
 #[test]
-fn a_client_that_asks_first_is_told_to_continue_or_why_not() {
+fn a_client_that_expects_100_continue_gets_it_or_an_error() {
     let receiving = Receiving::start();
     let head = |mime: &str| {
         format!(
@@ -344,7 +344,7 @@ fn slow_clients_do_not_hold_up_others() {
 }
 
 #[test]
-fn too_many_connections_are_told_to_come_again() {
+fn connections_beyond_the_limit_are_asked_to_retry() {
     let receiving = Receiving::start();
     let mut streams: Vec<_> = (0..128).map(|_| receiving.connect()).collect();
     let answer = read_answer(&mut receiving.connect());
@@ -417,7 +417,7 @@ fn the_command_says_that_nothing_can_be_stored() {
 }
 
 #[test]
-fn stopping_closes_what_is_idle_and_lets_requests_end() {
+fn stopping_closes_idle_connections_and_lets_requests_end() {
     let receiving = Receiving::start();
     let (mut idle, mut busy) = (receiving.connect(), receiving.connect());
     idle.write_all(&post(PROTOBUF, &body())).unwrap();
@@ -436,7 +436,7 @@ fn stopping_closes_what_is_idle_and_lets_requests_end() {
 }
 
 #[test]
-fn the_command_prints_its_address_and_each_request_and_ends_when_told() {
+fn the_command_prints_its_address_and_each_request_and_ends_at_a_signal() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
@@ -462,7 +462,7 @@ fn the_command_prints_its_address_and_each_request_and_ends_when_told() {
 }
 
 #[test]
-fn what_the_command_cannot_use_is_one_line() {
+fn an_unusable_address_or_folder_is_one_line() {
     let busy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = busy.local_addr().unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();

@@ -29,7 +29,7 @@ fn assert_all_sent(stats: &UploadStats, messages: u64, samples: u64) {
 }
 
 #[test]
-fn what_is_uploaded_is_what_the_collector_writes() {
+fn the_collector_writes_the_uploaded_messages() {
     let Some(collector) = Collector::start() else { return };
     let uploader = upload_to(&collector, |_| {});
     uploader.submit(protobuf_message("compressed"));

@@ -128,7 +128,7 @@ fn native_allocations_weigh_objects_and_bytes() {
 }
 
 #[test]
-fn lost_samples_are_told_and_are_no_samples() {
+fn lost_samples_are_reported_and_are_no_samples() {
     let fields = &[START, ("lostSamples", INT, false, false), EVENT_THREAD];
     let (data, count, lost) = converted("jdk.CPUTimeSamplesLost", fields, &[&[10, 3, 1], &[20, 4, 2]]);
     assert_eq!((lost, count.other, count.converted), (7, 2, 0));
@@ -223,7 +223,7 @@ fn linked_to(links: Links, trace: i64, span: i64, local_root: i64) -> (Option<St
 }
 
 #[test]
-fn a_span_is_linked_to_and_its_local_root_is_told() {
+fn a_span_is_linked_and_its_local_root_is_an_attribute() {
     let link = format!("{:032x}/{:016x}", 2, 0xabc);
     let root = || Some(format!("{:016x}", 0xdef));
     assert_eq!(of_span(2, 0xabc, 0xdef), (Some(link.clone()), [None, None, root()]));

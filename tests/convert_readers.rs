@@ -87,7 +87,7 @@ fn short_reads_give_the_same_as_the_whole() {
 }
 
 #[test]
-fn a_reader_that_fails_is_told_and_what_it_gave_before_is_added() {
+fn a_failing_reader_is_reported_and_its_bytes_until_then_are_added() {
     let first = recording(SHAPE);
     let two = [first.clone(), recording(Shape { events: 7, ..SHAPE })].concat();
     for end in [0, 1, 67, 68, first.len() - 1, first.len(), first.len() + 68, first.len() + 500, two.len()] {
@@ -108,7 +108,7 @@ fn a_reader_that_fails_is_told_and_what_it_gave_before_is_added() {
 
 /// Regression: each batch with the beginning of a chunk covered the whole requested window.
 #[test]
-fn windows_of_what_comes_in_parts_follow_one_another() {
+fn windows_of_a_stream_follow_one_another() {
     const SECOND: i64 = 1_000_000_000;
     let at = |seconds: i64| START_NANOS + seconds * SECOND;
     let chunk = |seconds: i64| {

@@ -89,7 +89,7 @@ fn found_among_several_notes_and_segments() {
 }
 
 #[test]
-fn found_behind_an_8_aligned_property_note_in_the_same_segment() {
+fn found_after_an_8_aligned_property_note_in_the_same_segment() {
     // ld.bfd puts .note.gnu.property and .note.gnu.build-id into one PT_NOTE segment if both are aligned to
     // 8.
     for elf in all_forms() {

@@ -186,13 +186,13 @@ fn the_vdso_has_names() {
 }
 
 #[test]
-fn what_is_in_no_function_has_no_name() {
+fn an_address_in_no_function_has_no_name() {
     let details = details_of(details_of as *const () as u64);
     assert_eq!(Symbolizer::new().symbol(&details, ElfVaddr(u64::MAX)), None);
 }
 
 #[test]
-fn tables_that_nobody_uses_are_dropped() {
+fn unused_tables_are_dropped() {
     let details = details_of(details_of as *const () as u64);
     let symbolizer = Symbolizer::new();
     let vaddr = details.load_bias().to_elf(RuntimeAddr(details_of as *const () as u64));

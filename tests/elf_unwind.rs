@@ -180,7 +180,7 @@ fn every_row_of_real_objects_agrees_with_readelf() {
 }
 
 #[test]
-fn libraries_that_keep_frame_pointers_are_told_from_those_that_do_not() {
+fn libraries_with_frame_pointers_are_recognised() {
     for (path, keeps) in [(env!("OTLPPROF_DDPROFTEST"), false), (env!("OTLPPROF_DDPROFTEST_FP"), true)] {
         let _library = Library::open(Path::new(path));
         assert_eq!(compile(&image_of(Path::new(path)).unwrap()).keeps_frame_pointers(), keeps, "{path}");
@@ -272,7 +272,7 @@ const DEBUG_FRAME_SOURCE: &str = r#"
 "#;
 
 #[test]
-fn debug_frame_fills_what_eh_frame_leaves_out() {
+fn debug_frame_fills_the_gaps_of_eh_frame() {
     let directory = tempfile::tempdir().unwrap();
     let path = compile_library(
         directory.path(),

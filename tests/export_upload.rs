@@ -119,7 +119,7 @@ fn broken_connections_are_retried() {
 }
 
 #[test]
-fn what_does_not_speak_http_is_given_up() {
+fn an_answer_that_is_not_http_is_not_retried() {
     let (stats, requests) = upload_one(vec![Step::Raw(b"220 mail.example.com ESMTP\r\n\r\n")]);
     assert_lost(&stats, Loss::Protocol, tally(1, 3, 10));
     assert_eq!(requests, 1);
@@ -199,7 +199,7 @@ fn a_message_outlives_a_retry_after_beyond_the_time_of_retries() {
 }
 
 #[test]
-fn what_a_body_could_still_hold_takes_no_room_in_the_queue() {
+fn spare_capacity_of_a_body_takes_no_room_in_the_queue() {
     let server = FaultServer::start([]);
     let mut config = config(server.endpoint());
     config.queue_bytes = 1_000;
@@ -225,7 +225,7 @@ fn messages_of_more_than_the_queue_holds_arrive_one_after_the_other() {
 }
 
 #[test]
-fn nobody_waits_for_room_at_a_collector_that_takes_nothing() {
+fn no_thread_waits_for_room_if_the_collector_takes_nothing() {
     let server = FaultServer::start([Step::protobuf(503, "Retry-After: 3600\r\n", b"")]);
     let mut config = config(server.endpoint());
     config.queue_bytes = 1_000;

@@ -122,7 +122,7 @@ fn stacks_without_frames_may_have_no_first_field() {
 
 /// The cached types of one chunk are not used for another chunk with different types.
 #[test]
-fn each_chunk_has_the_types_that_it_tells() {
+fn each_chunk_has_the_types_of_its_own_metadata() {
     let by_name = |wanted: &str| recordings(|name| name == wanted).remove(0).1;
     let (jdk, datadog) = (by_name("chunks"), by_name("datadog"));
     let all = [&*jdk, &jdk, &datadog, &jdk, &datadog, &datadog].concat();

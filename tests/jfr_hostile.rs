@@ -57,7 +57,7 @@ fn two_gibibytes(begin: &[u8]) -> [(usize, u64, Option<u64>); 2] {
 }
 
 #[test]
-fn what_is_no_chunk_behind_one_is_not_taken_into_memory() {
+fn bytes_after_a_chunk_that_are_no_chunk_are_not_read_into_memory() {
     let _serial = SERIAL.lock();
     let chunk = recording(SMALL);
     for (peak, events, at) in two_gibibytes(&chunk) {
@@ -67,7 +67,7 @@ fn what_is_no_chunk_behind_one_is_not_taken_into_memory() {
 }
 
 #[test]
-fn what_is_behind_a_chunk_that_cannot_be_read_on_is_not_taken_into_memory() {
+fn bytes_after_an_unreadable_chunk_are_not_read_into_memory() {
     let _serial = SERIAL.lock();
     let good = recording(SMALL);
     let at = good.len() as u64 * 2;
@@ -324,7 +324,7 @@ fn an_event_that_waits_for_a_constant_is_not_looked_at_with_each_flush() {
 }
 
 #[test]
-fn what_many_events_refer_to_is_not_gone_through_for_each() {
+fn a_shared_constant_is_not_checked_for_each_event() {
     let _serial = SERIAL.lock();
     const EVENTS: i64 = 10_000;
     const FRAMES: i64 = 50_000;

@@ -165,7 +165,7 @@ fn settings_are_those_that_the_jdk_reads() {
 
 /// The JVM that made the recording prints its own defaults.
 #[test]
-fn settings_that_are_not_set_are_what_the_jvm_itself_has_them_be() {
+fn unset_settings_have_the_jvms_own_defaults() {
     let classes = env!("OTLPPROF_TEST_CLASSES");
     assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
     for (name, bytes) in recordings(|name| name.ends_with("-rich")) {

@@ -255,7 +255,7 @@ fn recordings_made_by_hand_are_what_others_read_in_both_encodings_of_integers() 
 /// The JDK computes the times of all chunks by the first chunk's clock. So the single files are the
 /// reference.
 #[test]
-fn recordings_one_behind_the_other_are_read_as_each() {
+fn concatenated_recordings_are_read_as_single_ones() {
     let singles = recordings(|name| name.starts_with("chunks."));
     let mut expected: Vec<String> =
         singles.iter().flat_map(|(name, bytes)| printed(name, bytes, Clocks::Own)).collect();

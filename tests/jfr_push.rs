@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_behind_a_header_cost_no_panic(bytes: Vec<u8>) {
+    fn any_bytes_after_a_header_cause_no_panic(bytes: Vec<u8>) {
         let mut recording = recording(SMALL)[..68].to_vec();
         recording[8..32].fill(0);
         recording.extend(bytes);

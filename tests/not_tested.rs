@@ -15,7 +15,7 @@ fn run(test: &str, ci: Option<&str>) -> Output {
 
 /// Regression: the report was written by eprintln!, which libtest suppresses in a test that passes.
 #[test]
-fn it_is_said_in_a_test_that_passes() {
+fn a_skipped_test_is_reported_although_it_passes() {
     let output = run("a_test_that_cannot_run_here", None);
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8_lossy(&output.stderr);

@@ -29,7 +29,7 @@ const OF_THE_CONTENT: [RuleId; 3] = [RuleId::AttributeType, RuleId::BuildIdMissi
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_alike_and_valid(specs in profile_specs(), timestamps in any::<bool>()) {
+    fn both_formats_are_read_alike_and_valid(specs in profile_specs(), timestamps in any::<bool>()) {
         let batch = batch(&specs);
         let options = |format| EncodeOptions { format, timestamps, ..Default::default() };
         let mut proto = decode_protobuf(&encode(&batch, &options(Format::Proto))).unwrap();

@@ -30,7 +30,7 @@ fn mask(how: i32, signal: i32) {
 /// The time while the signal was blocked is made up for after it is unblocked: by si_overrun, or as owed
 /// time.
 #[test]
-fn blocked_signals_are_made_up_for() {
+fn blocked_signals_are_compensated() {
     each_clock_within(2.0, |kind| {
         let session = start(&config(kind));
         let before = cpu::counts();
@@ -81,7 +81,7 @@ fn a_first_signal_that_was_blocked_counts_for_all() {
 
 /// The time of a thread whose signal stays blocked to its end is not lost either.
 #[test]
-fn a_thread_that_never_unblocks_leaves_its_time_to_the_estate() {
+fn the_time_of_a_thread_that_never_unblocks_is_in_the_balance() {
     each_clock(|kind| {
         let session = start(&config(kind));
         mask(libc::SIG_BLOCK, libc::SIGPROF);

@@ -66,7 +66,7 @@ fn imports() -> Vec<u64> {
 }
 
 #[test]
-fn a_thousand_cycles_leave_nothing_behind() {
+fn a_thousand_cycles_leak_nothing() {
     let _guard = serially();
     let mut kinds = thread_clocks();
     kinds.push(ClockKind::Itimer);

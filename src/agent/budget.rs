@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_stretch_makes_less_takes_of_the_budget_but_not_all() {
+    fn fixed_costs_reduce_the_engines_budget_but_leave_a_quarter() {
         let cost = Cost { allowed_ns: 400.0, ..of_cpu_and_alloc(0.0, 350.0) };
         assert_eq!(longer(NONE, &cost), NONE);
         for (fixed_ns, stretch) in [(100.0, 2), (250.0, 4), (1e9, 4)] {
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_given_back_slowly() {
+    fn a_stretch_is_reduced_slowly_once_costs_are_low() {
         let mut stretcher = Stretcher::new(Duration::from_secs(1));
         let mut stretches = NONE;
         stretches[Engine::Alloc as usize] = 4;
@@ -459,7 +459,7 @@ mod tests {
 
     /// A storm leads to a stretch in the second in which it is seen, and one stretch is enough.
     #[test]
-    fn what_was_used_before_a_stretch_is_not_held_against_it() {
+    fn cost_before_a_stretch_causes_no_second_stretch() {
         let mut stretcher = Stretcher::new(Duration::from_secs(10));
         let storm = Cost { allowed_ns: 20.0, ..of_cpu_and_alloc(0.0, 80.0) };
         let (stretches, _) = stretcher.next(NONE, &storm, PERIOD);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_counted_and_what_is_there_is_summed_on() {
+    fn events_without_room_are_counted_and_known_events_are_still_summed() {
         let events = Events::default();
         for number in 0..MOST_EVENTS {
             assert!(events.record(event(EventKind::Duration, &number.to_string()), 1));

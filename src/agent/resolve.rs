@@ -209,7 +209,7 @@ mod tests {
     /// Regression: native and kernel frames were named in drains. One drain happens at the safepoint where a
     /// collection begins, and any other delays it: the program stood still while symbol tables were read.
     #[test]
-    fn what_may_have_to_be_read_from_files_is_not_named_in_a_drain() {
+    fn frames_whose_names_may_be_in_files_are_not_named_in_a_drain() {
         let mut resolver = without_methods();
         let mut tables = Tables::new();
         for (kind, aux) in [

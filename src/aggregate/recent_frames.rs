@@ -75,7 +75,7 @@ mod tests {
     use crate::core::record::FrameKind;
 
     #[test]
-    fn whatever_was_met_in_between_a_frame_is_what_it_was_found_to_be() {
+    fn a_cached_frame_always_matches_the_frame_that_was_looked_up() {
         let mut recent = RecentFrames::new();
         let mut found = HashMap::new();
         let kinds = [FrameKind::Interpreted, FrameKind::Compiled, FrameKind::Native];

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unwanted_is_never_selected() {
+    fn unwanted_names_are_never_selected() {
         let patterns = |texts: &[&str]| texts.iter().map(|text| NamePattern::new(text)).collect::<Vec<_>>();
         let selection = NameSelection { wanted: patterns(&["a*"]), unwanted: patterns(&["ab*"]) };
         assert!(selection.selects(["x", "ac"].into_iter()));

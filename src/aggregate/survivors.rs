@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alive_is_told_at_each_interval_until_it_is_gone() {
+    fn live_samples_are_reported_at_each_interval_until_they_die() {
         let mut survivors = Survivors::default();
         let mut first = Tables::new();
         let samples = [1, 2, 3].map(|number| sample(&mut first, number, &format!("f{number}")));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_period_is_that_of_the_rarest_sample_that_is_told() {
+    fn the_period_is_that_of_the_rarest_reported_sample() {
         let mut survivors = Survivors::default();
         let mut tables = Tables::new();
         for (number, stretch) in [(1, 1), (2, 8), (3, 2)] {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_and_its_age_are_told() {
+    fn the_remaining_share_and_age_of_a_sample_are_reported() {
         let mut survivors = Survivors::default();
         let mut tables = Tables::new();
         let samples = [sample(&mut tables, 1, "f")];
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_nobody_needs_go() {
+    fn unused_names_are_dropped() {
         let mut survivors = Survivors::default();
         for round in 0..10 {
             let mut tables = Tables::new();

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_still_in_a_change_is_waited_for_and_one_that_finds_it_there_leaves_its_own() {
+    fn a_reader_waits_for_a_pending_change_and_other_writers_keep_their_own() {
         let words = words();
         let mut reader = Reader::of(Rings(&words));
         let (turn, at) = begin(&words, 3, 3, 1).unwrap();

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_referred_to_or_asked_for_in_the_epoch_stays() {
+    fn values_referred_to_or_requested_in_the_epoch_stay() {
         let dictionary = Dictionary::default();
         let referred = dictionary.intern("referred").unwrap().reference;
         let asked = dictionary.intern("asked").unwrap().reference;

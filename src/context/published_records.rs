@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_still_written_is_nobodys_until_it_is_let_go() {
+    fn a_record_has_no_new_owner_until_its_writer_releases_it() {
         let mut records = Records::default();
         let first = records.hold(1);
         assert!(ptr::eq(first, records.hold(1)), "of another class loader's");

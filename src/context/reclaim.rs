@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_blocks_hold_stays_and_samples_are_resolved_before_the_rest_goes() {
+    fn values_in_blocks_stay_and_samples_are_resolved_before_others_are_freed() {
         let dictionary = Dictionary::default();
         let held = dictionary.intern("held").unwrap().reference;
         let sampled = dictionary.intern("sampled").unwrap().reference;

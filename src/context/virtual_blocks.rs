@@ -199,7 +199,7 @@ mod tests {
     /// Threads start and end while another looks for itself in the same buckets: it must never find another's
     /// block.
     #[test]
-    fn who_looks_while_chains_change_finds_its_own_block_or_none() {
+    fn a_lookup_while_chains_change_finds_the_threads_own_block_or_none() {
         use std::sync::atomic::AtomicBool;
         static DONE: AtomicBool = AtomicBool::new(false);
         let mine = FIRST + 2;

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_two_clocks_are_told_apart_by_their_state() {
+    fn samples_of_two_clocks_are_distinguished_by_their_state() {
         assert!(Clocks::ByState.are(Subset::CpuClock, false) && Clocks::ByState.are(Subset::WallClock, true));
         assert!(
             !Clocks::ByState.are(Subset::CpuClock, true) && !Clocks::ByState.are(Subset::WallClock, false)

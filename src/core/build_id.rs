@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_build_id() {
+    fn refuses_text_that_is_no_build_id() {
         assert_eq!(BuildId::new(&[]), None);
         assert_eq!(BuildId::new(&[1; BUILD_ID_MAX_LEN + 1]), None);
         for bad in ["", "0", "0g", "+1", "é", &"00".repeat(BUILD_ID_MAX_LEN + 1)] {

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn estimates_make_up_for_what_is_not_met() {
+    fn estimates_stand_for_the_allocations_that_are_not_sampled() {
         let interval = 512 * 1024;
         for size in [16_u64, 1024, 512 * 1024, 64 << 20] {
             let [bytes, objects] = estimate(size, interval);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_met_at_short_distances_is_thinned_to_longer_ones() {
+    fn samples_at_a_short_interval_are_thinned_to_a_longer_one() {
         let random = Random::new(3);
         for size in [16, 1_000, 4_096, 1_000_000] {
             let (short, long) = (1_024, 8_192);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_while_a_collection_begins_or_runs_is_not_whole() {
+    fn a_read_while_a_collection_begins_or_runs_is_invalid() {
         let collections = Collections::default();
         let before = collections.so_far().unwrap();
         assert!(collections.are_still(before));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_nobody_saw_the_beginning_of_says_nothing() {
+    fn the_end_of_a_collection_whose_beginning_was_missed_is_ignored() {
         let collections = Collections::default();
         let before = collections.so_far();
         collections.end();

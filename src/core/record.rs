@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_is_who_was_put_down() {
+    fn an_owner_decodes_to_the_encoded_thread() {
         use OwnerThread::{Carrier, Incarnation, ThreadId};
         for thread in [ThreadId(1), ThreadId(i64::from(u32::MAX) + 7), Incarnation(u32::MAX), Carrier(1)] {
             assert_eq!(Owner::new(thread).thread(), Some(thread));

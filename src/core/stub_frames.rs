@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_kept() {
+    fn stub_frames_beyond_the_capacity_are_discarded() {
         let frames = StubFrames::new();
         (0..2 * CAPACITY as u64).for_each(|i| frames.add(CodeRange { start: i * 16, end: i * 16 + 8 }));
         assert!(frames.at((CAPACITY as u64 - 1) * 16).is_some());

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_are_told_from_data_at_zero() {
+    fn hidden_addresses_are_distinguished_from_data_at_zero() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kallsyms");
         assert!(matches!(check_symbols_in(&file), Err(KernelSymbolsError::File(_))));

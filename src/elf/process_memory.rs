@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_read_the_same_and_refuse_what_cannot_be_mapped() {
+    fn both_ways_read_the_same_and_refuse_unmapped_memory() {
         let (start, page) = page_before_a_hole();
         type Read = fn(u64, &mut [u8]) -> bool;
         let ways: [Read; 2] = [|at, bytes| ProcessMemory.read_bytes(at, bytes), read_through_proc];

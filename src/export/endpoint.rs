@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint() {
+    fn urls_without_http_scheme_or_host_are_refused() {
         for url in ["", "localhost:4318", "localhost", "grpc://c:4317", "http://", "http:///x", "http://a b"]
         {
             let error = Endpoint::base(url).unwrap_err();

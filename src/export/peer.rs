@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_bytes_tell_a_protocol() {
+    fn the_first_bytes_identify_a_protocol() {
         for (bytes, protocol) in [
             (&b"HTTP/1.0 400 Bad Request\r\n"[..], Some(Protocol::Http)),
             (&[0x15, 3, 1, 0, 2, 2, 70], Some(Protocol::Tls)),

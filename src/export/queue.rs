@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_fits_displaces_nothing() {
+    fn a_message_that_never_fits_displaces_no_other() {
         let mut queue = Queue::new(Limits { messages: 3, bytes: 100 });
         queue.push(message(10));
         assert_eq!(sizes(queue.push(message(101))), [101]);

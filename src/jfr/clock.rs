@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sixty_four_bits_give_what_more_would(
+        fn results_equal_those_of_128_bits(
             ticks: i64, shift in 0u32..63, start_ticks in -1_000i64..1 << 50, frequency in 1i64..1 << 40,
         ) {
             let ticks = ticks >> shift;

@@ -240,7 +240,7 @@ mod tests {
 
     /// Words are loaded across the cursor's end, but no value extends beyond it.
     #[test]
-    fn no_value_lies_behind_the_end() {
+    fn no_value_extends_beyond_the_end() {
         let bytes = [0x81, 0x82, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
         let cursor = |end| Cursor::new(&bytes, 0, 0, true).up_to(end);
         assert!(cursor(2).long().is_err() && cursor(2).skip_compressed(1).is_err());

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunk_is_refused() {
+    fn bytes_that_are_no_chunk_are_refused() {
         let error = |bytes: &[u8]| ChunkHeader::parse(bytes, 10).unwrap_err();
         assert_eq!(error(b"ELF"), Problem::NoMagic.at(10));
         assert_eq!(error(b""), Problem::TruncatedHeader { left: 0 }.at(10));

@@ -284,7 +284,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_a_short_pair_is_read_so_one_by_one(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn a_short_pair_equals_two_integers_read_one_by_one(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             if let Some((first, second, end)) = read_short_pair(&bytes, 0) {
                 let (one, at) = read_compressed(&bytes, 0).unwrap();
                 prop_assert_eq!((one, read_compressed(&bytes, at)), (first.into(), Some((second.into(), end))));

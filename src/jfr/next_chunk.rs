@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_yet_needs_so_many_bytes() {
+    fn an_undecided_header_requests_the_missing_bytes() {
         let cut = [&[9; 30][..], &header(1_000, 90)].concat();
         assert_eq!(find_before(cut.len(), &cut), Found::Perhaps { needed: 30 + 90 + EVENT_HEAD_LEN });
         // The metadata event is 50 bytes long.

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere_is_no_method() {
+    fn an_address_without_a_method_does_not_resolve() {
         let mut table = table();
         let full = memory_with("p/A", "run");
         assert_eq!(table.resolve(&full, METHOD + 8), Err(ResolveError::NotAMethod));

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_wrong_does_not_fail() {
+    fn truncated_or_invalid_utf8_is_replaced() {
         assert_eq!(decode(&[b'x', 0xe5]), "x\u{fffd}");
         assert_eq!(decode(&[0xed, 0xa0, 0xbd]), "\u{fffd}");
         assert_eq!(decode(&[0xff, b'y']), "\u{fffd}y");

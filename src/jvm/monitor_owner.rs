@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_nobody_or_another_is_no_owner() {
+    fn an_ambiguous_owner_word_gives_no_owner() {
         let by = |word| owner(MonitorOwnerWord::ThreadOrStack, word, [0x60_0000, 0x70_0000]);
         // Free, a special state, an unknown thread, and an address on no stack.
         for word in [0, 1, u64::MAX, OTHERS[1].0, 0x60_0000, 0x60_0000 - STACK - 8, 0x80_0000] {

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_was_freed_loses_its_name_to_what_came_after_it() {
+    fn freed_code_loses_its_name_to_its_successor() {
         let table = table(&[("old", 0x1000, 0x1100), ("new", 0x1080, 0x1180)]);
         assert_eq!(table.name_at(0x1040), None);
         assert_eq!(table.name_at(0x1100).as_deref(), Some("new"));
@@ -179,7 +179,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_left_nests_and_holds_the_newest(
+        fn remaining_stubs_nest_and_contain_the_newest(
             ranges in proptest::collection::vec((0u64..200, 1u64..60), 1..40),
         ) {
             let table = StubTable::new();

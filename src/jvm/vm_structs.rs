@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_field_or_type_is_named() {
         let structs = Libjvm::new().read().unwrap();
         let error = structs.offset("Klass", "_name").unwrap_err();
         assert_eq!(error.to_string(), "libjvm does not describe Klass::_name");

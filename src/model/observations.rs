@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_pushed_is_there_in_its_order(
+        fn pushed_observations_are_returned_in_their_order(
             pushed in prop::collection::vec((any::<i64>(), 0u32..64, any::<u64>(), 0u32..64), 0..40),
         ) {
             let pushed: Vec<Observation> = pushed

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_only_looks_like_it() {
+    fn refuses_text_that_only_resembles_a_remote_frame() {
         for text in [
             "",
             "00ab12",

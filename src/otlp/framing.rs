@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_told_apart() {
+    fn each_form_is_detected() {
         let message = [0x12, 2, 0x2a, 0];
         assert_eq!(detect(&message), Ok(Form::Plain));
         assert_eq!(detect(&framed(&message)), Ok(Form::LengthPrefixed));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_of_them_is_named() {
+    fn bytes_of_another_form_are_named() {
         for (bytes, what) in [
             (&b"FLR\0\0\x02"[..], "a JFR recording"),
             (b"\x7fELF\x02", "an ELF object"),

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_an_error_and_cut_documents_are() {
+    fn malformed_or_truncated_json_is_an_error() {
         let text = with_profiles(r#"{"originalPayload":"AAAA","originalPayloadFormat":"jfr"}"#);
         for cut in 1..text.len() {
             let error = found_in(&text.as_bytes()[..cut], 64).unwrap_err();

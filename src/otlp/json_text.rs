@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_json_and_what_is_not() {
+    fn json_is_accepted_and_anything_else_refused() {
         for text in [
             r#"{}"#,
             r#" [ ] "#,

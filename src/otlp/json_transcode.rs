@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_without_a_note() {
+    fn a_written_message_is_read_back_without_a_note() {
         let json = to_json(&message().encode_to_vec()).unwrap();
         let read = decode_json(&json).unwrap();
         assert_eq!(read.data, message());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_refused() {
+    fn a_message_of_another_writer_is_refused() {
         let with_bytes = Profile { original_payload: vec![1], ..Profile::default() };
         let mut other = message();
         other.resource_profiles[0].scope_profiles[0].profiles.push(with_bytes);

@@ -326,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_profiles_is_named() {
+    fn a_file_without_profiles_is_described() {
         let error = |file: &[u8]| find_payloads(&mut Cursor::new(file)).unwrap_err().to_string();
         assert_eq!(error(b"FLR\0\0\x02\0\0"), "not an OTLP profile: the file is a JFR recording");
         assert_eq!(error(b"hello"), "not an OTLP profile: the file is in no known format");
     }
 
     #[test]
-    fn what_is_no_message_is_an_error_and_cut_ones_are() {
+    fn a_truncated_message_is_an_error() {
         let whole = message(&[b"FLR\0"]);
         // A first byte alone is not tested: it is also JSON text without documents.
         for cut in 2..whole.len() {

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_precedes_an_error_is_delivered() {
+    fn messages_before_an_error_are_delivered() {
         let (one, two) = (data("one"), data("two"));
         let frames = [framed(&one), framed(&two)].concat();
         let second = framed(&one).len();

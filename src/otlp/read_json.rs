@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_specification_forbids_is_read_and_noted() {
+    fn forbidden_json_forms_are_read_and_noted() {
         let (read, notes) = profile(r#"{"time_unix_nano":"13"}"#);
         assert_eq!((read.time_unix_nano, kinds(&notes)), (13, vec![NoteKind::JsonSnakeCase]));
         assert_eq!(

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_from_other_bytes() {
+    fn messages_are_distinguished_from_other_bytes() {
         assert!(looks_like_message(&with_sample(&[])));
         assert!(looks_like_message(&[]));
         assert!(!looks_like_message(&[0, 0, 0, 0]));

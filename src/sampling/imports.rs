@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_as_read_only_behind_the_change_as_before() {
+    fn a_page_has_its_old_protection_after_the_change() {
         let both = libc::PROT_READ | libc::PROT_WRITE;
         for before in [libc::PROT_READ, both] {
             // SAFETY: a fresh mapping, which no other code knows.

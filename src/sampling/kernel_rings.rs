@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_ring_is_counted_and_leaves_nothing() {
+    fn a_thread_without_a_ring_is_counted_and_leaves_nothing() {
         let (ring, before) = (EventRing::default(), COUNTS.threads_without.load(Ordering::Relaxed));
         give(-1, &ring);
         assert_eq!(ring.place(), None);

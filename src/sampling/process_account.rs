@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_a_thread_that_is_not_known_yet_is_no_estate() {
+    fn the_time_of_an_unknown_thread_is_not_added_to_the_balance() {
         let (end, ended) = mpsc::channel::<()>();
         let unknown = std::thread::spawn(move || ended.recv());
         let tasks = Tasks::open().unwrap();

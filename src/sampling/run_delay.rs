@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_it_of_a_thread_that_is_there() {
+    fn the_kernel_reports_the_run_delay_of_an_existing_thread() {
         assert!(run_delay_of(current_os_tid()).is_none_or(|delay| delay >= 0));
         assert_eq!(run_delay_of(i32::MAX), None);
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_is_told_as_waited_as_was() {
+    fn the_reported_wait_equals_the_actual_wait() {
         for (runs, waits, look) in [
             (3_000, 5_000, 701),
             (3_000, 40_000, 4_999),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn many_that_are_asked_once_are_told_as_they_were() {
+    fn threads_that_are_sampled_once_report_the_right_share_of_waiting() {
         let random = Random::new(3);
         let asks = 100_000;
         let waited = (0..asks)
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_other_waits_tell_of_neither() {
+    fn samples_of_other_waits_change_neither_running_nor_waiting_time() {
         let mut account = RunAccount::default();
         account.request(1_000, 0, 1_000, false, 0);
         account.request(1_000, 0, 500_000, true, 0);

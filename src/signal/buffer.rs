@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_drained_once() {
+    fn each_record_is_drained_once() {
         let _serial = SERIAL.lock();
         let buffer = create().unwrap();
         drain_weights(buffer);

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estate_pays_whole_periods_and_never_more_than_the_heir_can_bear() {
+    fn the_balance_pays_whole_periods_and_takes_at_most_the_periods_due() {
         let balance = AtomicI64::new(25_000);
         assert_eq!(settle_ended(&balance, 0, INTERVAL), 2);
         assert_eq!(balance.load(Ordering::Relaxed), 5_000);

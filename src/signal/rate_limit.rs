@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_within_the_limit_is_all_sampled() {
+    fn everything_within_the_limit_is_sampled() {
         let (limit, mut source) = (limit(1_000), Source::new(1));
         assert_eq!([900, 400].map(|rate| source.second(&limit, rate)), [(900, 900.0), (400, 400.0)]);
         assert_eq!(limit.take_longest(), 1);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_set_anew_knows_nothing_of_the_last() {
+    fn a_new_limit_starts_without_the_state_of_the_last() {
         let limits = RateLimits([const { RateLimit::new() }; Engine::COUNT]);
         limits.set(Engine::Lock, Some(10));
         Source::new(1).second(limits.of(Engine::Lock).unwrap(), 100_000);

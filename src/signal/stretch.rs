@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_stands_for_all_and_large_amounts_are_always_chosen() {
+    fn chosen_events_stand_for_all_and_large_amounts_are_always_chosen() {
         let mean = MeanAmount(AtomicU64::new(0));
         let (mut counted, mut summed, mut chosen, mut large) = (0.0, 0.0, 0, 0);
         let (mut all_sum, mut monotonic_ns) = (0.0, 0_u64);

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_tell_ours_from_others_and_owners_from_former_owners() {
+    fn tokens_distinguish_foreign_signals_and_former_owners() {
         SignalToken::choose_cookie(0x1234_5678_9abc_def1);
         let record = ThreadRecord::default();
         let token = SignalToken::of(&record);

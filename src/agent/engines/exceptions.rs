@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_thrown_in_a_period_is_sampled_at_each_of_its_places() {
+    fn each_exception_of_a_period_is_sampled_equally_often() {
         for period in [1, 2, 4, 7, 100] {
             let sampling = OneInEach::new();
             sampling.begin(period, 0x5eed);

@@ -87,7 +87,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn nobody_is_inside_a_closed_gate() {
+    fn a_closed_gate_has_no_thread_inside() {
         let gate = Gate::new();
         assert!(gate.enter().is_none());
         gate.open();

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_by_the_power_of_two_below() {
+    fn ages_are_rounded_down_to_a_power_of_two() {
         assert_eq!([0, 1, 2, 3, 4, 7, 8, 1000].map(age_class), [0, 1, 2, 2, 4, 4, 8, 512]);
     }
 }

@@ -68,7 +68,7 @@ fn limits_are_of_all_engines_or_of_one() {
 }
 
 #[test]
-fn nothing_said_is_the_documented_defaults() {
+fn an_empty_option_string_gives_the_documented_defaults() {
     let options = start("");
     assert_eq!(
         options,
@@ -412,7 +412,7 @@ fn empty_variables_count_as_unset() {
 }
 
 #[test]
-fn unknown_variables_of_ours_are_told() {
+fn unknown_otlpprof_variables_cause_a_warning() {
     let options = start_in("", [("OTLPPROF_REMOTESYMS", "1"), ("OTLPPROFX", "1")]);
     assert_eq!(
         options.warnings,
@@ -430,7 +430,7 @@ proptest::proptest! {
 
 /// Regression: such variables were dropped silently, and the agent ran without the user's options.
 #[test]
-fn variables_that_are_not_utf8_are_spoken_of() {
+fn variables_that_are_not_utf8_are_reported() {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
     let bytes = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_jvm_has_left_goes_and_nothing_else() {
+    fn only_repositories_of_killed_jvms_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         abandoned(folder, "2026_01_31_12_00_00_1");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_jvm_that_lives_has_marked_stays_and_its_mark_goes_with_the_recording() {
+    fn a_running_jvms_repository_stays_and_its_mark_is_removed_with_the_recording() {
         let folder = tempfile::tempdir().unwrap();
         let name = "2026_01_31_12_00_00_1";
         let repository = folder.path().join(name);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_engine_measures_is_left_out() {
+    fn events_that_an_engine_measures_are_not_recorded() {
         let names = |text: &str| select(text, 25).names.join(" ");
         let all = names("cpu=off,jfr");
         for event in
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_events_are_recorded_and_what_cannot_be_is_said() {
+    fn chosen_events_are_recorded_and_unknown_ones_reported() {
         let selection = select("jfr=jdk.ThreadSleep+app.Sent:bytes+app.Done+jdk.No+jdk.ExecutionSample", 25);
         assert_eq!(selection.names, ["jdk.ThreadSleep", "app.Sent", "app.Done", "jdk.No"]);
         let requested: Vec<_> = selection.requested.iter().map(RequestedEvent::name).collect();

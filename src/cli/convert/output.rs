@@ -313,7 +313,7 @@ mod tests {
 
     /// Regression: the result was validated before its size was checked, and so was first reported as valid.
     #[test]
-    fn what_is_too_large_is_refused_before_anything_is_written() {
+    fn a_result_that_is_too_large_is_refused_before_anything_is_written() {
         let batch = batch("service.name");
         for (format, with_payload) in [
             (OutputFormat::Proto, false),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_rule_is_written_and_said_to() {
+    fn a_result_that_breaks_a_rule_is_written_and_reported() {
         // The semantic conventions do not allow this attribute in profiles.
         let batch = batch("code.function.name");
         let directory = tempfile::tempdir().unwrap();

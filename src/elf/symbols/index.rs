@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_defined_code_is_left_out() {
+    fn symbols_without_defined_code_are_left_out() {
         const OBJECT: u8 = 1;
         let index = index(&[
             (1, GLOBAL | OBJECT, 1, 0x1000, 8),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_first_stays() {
+    fn the_first_of_overlapping_rows_wins() {
         let found = rows(&[(0, 10, 1), (5, 15, 2), (2, 8, 3)]).finished();
         assert_eq!(found, [(0, 1), (10, 2), (15, NO_RULE)]);
     }

@@ -73,7 +73,7 @@ fn a_temporary_file_of_a_dead_process_is_replaced() {
 }
 
 #[test]
-fn a_rotated_file_is_written_anew() {
+fn a_new_file_is_written_after_rotation() {
     let folder = TempDir::new().unwrap();
     let exporter = exporter(&folder, "p");
     let path = exporter.write(&protobuf(b"1")).unwrap();
@@ -107,7 +107,7 @@ fn a_missing_folder_is_named_at_the_start_and_later() {
 
 /// Regression: such messages were counted as failed and never retried.
 #[test]
-fn what_could_not_be_written_is_tried_again_in_its_order() {
+fn failed_messages_are_retried_in_their_order() {
     for name in ["sub/p.otlp", "sub/%t"] {
         let folder = TempDir::new().unwrap();
         let sub = folder.path().join("sub");
@@ -133,7 +133,7 @@ fn what_could_not_be_written_is_tried_again_in_its_order() {
 }
 
 #[test]
-fn what_is_kept_for_another_attempt_is_bounded_and_all_of_it_counted() {
+fn messages_kept_for_a_retry_are_bounded_and_counted() {
     let exporter = FileExporter::new("/dev/full").unwrap();
     let number = KEPT.messages as u64;
     for _ in 0..number + 3 {
@@ -212,7 +212,7 @@ fn a_file_that_another_user_has_made_is_not_written_to_where_everybody_can_make_
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn a_fifo_or_folder_as_output_file_is_refused() {
     let folder = TempDir::new().unwrap();
     let fifo = folder.path().join("fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();

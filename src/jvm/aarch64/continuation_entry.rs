@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_instructions_of_the_return_barrier_tell_the_offset() {
+    fn the_first_instructions_of_the_return_barrier_contain_the_offset() {
         let code = |load: u32, moves: u32| {
             let [a, b, c, d] = load.to_le_bytes();
             let [e, f, g, h] = moves.to_le_bytes();

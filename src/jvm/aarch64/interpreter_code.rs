@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn learns_what_is_done_with_an_exception() {
+    fn learns_the_stages_of_throwing_an_exception() {
         // ldur x9; mov sp, x29; ldp; and sp; stp x0; mov x1, x30; stp x8; mov x8; blr x8; ldp x8; mov x1, x0;
         // ldp x0; mov x3, x30; br x1
         let code: &[u32] = &[

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_the_constant_pool_is_the_method() {
+    fn the_slot_that_leads_to_the_constant_pool_is_the_methods() {
         let get = [0xf85e_83a2, 0xf940_0442, 0xf940_0842];
         assert_eq!(slots_of(&get).method, [-3]);
         assert!(slots_of(&[get[0], get[2], get[1]]).method.is_empty());

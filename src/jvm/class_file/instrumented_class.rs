@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn constructors_tell_of_what_they_make_and_those_that_call_another_do_not() {
+    fn constructors_report_their_object_unless_they_call_another_constructor() {
         let path = concat!(env!("OTLPPROF_TEST_CLASSES"), "/programs/Constructed.class");
         let bytes = std::fs::read(path).unwrap();
         let instrumented = instrumented_class(&bytes).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_damaged_is_refused_or_read_to_its_end() {
+    fn truncated_or_damaged_classes_are_refused_or_parsed_without_panic() {
         let path = concat!(env!("OTLPPROF_TEST_CLASSES"), "/programs/Constructed.class");
         let bytes = std::fs::read(path).unwrap();
         for at in 0..bytes.len() {

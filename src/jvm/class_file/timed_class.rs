@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn all_methods_with_code_can_be_timed_and_others_are_told() {
+    fn all_methods_with_code_can_be_timed_and_others_are_reported() {
         let (mut timed, mut without_code) = (0, 0);
         for (path, bytes) in every_class() {
             let (class, chosen) = timed_class(&bytes, |_| Some(1_000)).unwrap();
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_chosen_stays_as_it_is() {
+    fn a_class_without_chosen_methods_stays_unchanged() {
         for (path, bytes) in every_class() {
             assert_eq!(timed_class(&bytes, |_| None), Ok((None, Vec::new())), "{path}");
         }
     }
 
     #[test]
-    fn what_is_cut_short_or_damaged_is_refused_or_read_to_its_end() {
+    fn truncated_or_damaged_classes_are_refused_or_parsed_without_panic() {
         let (_, bytes) = every_class().swap_remove(0);
         for end in 0..bytes.len() {
             // The class's own attributes are not parsed.

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compiled_stays_what_is_compiled() {
+    fn a_timed_method_never_grows_too_large_to_compile() {
         let added = time(1).unwrap() - 1;
         assert_eq!(time(8_000 - added), Ok(8_000));
         assert_eq!(time(8_000 - added + 1), Err(TooLargeToCompile));

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn learns_what_is_done_with_an_exception() {
+    fn learns_the_stages_of_throwing_an_exception() {
         // leave; pop rdx; mov rsp, rbx; a load; push rax; push rdx; mov rsi, rdx; test esp, 15; jz; sub;
         // call; add; jmp; call; mov rbx, rax; pop rdx; pop rax; jmp rbx
         let code = [

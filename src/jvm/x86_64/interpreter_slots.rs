@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_the_constant_pool_is_the_method() {
+    fn the_slot_that_leads_to_the_constant_pool_is_the_methods() {
         let get: &[u8] = &[0x48, 0x8b, 0x4d, 0xe8, 0x48, 0x8b, 0x49, 0x08, 0x48, 0x8b, 0x49, 0x10];
         assert_eq!(slots_of(get).method, [-3]);
         for (at, other) in [(2, 0x4b), (6, 0x41), (7, 0x10), (11, 0x08)] {

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said() {
+    fn a_missing_event_source_is_named_with_its_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let says = |text: &str| found(text, folder.path()).map(drop).unwrap_err().to_string();
         assert!(says("sched:sched_switch").contains("mount -t tracefs"));

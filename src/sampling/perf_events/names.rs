@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_and_places_of_counting_are_told_from_names() {
+    fn periods_and_modifiers_are_parsed_apart_from_names() {
         let read = |text| EventSpec::parse(text).unwrap();
         let cycles = read("cycles:u:250000");
         assert_eq!((&*cycles.name, cycles.user_only, cycles.period), ("cycles:u", true, 250_000));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_gets_the_list_of_names() {
+    fn an_unknown_event_gets_the_list_of_names() {
         for bad in ["", "cyclez", "r", "rxyz", "sched:", ":x", "sched:../../x", "a:b:c:d", "cycles:k"] {
             let error = EventSpec::parse(bad).unwrap_err();
             assert!(

@@ -103,7 +103,7 @@ fn of_several_stacks_each_is_chosen_and_none_of_elsewhere() {
 /// No length is trusted: that of a record, of its chain, or of the unread part; nor is the position of the
 /// unread part.
 #[test]
-fn what_is_no_record_ends_the_ring() {
+fn a_malformed_record_ends_the_ring() {
     let whole = sample(PC, &[KERNEL_MARK, LEAF]);
     for (at, word) in [
         (0, u64::from(SAMPLE)),
@@ -139,7 +139,7 @@ fn a_chain_has_no_more_frames_than_chains_may_have() {
 }
 
 #[test]
-fn what_has_been_read_is_given_back() {
+fn the_space_of_read_records_is_returned_to_the_kernel() {
     let mut pages = vec![0_u64; 2 * PAGE as usize / 8];
     pages[DATA_HEAD as usize / 8] = 4711 * 8;
     let ring = RingPlace { address: pages.as_mut_ptr() as u64, page_bytes: PAGE };

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_freed_is_forgotten_and_all_else_remembered() {
+    fn freed_blocks_are_forgotten_and_all_others_remembered() {
         let blocks = blocks();
         for number in 1..=1_000 {
             assert!(blocks.insert(0x7f00_0000_0000 + number * 48, number as u32));

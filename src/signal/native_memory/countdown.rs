@@ -68,7 +68,7 @@ mod tests {
     use crate::core::byte_sampling::estimate;
 
     #[test]
-    fn what_is_met_stands_for_all_that_was_allocated() {
+    fn samples_stand_for_all_allocations() {
         let (countdown, interval) = (Countdown::new(), 1_000);
         countdown.start(7, interval);
         for size in [16_u64, 1_000, 20_000] {

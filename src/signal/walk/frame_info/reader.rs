@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_behind_the_end() {
+    fn nothing_is_read_beyond_the_end() {
         let memory = memory(&[1; 16]);
         let mut reader = Reader::new(&memory, 0x1000, 7).unwrap();
         assert_eq!(reader.double(), None);

@@ -82,7 +82,7 @@ fn a_register_is_not_looked_for_through_frames_that_registers_lead_to() {
 
 /// bn_mul_mont of OpenSSL and BoringSSL keeps the caller's SP after an array of `r9` words and one more.
 #[test]
-fn a_frame_behind_an_array_is_left_by_the_stack_pointer_kept_behind_that() {
+fn a_frame_above_an_array_is_left_by_the_stack_pointer_stored_after_the_array() {
     const LENGTH: u64 = 32;
     let register = 9_u8;
     let base = 0x70 + crate::core::frame_rules::native::ARCHITECTURE.sp as u8;

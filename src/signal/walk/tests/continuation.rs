@@ -284,7 +284,7 @@ fn a_frozen_frame_that_is_to_be_deoptimised_has_its_own_bytecode_index() {
 }
 
 #[test]
-fn what_does_not_fit_is_marked_and_the_carrier_follows() {
+fn inconsistent_continuations_are_marked_and_the_carrier_follows() {
     type Damage = fn(&mut Scene);
     let cases: &[(FrozenReason, Damage)] = &[
         (FrozenReason::WrongClass, |scene| scene.object(CONTINUATION, 0x99, CHUNK)),
@@ -496,7 +496,7 @@ fn frames_that_have_been_frozen_are_not_walked_twice() {
 /// been appended. The carrier's frame below was taken for one of the frozen frames, which were then appended
 /// again.
 #[test]
-fn frames_that_native_code_has_frozen_are_told_once() {
+fn frames_that_native_code_has_frozen_appear_once() {
     let mut scene = Scene::new();
     let (method, _) = scene.world.method();
     let spec = BlobSpec {

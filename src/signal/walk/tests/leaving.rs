@@ -40,7 +40,7 @@ fn until_the_entry_is_off_the_thread_the_frozen_frames_are_the_threads() {
 }
 
 #[test]
-fn behind_that_the_carriers_frames_are_at_each_stage() {
+fn after_the_stack_change_the_carriers_frames_follow_at_each_stage() {
     let ContinuationExit { after_taking, at_pop, at_return, sp_at_return, return_address, .. } =
         CONTINUATION_EXIT;
     for (stage, offset, sp) in [

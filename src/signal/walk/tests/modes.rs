@@ -240,7 +240,7 @@ fn dwarf_has_java_frames_from_async_get_call_trace() {
 }
 
 #[test]
-fn what_async_get_call_trace_does_not_say_the_vms_structures_do() {
+fn the_vms_structures_give_the_frames_that_async_get_call_trace_lacks() {
     let mut scene = scene(HELPER);
     let expected = scene.vm_frames();
     assert_eq!(scene.walk(StackWalker::Dwarf), expected, "a VM without it");

@@ -119,14 +119,14 @@ fn an_object_that_was_replaced_in_place_is_not_trusted() {
 /// Nothing says that the frame pointer register holds a frame pointer here, so the words that it points to
 /// prove nothing.
 #[test]
-fn a_zero_behind_a_guessed_frame_pointer_is_no_root() {
+fn a_zero_at_a_guessed_frame_pointer_is_no_root() {
     let frames = walk(&object(&[], 42), &[], BASE + 0x10, STACK + 0x10, STACK + 0x80);
     assert_eq!(frames.len(), 2);
     assert_eq!(frames[1].0, FrameKind::Unwalkable);
 }
 
 #[test]
-fn what_a_rule_cannot_say_is_marked() {
+fn an_unsupported_rule_is_marked() {
     let rules = [rule(CfaRule::Unsupported, FpRule::Same), rule(CfaRule::SpPlus(-16), FpRule::Same)];
     let objects = object(&rules, 42);
     assert_eq!(walk(&objects, &[], BASE + 0x10, STACK + 0x10, 0)[1].0, FrameKind::Unwalkable);

@@ -102,7 +102,7 @@ fn an_object_that_has_not_been_moved_is_where_it_was() {
 }
 
 #[test]
-fn what_a_forwarding_table_does_not_say_is_marked() {
+fn an_object_missing_from_its_forwarding_table_is_marked() {
     for (what, entries, ref_count) in [
         ("the page is gone", vec![], 0),
         ("objects are moved within the page", vec![], -1),

@@ -73,7 +73,7 @@ fn a_slow_thaw_is_followed_through_all_its_stages() {
 /// Regression: a preempted thread that posts its mount event was marked if a slow thaw had unlinked the
 /// emptied chunk.
 #[test]
-fn a_preempted_thread_that_tells_of_its_mount_has_its_frames_on_the_stack() {
+fn a_preempted_thread_that_posts_its_mount_event_has_its_frames_on_the_stack() {
     let mut scene = Scene::new();
     let [caller, enter] = scene.whole();
     // `enter` is in the chunk after the one that has been unlinked.
@@ -102,7 +102,7 @@ fn a_preempted_thread_that_tells_of_its_mount_has_its_frames_on_the_stack() {
 /// Regression: a preempted thread was marked if a slow thaw had unlinked the emptied chunk and the thread had
 /// posted its mount event. Only the room on the stack shows then where its frames are.
 #[test]
-fn the_frames_of_a_chunk_that_is_put_away_begin_where_its_room_does() {
+fn frames_of_an_unlinked_chunk_begin_at_the_start_of_its_room() {
     for has_parent in [true, false] {
         let mut scene = Scene::new();
         let [caller, enter] = scene.whole();

@@ -120,7 +120,7 @@ fn endless_recursion_is_cut_at_the_limit() {
 /// Regression: the last instruction of a scope was taken for the next scope's, so that a method lost some of
 /// its time to the method that was inlined next to it.
 #[test]
-fn the_last_instruction_of_a_scope_belongs_to_it_and_one_behind_a_call_does_not() {
+fn the_last_instruction_of_a_scope_belongs_to_it_and_one_after_a_call_does_not() {
     // The first scope's last instruction, and an instruction of the second.
     for (offset, code, bci) in [
         (0x40, machine::NO_CALL, 3),

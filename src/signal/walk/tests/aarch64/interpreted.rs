@@ -85,7 +85,7 @@ fn each_stage_of_an_interpreter_entry_leads_to_the_caller() {
 }
 
 #[test]
-fn behind_the_restored_record_the_interpreters_frame_is_the_callers() {
+fn after_the_record_is_restored_the_frame_is_the_interpreters_callers() {
     for (start, register) in [(EXIT_AT, X9), (EXIT_AT + 0x100, X20)] {
         for offset in [0, 8] {
             let mut world = world();

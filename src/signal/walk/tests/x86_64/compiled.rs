@@ -47,7 +47,7 @@ fn each_instruction_of_a_compiled_entry_and_exit_leads_to_the_caller() {
 
 /// Regression: the time in the entry and the exit was given to the method that was inlined next to them.
 #[test]
-fn what_makes_and_removes_the_frame_is_no_inlined_methods() {
+fn frame_setup_and_removal_belong_to_no_inlined_method() {
     for (stage, offset, above, bci) in [
         ("at push rbp", 0, 0, 0),
         ("in the first scope", 0x40, 0x28, 3),
@@ -69,7 +69,7 @@ fn what_makes_and_removes_the_frame_is_no_inlined_methods() {
 /// Regression: a frame of RBP and return address alone was taken for absent at the entry barrier after its
 /// push (JDK 21 and 25).
 #[test]
-fn an_entry_barrier_behind_a_lone_push_keeps_the_frame() {
+fn an_entry_barrier_after_a_lone_push_keeps_the_frame() {
     // push rbp; cmp dword ptr [r15+0x20], 1; jne; nop…
     let mut code = vec![0x55, 0x41, 0x81, 0x7f, 0x20, 1, 0, 0, 0, 0x0f, 0x85, 0x55, 0x55, 0, 0];
     let frame_complete = code.len() as i32;
@@ -161,7 +161,7 @@ fn a_jump_that_unwinds_has_no_frame_and_one_within_the_method_has() {
 /// Regression: after `leave` a native method's wrapper checks for a pending exception, and in JDK 25 polls.
 /// Its frame was treated as still present.
 #[test]
-fn a_native_wrapper_behind_its_leave_has_no_frame() {
+fn a_native_wrapper_after_its_leave_has_no_frame() {
     // leave; test byte ptr [r15+0x28], 1; jz; mov r10, imm64; mov [r15+0x538], r10; jmp;
     // cmp [r15+8], 0; jne; ret; jmp
     let exit: [u8; 47] = [

@@ -140,13 +140,13 @@ fn searched(words: &[(u64, u64)]) -> Vec<(FrameKind, u64)> {
 }
 
 #[test]
-fn a_return_address_behind_a_call_of_the_code_is_found_on_the_stack() {
+fn a_return_address_after_a_call_of_the_code_is_found_on_the_stack() {
     let words = [(0, BASE + 0x10), (1, CODE_START), (3, LOST_PC), (8, DIRECT_CALLER_PC)];
     assert_eq!(searched(&words), whole(0, DIRECT_CALLER_PC));
 }
 
 #[test]
-fn what_is_on_the_stack_is_not_believed_if_it_is_not_certain() {
+fn an_ambiguous_return_address_on_the_stack_is_not_used() {
     let lost = [(Native, CODE_START), (Unwalkable, CODE_START)];
     for (words, label) in [
         (&[(8, CALLER_PC)][..], "a call by a register may have been of anything"),
