@@ -11,7 +11,7 @@ const JUMP_NS: f64 = 3_600e9;
 /// Regression: under a preloaded library whose clock_gettime jumps, as that of libfaketime does, a profile
 /// had 1.5 billion samples, each of which stood for time that had not passed.
 #[test]
-fn no_sample_stands_for_time_by_which_a_preloaded_clock_has_jumped() {
+fn jumps_of_a_preloaded_clock_are_in_no_sample() {
     for home in oldest_and_newest() {
         let run = JavaRun::new(&home, "FixedWork").argument(50).argument(20_000);
         let run = run.variable("LD_PRELOAD", env!("OTLPPROF_JUMPING_CLOCK"));

@@ -199,7 +199,7 @@ fn exceptions_are_counted_by_class_and_site() {
 /// caught, created in constructors, and created by the VM. Checks where they are created, and where they are
 /// thrown, however much of the code is compiled and verified.
 #[test]
-fn exceptions_are_those_that_are_made_or_those_that_are_thrown() {
+fn exceptions_are_counted_where_created_or_where_thrown() {
     for home in java_homes() {
         for arguments in kinds_of_threads(&home) {
             for flags in
@@ -287,7 +287,7 @@ fn a_clock_that_is_refused_is_one_line_and_the_other_engines_run() {
 
 /// The VM reports throws only to agents that ask for this during its start.
 #[test]
-fn throws_are_one_line_for_who_is_attached_later_and_the_other_engines_run() {
+fn throws_are_refused_in_one_line_after_an_attach_and_the_other_engines_run() {
     for home in oldest_and_newest() {
         let mut jvm = JavaRun::new(&home, "AllocationLoop").argument(100).start();
         jvm.load_agent_by_jcmd("status");

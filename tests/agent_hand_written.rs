@@ -45,7 +45,7 @@ fn assert_called(label: &str, stacks: &[Stack], leaf: &str, callers: &[&str]) {
 
 /// Regression: `_dl_runtime_resolve`, whose frame is found by rbx, was the end of its callees' stacks.
 #[test]
-fn a_caller_whose_frame_a_register_leads_to_is_left_when_its_callees_are_at_work() {
+fn a_caller_found_by_a_register_is_walked_while_its_callees_run() {
     for home in java_homes() {
         for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::Dwarf] {
             assert_callers(&home, walker, &[("hash_block", &["ddprof_hash", "ddprof_by_register"])]);

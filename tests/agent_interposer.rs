@@ -58,7 +58,7 @@ fn the_handler_neither_allocates_nor_locks() {
 
 /// Handlers interrupt threads that are in the middle of writing their context.
 #[test]
-fn nor_does_it_where_threads_have_a_context() {
+fn the_handler_neither_allocates_nor_locks_where_threads_have_a_context() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "ContextStress")
             .argument(2)

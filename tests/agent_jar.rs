@@ -51,7 +51,7 @@ fn assert_nothing_left(run: &Finished, folder: &TempDir) {
 }
 
 #[test]
-fn the_package_has_what_maven_asks_for() {
+fn the_package_has_the_files_that_maven_requires() {
     let mut names: Vec<_> = fs::read_dir(&*PACKAGE)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -193,7 +193,7 @@ fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it(
 }
 
 #[test]
-fn a_library_that_is_none_is_refused() {
+fn a_file_that_is_no_library_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let output =
         package(&[Path::new("--library"), Path::new("Cargo.toml"), Path::new("--out"), folder.path()]);

@@ -97,7 +97,7 @@ const SELF: &str = "cat /proc/$$/timers; ls -l /proc/$$/fd; cat /proc/$$/task/*/
                     grep -E '^Sig(Cgt|Ign|Blk)' /proc/self/status; echo complete";
 
 #[test]
-fn children_have_nothing_of_it() {
+fn child_processes_have_nothing_of_the_agent() {
     for home in java_homes() {
         for (mechanism, clock) in [("FORK", "auto"), ("VFORK", "timer"), ("POSIX_SPAWN", "itimer")] {
             let child = |options: &str| {

@@ -12,7 +12,7 @@ use otlpprof::model::attribute_keys::{LOCK_OWNER_NAME, MONITOR_CLASS};
 type Owner = (Option<String>, Option<i64>);
 
 #[test]
-fn the_owner_of_what_threads_wait_for_is_who_holds_it() {
+fn the_owner_is_the_thread_that_holds_the_lock() {
     for home in java_homes() {
         let version = java_version(&home);
         for is_virtual in [false, true].into_iter().filter(|is_virtual| !is_virtual || version >= 21) {

@@ -92,7 +92,7 @@ fn files_that_are_cut_empty_or_warned_of_do_not_pass() {
 
 /// Every profile has the metadata, also the last one and a single one.
 #[test]
-fn every_profile_names_its_clock_and_counts_what_it_holds() {
+fn every_profile_names_its_clock_and_counts_its_samples() {
     for options in [
         "cpu=2ms,interval=400ms,file=FILE",
         "cpu=100us,interval=100ms,file=FILE",

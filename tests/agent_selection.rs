@@ -54,7 +54,7 @@ fn stacks_are_selected_by_their_frames() {
 
 /// The samples of the duration are written, and the program runs on without any trace of the agent.
 #[test]
-fn it_stops_by_itself_after_the_duration() {
+fn profiling_stops_after_the_duration() {
     for home in oldest_and_newest() {
         let jvm = JavaRun::new(&home, "UserLoop").argument(100);
         let mut jvm = jvm.agent("cpu=1ms,interval=1h,duration=500ms,file=FILE").start();
@@ -76,7 +76,7 @@ fn it_stops_by_itself_after_the_duration() {
 }
 
 #[test]
-fn it_begins_after_the_delay_unless_it_is_stopped_before() {
+fn profiling_begins_after_the_delay_unless_stopped_before() {
     for home in oldest_and_newest() {
         let jvm = JavaRun::new(&home, "UserLoop").argument(100);
         let mut jvm = jvm.agent("cpu=1ms,interval=1h,delay=1h,file=FILE").start();

@@ -76,7 +76,7 @@ fn threads_of_the_vm_have_the_kernels_names() {
 }
 
 #[test]
-fn every_sample_says_of_which_thread_it_is() {
+fn every_sample_names_its_thread() {
     for home in java_homes() {
         let run = JavaRun::new(&home, "ShortThreads")
             .argument(2)

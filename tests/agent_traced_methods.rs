@@ -133,7 +133,7 @@ fn without_a_threshold_every_call_counts_and_lines_are_those_of_the_source() {
 /// Traces all classes of some packages, many of which run already, and are used by the VM and the agent. The
 /// VM starts as usual, without verification of these classes, and with verification.
 #[test]
-fn a_program_whose_library_is_traced_does_what_it_did() {
+fn tracing_the_class_library_does_not_change_a_program() {
     for home in java_homes() {
         for jvm_options in [&[][..], &[VERIFY]] {
             let trace = "trace=java.util.*.*:1h+java.io.*.*:1h+java.lang.S*.*:1h+java.text.*.<init>:1h";

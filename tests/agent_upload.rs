@@ -44,7 +44,7 @@ fn run(home: &Path, endpoint: &str, options: &str) -> Finished {
 }
 
 #[test]
-fn a_real_collector_decodes_what_the_file_has() {
+fn a_real_collector_decodes_the_files_messages() {
     for options in [
         "format=proto,remotesym",
         "format=json,remotesym,timestamps",
@@ -92,7 +92,7 @@ fn assert_valid_but_for_the_collector(label: &str, file: &[u8]) {
 }
 
 #[test]
-fn the_embedded_receiver_stores_what_the_file_has() {
+fn the_embedded_receiver_stores_the_files_messages() {
     for home in oldest_and_newest() {
         let folder = tempfile::tempdir().unwrap();
         let mut receiver = Command::new(env!("CARGO_BIN_EXE_otlpprof"))

@@ -164,7 +164,7 @@ fn native_frames_are_remote_in_every_walker() {
 }
 
 #[test]
-fn no_has_java_frames_alone_and_loses_no_time() {
+fn walker_no_has_only_java_frames_and_loses_no_time() {
     for home in java_homes() {
         let walked = walk(&home, StackWalker::No, LIBRARIES[0], "");
         walked.reaches_roots(998);

@@ -282,7 +282,7 @@ fn a_file_is_followed_as_it_grows() {
 }
 
 #[test]
-fn a_signal_ends_following_when_what_was_read_is_written() {
+fn a_signal_ends_following_after_the_events_so_far_are_written() {
     let whole = recording(SHAPE);
     // The second recording is incomplete.
     let cut = whole.len() / 2;

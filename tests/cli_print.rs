@@ -169,7 +169,7 @@ fn sums_go_over_all_messages_and_files() {
 }
 
 #[test]
-fn frames_are_summed_alone_and_with_what_they_call() {
+fn frames_are_summed_with_and_without_their_callees() {
     let files = Files::new();
     let file = files.add("app", &valid().encode_to_vec());
     let text = stdout(&["print", "--top-frames", "2", "--lines", &file]);
@@ -479,7 +479,7 @@ fn bad_usage_exits_with_2() {
 
 /// `otlpprof print … | head`.
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn a_closed_pipe_ends_the_command_quietly() {
     // More than a pipe can hold, so that the command is still writing when its reader closes the pipe.
     let string_table = (0..20_000).map(|number| format!("string {number}")).collect();
     let dictionary = Some(ProfilesDictionary { string_table, ..Default::default() });

@@ -373,7 +373,7 @@ fn a_folder_that_cannot_be_written_asks_the_sender_to_come_again() {
 }
 
 #[test]
-fn that_nothing_can_be_stored_is_reported_once_until_it_changes() {
+fn a_full_store_is_reported_once_until_it_changes() {
     let receiving = Receiving::start();
     for _ in 0..2 {
         std::fs::remove_dir_all(receiving.folder.path()).unwrap();

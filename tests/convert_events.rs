@@ -169,7 +169,7 @@ fn frames<'d>(data: &'d ProfilesData, sample: &Sample) -> Vec<&'d str> {
 
 /// Regression: events without a stack were missing from every sum.
 #[test]
-fn events_without_a_stack_count_with_a_frame_that_says_so() {
+fn events_without_a_stack_count_with_a_marker_frame() {
     const BYTES: FieldOf = ("bytesRead", LONG, false, false);
     const ABSENT: i64 = 99;
     let fields = &[START, DURATION, EVENT_THREAD, STACK, BYTES];

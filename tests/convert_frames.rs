@@ -111,7 +111,7 @@ fn converted(recording: &[u8]) -> BTreeMap<String, i64> {
 }
 
 #[test]
-fn each_kind_of_frame_stays_what_it_is() {
+fn each_kind_of_frame_keeps_its_kind() {
     // Machine code has the descriptor `()L;` or none. A native frame with another descriptor is a Java
     // method.
     let frames: &[FrameOf] = &[

@@ -121,7 +121,7 @@ fn program_headers_may_lie_at_any_offset() {
 }
 
 #[test]
-fn an_object_without_notes_says_so() {
+fn an_object_without_notes_is_reported() {
     for elf in all_forms() {
         assert!(matches!(build_id(&elf), Err(BuildIdError::NoNotes)));
         let loads_only = elf.clone().segment(libc::PT_LOAD, 8, vec![0; 32]);
@@ -299,7 +299,7 @@ fn assert_agrees_with_readelf(path: &Path, image: &LoadedImage) {
 }
 
 #[test]
-fn real_objects_have_what_readelf_prints() {
+fn real_objects_agree_with_readelf() {
     for path in libjvms() {
         let _library = Library::open(&path);
         assert_agrees_with_readelf(&path, &image_of(&path).unwrap());

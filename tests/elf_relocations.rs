@@ -36,7 +36,7 @@ fn slots_of_readelf(path: &Path) -> BTreeSet<(u64, String)> {
 }
 
 #[test]
-fn finds_what_readelf_finds_in_libjvm() {
+fn finds_the_import_slots_of_libjvm_that_readelf_finds() {
     for path in libjvms() {
         let _library = Library::open(&path);
         let image = image_of(&path).unwrap();

@@ -148,7 +148,7 @@ fn assert_refused(port: u16, host: &str, trusted: &Path, says: &str) {
 /// Regression: `openssl req -x509` makes certificates that are marked as an authority's. The exporter
 /// rejected such a certificate of a server, although curl accepts it.
 #[test]
-fn a_self_signed_authority_is_talked_to_if_it_is_the_very_certificate_that_is_given() {
+fn a_self_signed_authority_is_accepted_if_its_certificate_is_given() {
     keep_warnings();
     let folders: Vec<_> = (0..4).map(|_| tempfile::tempdir().unwrap()).collect();
     let folder = |number: usize| folders[number].path();
@@ -254,7 +254,7 @@ fn a_port_of_grpc_alone_says_so() {
 
 /// The port does not answer the handshake. No loss is reported: the message is retried.
 #[test]
-fn a_handshake_that_breaks_off_says_what_it_may_be() {
+fn an_interrupted_handshake_names_possible_causes() {
     keep_warnings();
     let port = speaks(b"", true);
     let uploader = Uploader::start(

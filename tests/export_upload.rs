@@ -54,7 +54,7 @@ fn assert_lost(stats: &UploadStats, loss: Loss, expected: Tally) {
 }
 
 #[test]
-fn a_request_is_what_the_specification_says() {
+fn a_request_follows_the_specification() {
     let server = FaultServer::start([]);
     let mut config = config(server.endpoint());
     config.headers = vec![("X-Tenant".to_owned(), " blue ".to_owned())];

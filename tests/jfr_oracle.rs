@@ -81,17 +81,17 @@ fn compare(wanted: impl Fn(&str) -> bool) {
 }
 
 #[test]
-fn default_recordings_are_what_the_jdk_reads() {
+fn default_recordings_are_read_as_the_jdk_reads_them() {
     compare(|name| name.ends_with("-default"));
 }
 
 #[test]
-fn recordings_with_stacks_of_all_kinds_are_what_the_jdk_reads() {
+fn recordings_with_stacks_of_all_kinds_are_read_as_the_jdk_reads_them() {
     compare(|name| name.ends_with("-rich"));
 }
 
 #[test]
-fn deep_stacks_in_several_chunks_are_what_the_jdk_reads() {
+fn deep_stacks_in_several_chunks_are_read_as_the_jdk_reads_them() {
     // Only the oldest and the newest JDK, since the JDK's reader needs seconds for each.
     compare(|name| name.ends_with("-deep") && ["11-", "25-"].iter().any(|of| name.starts_with(of)));
     for (name, bytes) in recordings(|name| name.ends_with("-deep")) {
@@ -114,7 +114,7 @@ fn deep_stacks_in_several_chunks_are_what_the_jdk_reads() {
 }
 
 #[test]
-fn a_scrubbed_recording_is_what_the_jdk_reads() {
+fn a_scrubbed_recording_is_read_as_the_jdk_reads_it() {
     compare(|name| name == "scrubbed");
 }
 
@@ -131,14 +131,14 @@ fn a_recordings_chunks_are_read_alone_as_together() {
 }
 
 #[test]
-fn recordings_of_other_profilers_are_what_the_jdk_reads() {
+fn recordings_of_other_profilers_are_read_as_the_jdk_reads_them() {
     compare(|name| ["async-profiler", "async-profiler-both"].contains(&name));
 }
 
 /// Compares each chunk separately: if the types stay the same, the JDK continues with the previous chunk's
 /// constants, such as former names of threads.
 #[test]
-fn each_chunk_of_other_profilers_is_what_the_jdk_reads() {
+fn each_chunk_of_other_profilers_is_read_as_the_jdk_reads_it() {
     for (name, bytes) in recordings(|name| ["async-profiler-chunks", "async-profiler-sync"].contains(&name)) {
         let mut alone = Vec::new();
         let mut rest = &*bytes;
@@ -212,7 +212,7 @@ fn of_jmc(bytes: &[u8]) -> Vec<String> {
 
 /// JDK Mission Control reads these recordings, which the JDK refuses.
 #[test]
-fn datadogs_recordings_are_what_jmc_reads() {
+fn datadogs_recordings_are_read_as_jmc_reads_them() {
     for (name, bytes) in recordings(|name| name == "datadog") {
         let Some(theirs) = read_by_jmc(&corpus()[name]) else { return };
         assert_same(name, &of_jmc(&bytes), &theirs);
@@ -226,7 +226,7 @@ fn datadogs_recordings_are_what_jmc_reads() {
 /// No JVM writes uncompressed integers. The JDK takes all integers as compressed, whatever the header says
 /// (JDK 25 `jdk.jfr.internal.consumer.RecordingInput.readInt`). JMC reads both encodings.
 #[test]
-fn recordings_made_by_hand_are_what_others_read_in_both_encodings_of_integers() {
+fn synthetic_recordings_are_read_as_others_read_them_in_both_integer_encodings() {
     let mut read = Vec::new();
     for compressed in [true, false] {
         let label = if compressed { "compressed" } else { "uncompressed" };

@@ -169,7 +169,7 @@ fn chunks_of_a_killed_jvm_are_read_to_the_last_event() {
 }
 
 #[test]
-fn a_recording_that_is_cut_anywhere_gives_what_is_before() {
+fn a_truncated_recording_gives_the_events_before_the_cut() {
     let two = [recording(Shape { events: 3, ..SMALL }), recording(Shape { events: 2, ..SMALL })].concat();
     let first = recording(Shape { events: 3, ..SMALL }).len();
     for end in 0..two.len() {

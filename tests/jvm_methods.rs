@@ -15,7 +15,7 @@ use otlpprof::jvm::thread_names::ThreadNames;
 use otlpprof::signal::safe_load::ProcessMemory;
 
 #[test]
-fn methods_resolve_to_what_java_says() {
+fn methods_resolve_to_the_names_of_java_reflection() {
     for_each_jdk("child_resolves_methods", "");
     for_each_jdk("child_resolves_methods", "-XX:-UseCompressedClassPointers -Xshare:off");
 }

@@ -23,7 +23,7 @@ fn a_skipped_test_is_reported_although_it_passes() {
 }
 
 #[test]
-fn it_fails_in_ci() {
+fn a_skipped_test_fails_in_ci() {
     assert!(!run("a_test_that_cannot_run_here", Some("true")).status.success());
 }
 

@@ -41,7 +41,7 @@ fn options() -> impl Strategy<Value = EncodeOptions> {
 
 proptest! {
     #[test]
-    fn a_message_says_what_the_batch_says(specs in profile_specs(), options in options()) {
+    fn a_message_has_the_content_of_its_batch(specs in profile_specs(), options in options()) {
         let batch = batch(&specs);
         let message = decode(&encode(&batch, &options));
         rules::assert_kept(&message);
@@ -230,7 +230,7 @@ fn small_batch(samples: u32) -> Batch {
 }
 
 #[test]
-fn a_cpu_profile_is_what_backends_take() {
+fn a_cpu_profile_has_the_form_that_backends_accept() {
     let mut batch = small_batch(1);
     let link = batch.tables.links.intern(Link { trace_id: [1; 16], span_id: [2; 8] });
     let identity = SampleIdentity { stack: StackId(1), attributes: AttributeSetId::EMPTY, link };

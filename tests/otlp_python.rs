@@ -9,7 +9,7 @@ use python_support::{oracle, ours};
 use serde_json::json;
 
 #[test]
-fn both_count_the_same() {
+fn both_implementations_count_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let (plain, several) = (folder.path().join("plain"), folder.path().join("several"));
     std::fs::write(&plain, valid().encode_to_vec()).unwrap();

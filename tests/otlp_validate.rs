@@ -462,7 +462,7 @@ fn repetition_is_counted_and_not_kept() {
 }
 
 #[test]
-fn a_file_without_a_message_is_wrong() {
+fn a_file_without_a_message_is_unreadable() {
     for file in [&b""[..], &gzip(b"")] {
         let report = validate::validate(file, 1);
         assert_eq!((names(&report), report.count(Severity::Unreadable)), (vec!["file-empty"], 1));

@@ -155,7 +155,7 @@ fn is_sampled_for(kind: ClockKind, time: Duration) -> bool {
 
 /// Without a session the signal ends the process. It still does during and after a session.
 #[test]
-fn the_default_action_is_the_default_action() {
+fn a_signal_without_a_handler_keeps_its_default_action() {
     let _guard = serially();
     let during = in_child(|| {
         let _session = start(&config(ClockKind::Timer));

@@ -36,7 +36,7 @@ fn each_clock(scenario: impl FnMut(ClockKind)) {
 }
 
 #[test]
-fn threads_that_were_there_before() {
+fn threads_that_existed_before_the_session() {
     each_clock_samples("a thread from before", |kind| {
         static GO: AtomicBool = AtomicBool::new(false);
         GO.store(false, Ordering::SeqCst);

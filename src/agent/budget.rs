@@ -384,7 +384,7 @@ mod tests {
 
     /// Regression: where the threads alone exceeded the budget, engines were stretched to the longest.
     #[test]
-    fn an_engine_that_needs_little_is_not_stretched_for_what_threads_need() {
+    fn a_cheap_engine_is_not_stretched_for_the_cost_of_threads() {
         let cost = Cost { allowed_ns: 400.0, threads_ns: 2_000.0, ..of_cpu_and_alloc(300.0, 10.0) };
         let stretches = longer(NONE, &cost);
         assert_eq!(stretches[Engine::Cpu as usize], 8);
@@ -441,7 +441,7 @@ mod tests {
     /// Regression: the second in which an interval ended was judged alone, and engines were stretched for it
     /// again and again.
     #[test]
-    fn the_end_of_an_interval_is_no_overuse_where_the_mean_is_none() {
+    fn the_cost_of_an_intervals_end_is_no_overuse_if_the_mean_is_within_the_budget() {
         // The mean is 15 of the allowed 20, with 60 in the second in which an interval ends.
         assert_eq!(stretches_of(9.0, 51.0), [1; 600]);
     }

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_lies_within_the_interval_and_follows_the_random_number() {
+    fn the_first_upload_lies_within_the_interval_by_the_random_number() {
         let interval = Duration::from_secs(10);
         assert_eq!(part_of(interval, 0), Duration::from_secs(1));
         assert_eq!(part_of(interval, u64::MAX), interval);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_was_sampled_keeps_its_name_and_another_begins() {
+    fn a_sampled_incarnation_keeps_its_name_and_a_new_one_begins() {
         let (names, record, first) = (names(), ThreadRecord::default(), next_incarnation());
         record.java_incarnation.store(first, Ordering::Relaxed);
         for name in ["a", "b"] {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_that_is_over_is_forgotten_at_the_end_of_the_next_interval() {
+    fn an_ended_incarnation_is_forgotten_at_the_end_of_the_next_interval() {
         let names = names();
         names.insert(1, label("a"));
         names.insert(2, label("b"));

@@ -117,7 +117,7 @@ mod tests {
 
     /// Regression: a command that was ended by a signal while it wrote left a file of another name.
     #[test]
-    fn there_is_no_file_of_another_name_while_one_is_written() {
+    fn no_file_of_another_name_exists_while_a_result_is_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out");
         for text in ["first", "second"] {

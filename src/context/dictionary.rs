@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_and_says_when_it_is_crowded() {
+    fn the_dictionary_is_bounded_and_reports_crowding() {
         let dictionary = Dictionary::default();
         let text = |n: usize| format!("value {n}");
         for n in 0..MAX_VALUES {

@@ -35,7 +35,7 @@ pub fn pass() -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn this_kernel_has_one() {
+    fn this_kernel_has_a_process_barrier() {
         assert!(super::pass() && super::pass());
     }
 }

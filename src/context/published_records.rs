@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_what_it_has_room_for_in_the_order_of_the_slots() {
+    fn a_record_has_as_many_values_as_fit_in_the_order_of_the_slots() {
         let context = ContextRecord {
             trace_id: [0xa1; 16],
             span_id: [0xb2; 8],

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn of_names_that_are_refused_none_takes_a_slot() {
+    fn refused_names_take_no_slot() {
         let names = SlotNames::new();
         assert_eq!(names.slots_of(&["good", "a\nb"]), Err(SlotNameError::Form));
         assert!(names.list().is_empty());

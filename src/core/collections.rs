@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_announced_one_may_always_run() {
+    fn unannounced_collections_may_run_at_any_time() {
         let collections = Collections(AtomicU64::new(UNANNOUNCED));
         collections.begin();
         collections.end();

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_written_block_is_none_and_one_without_a_trace_is_not() {
+    fn a_half_written_block_is_no_context_and_a_block_without_a_trace_is_one() {
         let block = ContextBlock::default();
         assert_eq!(block.read(), None, "never made ready");
         block.clear();

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_lead_back_to_their_walker() {
+    fn numbers_and_names_convert_back_to_their_walker() {
         for walker in StackWalker::ALL {
             assert_eq!(StackWalker::from_u8(walker as u8), walker);
             assert_eq!(StackWalker::from_name(walker.name()), Some(walker));

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_do_not_fit_make_no_table() {
+    fn inconsistent_parts_make_no_table() {
         let make = |starts: &[u32], indices: &[u16]| {
             UnwindTable::new(ElfVaddr(0), starts.into(), indices.into(), [rule(0)].into())
         };

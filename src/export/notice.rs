@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_first_once() {
+    fn each_kind_of_notice_is_first_once() {
         let notices = Notices::default();
         assert_eq!([0, 1, 0, 63, 63].map(|kind| notices.first(kind)), [true, true, false, true, false]);
     }

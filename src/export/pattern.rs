@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_t_is_time() {
+    fn only_percent_t_is_a_time() {
         for (pattern, time) in [("%t", true), ("a%tb", true), ("%%t", false), ("%p%h", false), ("t", false)] {
             assert_eq!(PathPattern::parse(pattern).unwrap().has_time(), time, "{pattern}");
         }

@@ -245,7 +245,7 @@ mod tests {
 
     /// A single test, since a process has a single process context.
     #[test]
-    fn there_is_one_and_it_goes_with_its_owner() {
+    fn the_process_context_is_single_and_removed_with_its_owner() {
         let read = |context: &ProcessContext| {
             // SAFETY: the mapping exists while `context` does, and no code writes it now.
             let header = unsafe { context.header.as_ref() };

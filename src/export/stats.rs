@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_partition_the_losses() {
+    fn each_loss_has_exactly_one_fate() {
         let mut stats = UploadStats::default();
         for (index, tally) in stats.lost.iter_mut().enumerate() {
             *tally = Tally { messages: 1 << index, samples: 10, bytes: 100 };

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_is_what_backends_call_process_cpu() {
+    fn the_cpu_type_is_the_process_cpu_of_backends() {
         let cpu = ProfileType::by_name("cpu").unwrap();
         assert_eq!((cpu.sample_type, cpu.sample_unit), ("samples", "count"));
         assert_eq!((cpu.period_type, cpu.period_unit), ("cpu", "nanoseconds"));

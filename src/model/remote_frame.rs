@@ -82,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn has_the_form_users_know() {
+    fn is_printed_and_parsed_in_the_usual_form() {
         let frame = RemoteFrame { build_id: BuildId::from_hex("00ab12").unwrap(), address: ElfVaddr(0x1f2e) };
         assert_eq!(frame.to_string(), "00ab12.<remote>(0x1f2e)");
         assert_eq!(RemoteFrame::parse("00AB12.<remote>(0x1F2E)"), Some(frame));

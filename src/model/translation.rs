@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_the_one_that_the_other_tables_would_have() {
+    fn a_translated_sample_equals_one_made_in_the_other_tables() {
         let (mut from, mut to, mut expected) = (Tables::new(), Tables::new(), Tables::new());
         let identity = sample(&mut from, &["a", "b", "c"]);
         let translated = Translation::new(&from, &mut to).identity(identity);

@@ -316,7 +316,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
         #[test]
-        fn any_split_gives_what_the_reader_of_whole_documents_does(
+        fn any_split_gives_the_result_of_reading_whole_documents(
             profiles in prop::collection::vec(profile(), 0..4), documents in 1usize..3, at_a_time in 1usize..40,
             damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
         ) {

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_what_they_stand_for_up_to_a_length() {
+    fn strings_are_unescaped_up_to_a_length() {
         let last_string = |text: &str| String::from_utf8(passed(text.as_bytes(), 1).unwrap().1).unwrap();
         assert_eq!(
             last_string(r#""\u006Fri\u0067inal\/\\\"\t\b\f\r\n\u20ac€""#),
@@ -445,7 +445,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn it_is_json_where_another_parser_says_so_however_it_is_split(text in near_json(), at_a_time in 1usize..9) {
+        fn the_scanner_agrees_with_another_parser_however_text_is_split(text in near_json(), at_a_time in 1usize..9) {
             let whole = passed(&text, text.len().max(1));
             prop_assert_eq!(whole.is_ok(), is_json(&text), "{}", String::from_utf8_lossy(&text));
             prop_assert_eq!(passed(&text, at_a_time), whole);

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_that_the_vm_lives_by_are_refused() {
+    fn signals_that_the_vm_needs_are_refused() {
         for signal in
             [libc::SIGSEGV, libc::SIGUSR2, libc::SIGQUIT, libc::SIGKILL, libc::SIGCHLD, 0, -1, 32, 99]
         {

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_another_thread_has_is_read_again() {
+    fn a_reused_thread_number_is_read_again() {
         let mut numbers = Numbers::default();
         let mut ids = |listed: &[i32], threads: &[(i32, i32)]| {
             let read = |number| threads.iter().find(|(of, _)| *of == number).map(|(_, id)| *id);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_how_it_can_be_allowed() {
+    fn a_refusal_names_the_permission_that_is_missing() {
         let error = || io::Error::from_raw_os_error(libc::EPERM);
         let memory = KernelFramesRefusal::Memory(error()).to_string();
         assert!(memory.contains("kernel.perf_event_mlock_kb") && memory.contains("CAP_IPC_LOCK"), "{memory}");

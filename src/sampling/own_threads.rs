@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_excluded_and_its_creator_is_not() {
+    fn an_own_thread_is_excluded_and_its_creator_is_not() {
         assert!(spawn("test", is_excluded).unwrap().join().unwrap());
         assert!(!is_excluded() && !is_creating());
     }

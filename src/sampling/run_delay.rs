@@ -106,7 +106,7 @@ mod tests {
     use crate::core::thread::current_os_tid;
 
     #[test]
-    fn it_is_the_second_number() {
+    fn the_run_delay_is_the_second_number() {
         assert_eq!(run_delay(b"3452 12 7\n"), Some(12));
         assert_eq!([&b""[..], b"1", b"1 x 2"].map(run_delay), [None; 3]);
     }

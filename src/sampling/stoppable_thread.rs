@@ -66,7 +66,7 @@ mod tests {
     use std::sync::atomic::AtomicU32;
 
     #[test]
-    fn it_does_its_work_until_it_is_dropped_which_it_learns_at_once() {
+    fn a_stoppable_thread_works_until_it_is_dropped_and_then_stops_at_once() {
         let rounds = Arc::new(AtomicU32::new(0));
         let counted = rounds.clone();
         let thread = StoppableThread::start("test", move |stop| {

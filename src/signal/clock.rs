@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shows_what_the_kernel_says_and_fails_as_the_system_call_does() {
+    fn the_clock_agrees_with_the_kernel_and_fails_like_the_system_call() {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the kernel writes one timespec.
         assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) }, 0);

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_signal_that_was_kept_back_counts_the_whole_time() {
+    fn a_delayed_first_signal_counts_the_whole_time() {
         let mut credited = 0;
         let mut cases = 0;
         for phase in (0..INTERVAL).step_by(10) {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_period_is_due_when_it_says() {
+    fn the_next_period_is_due_at_its_time() {
         let epoch = epoch_at_first_tick(1_234, 0, 7_777, TICK, 0);
         for now in (0..100_000).step_by(777) {
             let due = due_periods(now, epoch, INTERVAL);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_owed_what_ended_long_enough_ago() {
+    fn periods_that_ended_long_enough_ago_are_owed() {
         let owed = |now, before, after| owed_periods(now, 0, INTERVAL, 5_000, before, after);
         assert_eq!(owed(52_000, 4, 4), 0, "the fifth may be on its way");
         assert_eq!(owed(52_000, 4, 5), 0, "it came in between");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_that_was_kept_back_is_not_paid_twice() {
+    fn a_delayed_signal_is_not_credited_twice() {
         // A blocked signal of 150 periods. At the 107th period they were noted as owed.
         let owed = AtomicI64::new(107);
         assert_eq!(settle(&owed, 150, 149), (150, 0));

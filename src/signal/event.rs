@@ -244,7 +244,7 @@ mod tests {
     static SERIAL: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
     #[test]
-    fn over_all_phases_periods_are_what_was_counted() {
+    fn periods_over_all_phases_equal_the_count() {
         for (counted, own, period) in [(1, 0, 1), (7, 0, 10), (1234, 34, 100), (10, 20, 7)] {
             let due: u64 = (0..period).map(|phase| due_periods(counted, own, phase, period)).sum();
             assert_eq!(due, counted.saturating_sub(own), "{counted} {own} {period}");

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_what_the_stack_has_below() {
+    fn the_room_is_the_stack_below_the_stack_pointer() {
         assert_eq!(room_on_alternate_stack(4 << 10), Room::TooLittle);
         assert_eq!(room_on_alternate_stack(128 << 10), Room::Ample);
         let thread = ThreadRecord::default();

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_sampled_than_the_limit_and_they_stand_for_all() {
+    fn at_most_the_limit_is_sampled_and_stands_for_all() {
         let (limit, mut source) = (limit(1_000), Source::new(1));
         for rate in [1_000_000, 1_000_000, 10_000, 1_500, 300_000] {
             let (taken, sum) = source.second(&limit, rate);

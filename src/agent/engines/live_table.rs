@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_used_again() {
+    fn freed_places_are_reused() {
         let mut table = LiveTable::new(1_000, 5);
         add(&mut table, 0..20_000);
         let numbers: Vec<u32> = table.objects().map(|(number, _)| number).collect();

@@ -64,7 +64,7 @@ fn an_unusable_endpoint_of_the_environment_is_an_error_unless_another_is_named()
 }
 
 #[test]
-fn grpc_says_what_to_set_and_is_never_silent() {
+fn grpc_is_refused_with_a_remedy() {
     let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
     let message = error_in("", [grpc]).message;
     assert!(message.starts_with("OTEL_EXPORTER_OTLP_PROTOCOL=grpc: "), "{message}");
@@ -86,7 +86,7 @@ fn grpc_says_what_to_set_and_is_never_silent() {
 
 /// Regression: such variables kept the agent from starting even if it had a file to write to.
 #[test]
-fn variables_that_rule_an_upload_out_do_not_cost_the_file() {
+fn unusable_upload_variables_do_not_prevent_writing_a_file() {
     let grpc = ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
     for endpoint in ["http://collector:4317", "collector:4317", "http://collector:99999"] {
         let general = ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_are_what_people_write_and_nothing_else() {
+    fn booleans_have_the_usual_spellings_and_no_others() {
         for yes in ["true", "t", "yes", "y", "on", "1", "TRUE", "T", "Yes"] {
             assert_eq!(boolean(yes), Ok(true), "{yes}");
         }

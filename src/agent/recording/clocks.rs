@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_unevenly_leaves_doubt_where_it_did() {
+    fn an_uneven_clock_widens_the_error_bound_where_it_was_uneven() {
         let clocks = clocks(&[(0, 0), (1_000, 1_000), (2_000, 2_600), (3_000, 3_600), (4_000, 4_600)]);
         assert!(clocks.at(1_500).unwrap().doubt_ns >= LEAST_DOUBT_NS + 300);
         assert_eq!(clocks.at(3_500).unwrap().doubt_ns, LEAST_DOUBT_NS);
     }
 
     #[test]
-    fn a_reading_that_was_interrupted_is_given_up_for_its_neighbours() {
+    fn an_interrupted_reading_is_replaced_by_its_neighbours() {
         let mut clocks = clocks(&[(1_000, 5_000)]);
         clocks.note(Reading { ticks: 2_000, monotonic_ns: 5_900, doubt_ns: 400 });
         assert_eq!(clocks.at(1_500).unwrap().doubt_ns, 400 + LEAST_DOUBT_NS);

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_narrows_what_takes_long_and_widens_what_does_not() {
+    fn clock_error_narrows_long_events_and_widens_short_ones() {
         assert_eq!(surely_within(at(10_000, 100), at(20_000, 200), false), (10_200, 19_800));
         assert_eq!(surely_within(at(10_000, 100), at(10_150, 100), false), (9_900, 10_250));
         let (first, last) = surely_within(at(10_000, 100), at(10_000, 100), true);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jvm_that_says_nothing_leaves_its_attributes_out() {
+    fn a_jvm_without_properties_leaves_its_attributes_out() {
         let resource = detect(&JvmProperties::default(), &[]);
         assert!(resource.attributes().iter().all(|(key, _)| !key.starts_with("process.runtime.")));
     }

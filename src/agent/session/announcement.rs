@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_one_line_in_words_and_says_what_is_missing() {
+    fn the_end_is_one_line_that_names_missing_samples() {
         let both = options("file=/tmp/a.otlp,endpoint=http://c:4318");
         let counts = [
             ("otlpprof.handler.samples_recorded", 1),

@@ -272,7 +272,7 @@ fn contexts_are_kept_apart_and_become_labels_and_links() {
 }
 
 #[test]
-fn a_label_does_not_hide_what_is_known_of_the_thread() {
+fn a_label_does_not_hide_the_threads_own_attributes() {
     let mut aggregator = Aggregator::new(false);
     let mut resolver = ByNumber { resolved: 0 };
     aggregator.add(&in_context(0, 0, 9), frames(&[5]), &mut resolver);

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_one_whole_and_come_back() {
+    fn shares_draw_on_one_limit_and_return_their_bytes() {
         let memory = Memory::new();
         let (mut one, mut other) = (memory.share(), memory.share());
         assert!(one.grow(BODIES - 1) && other.grow(1));

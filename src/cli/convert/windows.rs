@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_for_all_inputs_or_each_has_its_own() {
+    fn one_bound_applies_to_all_inputs_or_each_input_has_its_own() {
         let [one, two, five] = [1, 2, 5].map(Bound::At);
         let window = |start, end| Bounds { start, end };
         assert_eq!(of_inputs(&[], &[], 1).unwrap(), [Bounds::default()]);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn this_program_is_found() {
+    fn the_file_of_this_program_is_found() {
         let here = RuntimeAddr(split_pair as *const () as u64);
         assert_eq!(MemoryMaps::read().file_at(here).unwrap().path, std::env::current_exe().unwrap());
     }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn identity_words_hold_what_was_seen() {
+    fn identity_words_are_still_in_memory() {
         for object in scan().objects {
             assert_eq!(ProcessMemory.load_u64(object.identity.address.0), Some(object.identity.value));
         }

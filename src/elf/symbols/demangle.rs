@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_double_with_each_reference_are_left_alone() {
+    fn names_that_grow_exponentially_are_not_demangled() {
         // f<A<A<..>, A<..>>>: each pair of arguments repeats the pair before.
         let mut name = String::from("_Z1fI1AIiiE");
         for level in 0..60 {

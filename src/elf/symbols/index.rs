@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_ends_where_its_size_says() {
+    fn a_function_ends_by_its_size() {
         let index = index(&[(1, GLOBAL | FUNC, 1, 0x1000, 0x10), (2, GLOBAL | FUNC, 1, 0x1020, 0)]);
         let names =
             [0xfff, 0x1000, 0x100f, 0x1010, 0x101f, 0x1020, 0x1fff].map(|vaddr| name_at(&index, vaddr));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_wrap_do_no_harm() {
+    fn sizes_that_overflow_are_tolerated() {
         let index = index(&[(1, GLOBAL | FUNC, 1, 0x1100, u64::MAX), (2, GLOBAL | FUNC, 1, 0x1200, 1)]);
         assert_eq!(
             [0x10ff, 0x11ff, 0x1200, 0x1fff].map(|vaddr| name_at(&index, vaddr)),

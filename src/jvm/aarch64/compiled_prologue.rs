@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_as_large_as_they_are_made() {
+    fn the_prologue_determines_the_frames_size() {
         // nop; sub sp, sp, 0x30; stp x29, x30, [sp, 0x20]
         let small = code(&[0xd503_201f, 0xd100_c3ff, 0xa902_7bfd]);
         // stp x29, x30, [sp, -16]!; sub sp, sp, 0x400

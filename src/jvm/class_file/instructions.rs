@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_and_jumps_follow_what_they_lead_to() {
+    fn switches_and_jumps_are_adjusted_to_moved_targets() {
         let code = switching();
         let found = instructions(&code).unwrap();
         // Six more bytes before all instructions change the switch's padding.

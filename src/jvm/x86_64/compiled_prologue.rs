@@ -27,7 +27,7 @@ mod tests {
     use super::builds_frame;
 
     #[test]
-    fn frames_are_as_large_as_they_are_made() {
+    fn the_prologue_determines_the_frames_size() {
         // mov [rsp-0x14000], eax; push rbp; sub rsp, 0x30
         let short = [0x89, 0x84, 0x24, 0, 0xc0, 0xfe, 0xff, 0x55, 0x48, 0x83, 0xec, 0x30];
         // sub rsp, 0x118; mov [rsp+0x110], rbp

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_helps() {
+    fn a_refusal_names_the_remedy() {
         for (event, errno, says) in [
             ("cycles", libc::ENOENT, "virtual PMU"),
             ("r1a8", libc::EOPNOTSUPP, "virtual PMU"),

@@ -133,7 +133,7 @@ mod tests {
     /// Regression: blocks whose frees are not observed, such as by the C library itself, filled their bucket
     /// over time.
     #[test]
-    fn a_block_that_is_given_out_again_is_another() {
+    fn a_reallocated_block_replaces_the_earlier_one() {
         let blocks = blocks();
         assert!((1..=100).all(|number| blocks.insert(0x7f00_0000_1000, number)));
         assert_eq!(remembered(&blocks), [100]);

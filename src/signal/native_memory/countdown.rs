@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_where_threads_share_a_stream() {
+    fn no_allocation_is_lost_if_threads_share_a_stream() {
         let (countdown, interval) = (Countdown::new(), 64);
         countdown.start(11, interval);
         let met = AtomicU64::new(0);

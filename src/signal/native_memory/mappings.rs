@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_is_there_as_far_as_it_was_not_unmapped() {
+    fn the_part_of_a_mapping_that_was_not_unmapped_remains() {
         // The range that is unmapped, and the fraction that remains.
         let cases = [
             (AT, 8 * PAGE, 0.0),

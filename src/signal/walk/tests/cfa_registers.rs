@@ -42,7 +42,7 @@ fn world(leaf: &[u8], middle: &[u8]) -> World {
 const BY_REGISTER: [u8; 3] = [0x0c, REGISTER, 16];
 
 #[test]
-fn a_frame_that_a_register_leads_to_is_left_by_what_its_callees_kept_of_it() {
+fn a_frame_found_by_a_register_is_left_by_its_value_that_callees_saved() {
     let value = MIDDLE_CFA - 16;
     let lost = [0x07, REGISTER];
     for (leaf, in_register, in_frame, is_known) in [

@@ -242,7 +242,7 @@ fn the_oldest_frame_on_the_stack_may_have_many_arguments() {
 }
 
 #[test]
-fn older_chunks_follow_younger_ones_and_empty_ones_are_passed() {
+fn older_chunks_follow_younger_ones_and_empty_ones_are_skipped() {
     let mut scene = Scene::new();
     let words = scene.usual_stack();
     // The youngest chunk is empty. The next chunk has `caller` alone, whose own caller is in the oldest

@@ -117,7 +117,7 @@ fn registers_of_leaf(world: &mut World, code: u64, native_pc: Option<u64>) -> Re
 
 /// Before it is damaged, the world that is damaged below is walked through native, Java and frozen frames.
 #[test]
-fn the_world_leads_through_frames_of_each_kind_before_it_is_damaged() {
+fn the_undamaged_world_is_walked_through_frames_of_each_kind() {
     for references in [
         References::Plain,
         NARROW,

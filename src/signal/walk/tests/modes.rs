@@ -302,7 +302,7 @@ fn a_call_trace_that_goes_on_beyond_the_limit_is_marked() {
 }
 
 #[test]
-fn fp_follows_frame_pointers_and_marks_what_they_pass_over_where_no_rule_leads_on() {
+fn fp_follows_frame_pointers_and_marks_skipped_frames_without_a_rule() {
     let mut scene = scene(HELPER);
     scene.asks(two_frames);
     // The interrupted frame has a rule, and needs no frame pointer.

@@ -40,7 +40,7 @@ fn an_adapter_takes_the_senders_sp_from_the_register_once_it_is_there() {
 /// Regression: after the patching of the caller's call, SP with room for the arguments was taken for the
 /// caller's.
 #[test]
-fn a_record_that_is_gone_says_nothing_of_the_room_for_arguments() {
+fn a_removed_record_does_not_determine_the_room_for_arguments() {
     for (set_sender_sp, register) in [(0x9100_03ed, 13), (0x9100_03f3, 19)] {
         // stp; mov x29, sp; bl; mov sp, x29; ldp; mov x19, sp; sub sp, sp, 32; str x0, [sp, 8];
         // ldr x8, [x12, 64]; br x8

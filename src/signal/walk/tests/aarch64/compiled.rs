@@ -80,7 +80,7 @@ fn the_stub_of_a_return_poll_has_no_frame() {
 
 /// C1 passes two classes to slow_subtype_check on the stack.
 #[test]
-fn the_pairs_that_compiled_code_pushes_are_not_the_frames() {
+fn pairs_pushed_by_compiled_code_are_not_part_of_its_frame() {
     // stp x4, x0, [sp, -16]!; bl; ldr x4, [sp], 16
     let check = bytes(&[0xa9bf_03e4, BL, 0xf841_07e4]);
     assert_stages(

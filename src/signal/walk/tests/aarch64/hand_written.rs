@@ -110,7 +110,7 @@ fn a_pushed_record_and_vectors_are_popped_on_the_way_to_the_return() {
 }
 
 #[test]
-fn a_function_without_a_frame_returns_to_what_x30_has() {
+fn a_function_without_a_frame_returns_to_the_address_in_x30() {
     assert_each_stage_leads_to_the_caller(&[(NOP, 0, None), (RET, 0, None)]);
 }
 

@@ -135,7 +135,7 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
 /// methods. The word on top of the stack was taken for the return address, or no return address was found
 /// (JDK 17 to 25).
 #[test]
-fn an_adapter_in_a_barrier_is_left_over_what_that_has_saved() {
+fn an_adapter_in_a_barrier_is_left_over_the_registers_that_the_barrier_saved() {
     for (number, (offset, saved)) in barrier_stages().into_iter().enumerate() {
         for is_called in [false, true] {
             let mut world = World::new();

@@ -405,7 +405,7 @@ fn each_instruction_of_c2s_entries_leads_to_the_caller() {
 /// Regression: a wrapper of a method handle intrinsic has no frame, and its barrier saves registers. The word
 /// on top of the stack was taken for the return address (all versions).
 #[test]
-fn a_method_handles_wrapper_is_left_over_what_its_barrier_has_saved() {
+fn a_method_handles_wrapper_is_left_over_the_registers_that_its_barrier_saved() {
     // jmp [rbx + 0x40]
     let code = [&BARRIER.concat()[..], &[0xff, 0x63, 0x40]].concat();
     let jump = (code.len() as u64 - 3, 0);

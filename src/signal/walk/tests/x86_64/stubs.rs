@@ -40,7 +40,7 @@ fn a_stub_with_a_frame_of_its_own_or_without_leads_to_the_caller() {
 /// Regression: with -Xcheck:jni, the wrapper of a native method checks SSE's control register by a stub after
 /// each call. The stub's copy of that register was taken for the return address.
 #[test]
-fn a_leaf_stub_that_native_code_has_called_is_left_by_what_it_has_pushed() {
+fn a_leaf_stub_called_by_native_code_is_left_over_the_words_that_it_pushed() {
     // The control register in the lower half of a word, whose upper half has its old content.
     const COPIED: u64 = 0x7f90_0000_1fa0;
     // Each instruction, and the bytes on the stack before it (cpu/x86/stubGenerator_x86_64.cpp,
@@ -144,7 +144,7 @@ fn a_stub_that_is_known_to_have_a_frame_leads_by_it() {
 
 /// Regression: C1's slow_subtype_check pushes eight words in JDK 25, and RBP leads past its caller.
 #[test]
-fn a_stub_without_a_frame_size_is_left_by_what_it_has_pushed() {
+fn a_stub_without_a_frame_size_is_left_over_the_words_that_it_pushed() {
     let mut world = World::new();
     let (root, root_pc) = compiled_caller(&mut world);
     let (method, code) = world.compiled();
@@ -311,7 +311,7 @@ fn a_method_handles_entry_that_compiled_code_has_called_takes_the_senders_sp_fro
 /// Regression: when the entry's barrier had saved registers, the word on top of the stack was taken for the
 /// return address (all versions).
 #[test]
-fn a_method_handles_entry_is_left_over_what_its_barrier_has_saved() {
+fn a_method_handles_entry_is_left_over_the_registers_that_its_barrier_saved() {
     // pop rax; pop rbx; push rax; …; jmp [rbx + 0x40]
     let before = [0x58, 0x5b, 0x50];
     let code = [&before[..], &BARRIER.concat(), &[0xff, 0x63, 0x40]].concat();
