@@ -64,7 +64,7 @@ impl Machine {
 }
 
 /// Prints a message even if the test passes, whose output would be dropped otherwise.
-fn say_loudly(what: &str) {
+fn warn_loudly(what: &str) {
     // With a single write, lines of tests that run side by side do not mix.
     let _ = io::stderr().write_all(format!("\n*** {what} ***\n").as_bytes());
 }
@@ -160,7 +160,7 @@ fn has_right_shares(home: &Path, seconds: &str) -> bool {
         run.label
     );
     if load == Load::Starved {
-        say_loudly(&format!(
+        warn_loudly(&format!(
             "{}: {served} requests in {:.1} s, and not {WANTED_PER_S}/s: other programs left {:.1} s of CPU time",
             run.label,
             machine.elapsed_ns / 1e9,

@@ -194,10 +194,10 @@ fn time_that_a_thread_waited_before_its_registration_is_not_counted() {
         // The thread has waited for 2 s before. On a busy machine its 500 ms take longer, and it may end
         // before its last visit. The time that the thread itself has measured is the most that it can have
         // existed, and it has worked until its end.
-        let there_ms: i64 = run.stdout.trim().parse().unwrap();
-        let label = format!("{}: {late} periods of 10 ms in {there_ms} ms", run.label);
-        assert!(late > 0 && 10 * late <= there_ms + 20, "{label}");
-        let is_idle = there_ms < 600;
+        let lifetime_ms: i64 = run.stdout.trim().parse().unwrap();
+        let label = format!("{}: {late} periods of 10 ms in {lifetime_ms} ms", run.label);
+        assert!(late > 0 && 10 * late <= lifetime_ms + 20, "{label}");
+        let is_idle = lifetime_ms < 600;
         assert!(!is_idle || late >= 25, "{label}");
     }
 }

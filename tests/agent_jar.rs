@@ -45,7 +45,7 @@ fn run_with_jar(home: &Path, program: &'static str, folder: &TempDir) -> JavaRun
         .jvm_option(&format!("-Djava.io.tmpdir={}", folder.path().display()))
 }
 
-fn assert_nothing_left(run: &Finished, folder: &TempDir) {
+fn assert_no_files_left(run: &Finished, folder: &TempDir) {
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "{}: {left:?}", run.label);
 }
@@ -214,7 +214,7 @@ fn the_jar_alone_profiles_and_leaves_no_file() {
             .run()
             .expect_success();
         assert_eq!(run.stdout, "done\n", "{}", run.stderr);
-        assert_nothing_left(&run, &folder);
+        assert_no_files_left(&run, &folder);
         let mut endpoints = Vec::new();
         for stack in cpu_stacks(&run.messages()) {
             if stack.has("programs.ContextLoaded.burn") {
@@ -261,7 +261,7 @@ fn as_a_java_agent_it_profiles_from_the_start() {
     for home in java_homes() {
         let folder = tempfile::tempdir().unwrap();
         let run = stress(&home, &folder).java_agent(&jar(), STRESS_OPTIONS).run().expect_success();
-        assert_nothing_left(&run, &folder);
+        assert_no_files_left(&run, &folder);
         let right = hold_to_witness(&run);
         eprintln!("{}: {right} samples", run.label);
         assert!(right > 100, "{}: {right}\n{}", run.label, run.stderr);
@@ -334,7 +334,7 @@ fn without_a_library_for_the_machine_calls_do_nothing_and_say_so_once() {
         let printed = "the profiling agent is not in this process (no libotlpprof.so in java.library.path, and none for \
                     linux-riscv64 beside these classes)";
         assert_eq!(run.stderr.matches(printed).count(), 1, "{}: {}", run.label, run.stderr);
-        assert_nothing_left(&run, &folder);
+        assert_no_files_left(&run, &folder);
     }
 }
 
@@ -363,7 +363,7 @@ fn where_the_jvm_denies_native_access_calls_do_nothing_and_say_so_once() {
         let allowed = allowed.variable("AGENT_OPTIONS", "cpu=1ms,file=FILE").run().expect_success();
         assert_eq!(allowed.stdout, "done\n", "{}: {}", allowed.label, allowed.stderr);
         assert!(!allowed.stderr.contains("restricted method"), "{}: {}", allowed.label, allowed.stderr);
-        assert_nothing_left(&allowed, &folder);
+        assert_no_files_left(&allowed, &folder);
     }
 }
 

@@ -74,7 +74,7 @@ fn excess(home: &Path, size: f64, interval_bytes: f64) -> f64 {
 const SAMPLE_TYPES: [(&str, &str); 2] = [("inuse_space", "bytes"), ("inuse_objects", "count")];
 
 /// The live heap of the last message that has one.
-fn told_last(run: &Finished) -> [Vec<Stack>; 2] {
+fn last_reported(run: &Finished) -> [Vec<Stack>; 2] {
     let mut reported = run.messages().into_iter().rev().map(|message| {
         SAMPLE_TYPES.map(|sample_type| stacks_of(std::slice::from_ref(&message), "live-heap", sample_type))
     });
@@ -82,7 +82,7 @@ fn told_last(run: &Finished) -> [Vec<Stack>; 2] {
 }
 
 fn check(home: &Path, run: &Finished, ages_are_collections: bool) {
-    let profiles = told_last(run);
+    let profiles = last_reported(run);
     for truth in truth(run) {
         let label = format!("{} {}", run.label, truth.method);
         // A method may also occur where the VM loads a class, for example.
@@ -169,7 +169,7 @@ fn a_full_table_is_thinned_and_sums_stay_right() {
     for home in java_homes() {
         let run = run(&home, &[], &["-XX:+UseSerialGC"], "live=256,interval=1h");
         assert!(run.counter("live.thinned") > 10_000, "{}", run.stderr);
-        let profiles = told_last(&run);
+        let profiles = last_reported(&run);
         // One in 8 of 900,000 objects is sampled, and one in 4 of those is kept: 5 % are more than eight
         // deviations.
         let small = truth(&run).into_iter().find(|truth| truth.method == "small").unwrap();

@@ -76,8 +76,8 @@ fn child_builds_and_checks() {
     }
     assert!(of_kind(CodeletKind::FramelessEntry) > 10);
     assert_eq!(of_kind(CodeletKind::Return), 7);
-    let is_throw_told = layout.stubs.interpreter_code.throws.windows(2).any(|two| two[1].caller.is_none());
-    assert!(is_throw_told, "what an exception does to a frame");
+    let is_throw_known = layout.stubs.interpreter_code.throws.windows(2).any(|two| two[1].caller.is_none());
+    assert!(is_throw_known, "what an exception does to a frame");
     assert!(layout.stubs.codelets.is_sorted_by_key(|codelet| codelet.code.start));
     if cfg!(target_arch = "x86_64") {
         let framed = layout.stubs.interpreter_code.entries.iter().filter(|entry| entry.push_fp != 0);

@@ -23,7 +23,7 @@ use otlpprof::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use otlpprof::core::collections::COLLECTIONS;
 use otlpprof::core::continuation::*;
 use otlpprof::core::interpreter_code::{
-    InterpreterCode, InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo,
+    InterpreterCode, InterpreterEntry, InterpreterExit, ThrowStage, ThrownTo, ValueLocation,
 };
 use otlpprof::core::memory::{Memory, RecordedMemory};
 use otlpprof::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
@@ -72,7 +72,10 @@ static EXITS: [InterpreterExit; 1] = [InterpreterExit {
 static THROWS: [ThrowStage; 2] = [
     ThrowStage {
         start: STUBS + 0x28,
-        caller: Some(ThrownTo { return_address: Kept::AboveSp(8), sp: Kept::InRegister(3) }),
+        caller: Some(ThrownTo {
+            return_address: ValueLocation::AboveSp(8),
+            sp: ValueLocation::InRegister(3),
+        }),
     },
     ThrowStage { start: STUBS + 0x2c, caller: None },
 ];

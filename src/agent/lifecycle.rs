@@ -35,13 +35,13 @@ const LONGEST_WAIT_AT_EXIT: Duration = Duration::from_secs(3);
 pub(super) const NOT_PROFILING: &str = "not profiling";
 
 /// A session that has not yet begun.
-struct Pending {
+struct PendingSession {
     options: Options,
     /// The number of this pending session since the process began.
     number: u64,
 }
 
-impl Pending {
+impl PendingSession {
     fn new(options: Options) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         Self { options, number: NUMBER.fetch_add(1, Ordering::Relaxed) }
@@ -77,7 +77,7 @@ pub(super) struct Agent {
     /// has been drained.
     draining: RwLock<Option<Arc<ProfilingSession>>>,
     /// A session that begins when the VM is live, or when its delay has passed.
-    pending: Mutex<Option<Pending>>,
+    pending: Mutex<Option<PendingSession>>,
     /// Notified when `pending` has changed.
     pending_changed: Condvar,
     /// Held while a session is started or stopped, and while the pending session is taken in order to start
@@ -125,7 +125,7 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
             // Warms up while the VM starts.
             cpu::warm_up(session::clock_choice(options.cpu_clock));
         }
-        *agent.pending.lock() = Some(Pending::new(options));
+        *agent.pending.lock() = Some(PendingSession::new(options));
     }
     other_copy::note_start();
     Ok(())
@@ -214,7 +214,7 @@ impl Agent {
     /// `env` is the current thread's.
     pub(super) unsafe fn vm_is_live(&'static self, env: *mut JNIEnv) {
         let change = self.changing.lock();
-        let Some(Pending { options, .. }) = self.pending.lock().take() else { return };
+        let Some(PendingSession { options, .. }) = self.pending.lock().take() else { return };
         // SAFETY: the contract gives the current thread's `env`.
         unsafe { self.vm.learn(env) };
         if let Err(error) = self.begin_when_due(&change, options) {
@@ -235,7 +235,7 @@ impl Agent {
         if live_phase::has_ended() {
             return Err(StartError::Ended);
         }
-        let pending = Pending::new(options);
+        let pending = PendingSession::new(options);
         let number = pending.number;
         *self.pending.lock() = Some(pending);
         let wait = move || {

@@ -18,7 +18,7 @@ use crate::sampling::threads::next_incarnation;
 const LONGEST: usize = 15;
 
 /// The most names that are remembered in an interval.
-const MOST: usize = 100_000;
+const MAX_THREADS: usize = 100_000;
 
 /// No life of a thread: marks a record whose thread has not been sampled since its name was read.
 const NOT_SAMPLED: u32 = u32::MAX;
@@ -40,7 +40,7 @@ impl NativeThreadNames {
     pub(super) fn look(&self) {
         let mut seen = self.seen.lock();
         thread_records::for_each_thread(|record| {
-            if record.java_thread.load(Ordering::Relaxed) != 0 || seen.len() >= MOST {
+            if record.java_thread.load(Ordering::Relaxed) != 0 || seen.len() >= MAX_THREADS {
                 return;
             }
             let incarnation = record.java_incarnation.load(Ordering::Relaxed);

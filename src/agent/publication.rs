@@ -81,7 +81,7 @@ pub(super) fn names_changed() {
 }
 
 /// Withdraws our process context if another publisher has published one later, regardless of ours.
-pub(super) fn give_way(vm: &Vm) {
+pub(super) fn withdraw_if_contested(vm: &Vm) {
     let contested = PUBLICATION.lock().take_if(|publication| publication.context.is_contested());
     if contested.is_some() {
         log::info!("{}: the agent withdraws its own", ProcessContextError::Taken);

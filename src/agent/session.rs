@@ -292,7 +292,7 @@ impl ProfilingSession {
             reclaim::reclaim_if_crowded(|| self.drain_now());
             self.sweep(env, false);
             if Instant::now() >= next && !self.stopping.load(Ordering::Acquire) {
-                publication::give_way(self.vm);
+                publication::withdraw_if_contested(self.vm);
                 self.flush(env);
                 next = (next + self.options.interval).max(Instant::now());
             }

@@ -77,7 +77,7 @@ impl ThreadLabels {
 
 /// Adds the names of all lives in which threads have been sampled so far. Called when the samples have been
 /// drained.
-pub(super) fn put_names_of_lives(labels: &mut HashMap<u32, ThreadLabel>) {
+pub(super) fn add_names_of_incarnations(labels: &mut HashMap<u32, ThreadLabel>) {
     THREAD_NAMES.put_into(labels);
     let mut present = HashSet::new();
     thread_records::for_each_thread(|record| {

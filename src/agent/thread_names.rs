@@ -19,10 +19,10 @@ const SHARDS: usize = 64;
 const MOST_OF_SHARD: usize = 4_096;
 
 /// Labels by incarnation.
-pub(super) struct ThreadNames([Mutex<BTreeMap<u32, Known>>; SHARDS]);
+pub(super) struct ThreadNames([Mutex<BTreeMap<u32, NamedIncarnation>>; SHARDS]);
 
 #[derive(Clone, Debug)]
-struct Known {
+struct NamedIncarnation {
     label: ThreadLabel,
     /// Whether the life was over when an interval ended. Its samples have been drained by the end of the next
     /// interval.
@@ -37,7 +37,7 @@ struct Known {
 pub(super) static THREAD_NAMES: ThreadNames = ThreadNames([const { Mutex::new(BTreeMap::new()) }; SHARDS]);
 
 impl ThreadNames {
-    fn shard(&self, incarnation: u32) -> &Mutex<BTreeMap<u32, Known>> {
+    fn shard(&self, incarnation: u32) -> &Mutex<BTreeMap<u32, NamedIncarnation>> {
         &self.0[incarnation as usize % SHARDS]
     }
 
@@ -46,7 +46,7 @@ impl ThreadNames {
         let mut shard = self.shard(incarnation).lock();
         let has_room = shard.len() < MOST_OF_SHARD || shard.contains_key(&incarnation);
         if has_room {
-            shard.insert(incarnation, Known { label, is_over: false, other_name: None });
+            shard.insert(incarnation, NamedIncarnation { label, is_over: false, other_name: None });
         }
         has_room
     }

@@ -21,7 +21,7 @@ use crate::jvm::jvmti_table::{Capabilities, RawEnv};
 use crate::jvm::live_phase::LivePhaseMutex;
 
 /// The state of the VM's events of virtual threads.
-struct Asked {
+struct EventState {
     /// Whether virtual threads may have contexts; `None` if none has set one yet.
     are_enabled: Option<bool>,
     /// Whether outside readers are to find the contexts of virtual threads.
@@ -30,8 +30,8 @@ struct Asked {
     is_showing: bool,
 }
 
-static ASKED: LivePhaseMutex<Asked> =
-    LivePhaseMutex::new(Asked { are_enabled: None, are_shown: false, is_showing: false });
+static EVENT_STATE: LivePhaseMutex<EventState> =
+    LivePhaseMutex::new(EventState { are_enabled: None, are_shown: false, is_showing: false });
 
 /// Enables contexts of virtual threads. Returns whether they may have contexts from now on. Waits while
 /// another thread does so.
@@ -40,7 +40,7 @@ pub(super) fn enable(vm: &Vm) -> bool {
     if ARE_ENABLED.load(Ordering::Acquire) {
         return true;
     }
-    let Some(mut asked) = ASKED.lock() else { return false };
+    let Some(mut asked) = EVENT_STATE.lock() else { return false };
     if let Some(are_enabled) = asked.are_enabled {
         return are_enabled;
     }
@@ -57,12 +57,12 @@ pub(super) fn enable(vm: &Vm) -> bool {
 
 /// Starts or stops showing the contexts of mounted virtual threads to outside readers.
 pub(super) fn show_outside(vm: &Vm, is_wanted: bool) {
-    let Some(mut asked) = ASKED.lock() else { return };
+    let Some(mut asked) = EVENT_STATE.lock() else { return };
     asked.are_shown = is_wanted;
     asked.show(vm.jvmti);
 }
 
-impl Asked {
+impl EventState {
     fn show(&mut self, jvmti: Jvmti) {
         let is_wanted = self.are_shown && self.are_enabled == Some(true);
         if is_wanted == self.is_showing {

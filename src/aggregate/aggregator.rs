@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
 
-use super::interval::{Interval, Moment, Numbered, Sum, SumKey};
+use super::interval::{Interval, Numbered, SampleTime, Sum, SumKey};
 use super::recent_frames::RecentFrames;
 use super::thread_state::ThreadStates;
 use crate::core::context::{ContextRecord, SLOTS, ValueRef};
@@ -97,7 +97,7 @@ pub struct Aggregator {
     sums: Vec<Sum>,
     index: HashTable<u32>,
     hasher: RandomState,
-    moments: Option<Vec<Moment>>,
+    moments: Option<Vec<SampleTime>>,
     stack: Vec<FrameId>,
 }
 
@@ -193,7 +193,7 @@ impl Aggregator {
             *total += value;
         }
         if let Some(moments) = &mut self.moments {
-            moments.push(Moment { sum, values, monotonic_ns });
+            moments.push(SampleTime { sum, values, monotonic_ns });
         }
     }
 

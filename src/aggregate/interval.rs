@@ -50,7 +50,7 @@ pub(super) struct SumKey {
 
 /// One sample's time, kept only with `timestamps`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct SampleTime {
     pub(super) sum: u32,
     pub(super) values: [f64; 2],
     pub(super) monotonic_ns: u64,
@@ -71,7 +71,7 @@ pub struct Interval {
     /// Frames that have no name yet.
     pub(super) unnamed: Vec<(UnnamedFrame, FrameId)>,
     pub(super) sums: Vec<Sum>,
-    pub(super) moments: Option<Vec<Moment>>,
+    pub(super) moments: Option<Vec<SampleTime>>,
     pub(super) numbered: Vec<Numbered>,
 }
 
@@ -189,7 +189,7 @@ impl Interval {
         };
         match moments {
             Some(moments) => {
-                for Moment { sum, values, monotonic_ns } in moments {
+                for SampleTime { sum, values, monotonic_ns } in moments {
                     let unix_nano = monotonic_ns.saturating_add_signed(unix_offset_ns);
                     let sum = &sums[sum as usize];
                     if !sum.is_left_out {

@@ -31,16 +31,16 @@ impl Packed {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct CachedFrame {
     frame: Packed,
     id: FrameId,
 }
 
-const NOTHING: Known = Known { frame: Packed::NONE, id: FrameId(0) };
+const NOTHING: CachedFrame = CachedFrame { frame: Packed::NONE, id: FrameId(0) };
 
 /// For each set its two most recently resolved frames, the later first.
 pub(super) struct RecentFrames {
-    sets: Box<[[Known; 2]; SETS]>,
+    sets: Box<[[CachedFrame; 2]; SETS]>,
 }
 
 impl RecentFrames {
@@ -57,7 +57,7 @@ impl RecentFrames {
             return known.id;
         }
         let id = find();
-        *set = [Known { frame: packed, id }, set[0]];
+        *set = [CachedFrame { frame: packed, id }, set[0]];
         id
     }
 

@@ -60,7 +60,7 @@ impl Blocks {
 
     /// Takes back a block that [`Blocks::take`] returned. No handler may find it, and no thread may write it
     /// any longer.
-    pub fn give_back(&self, block: &'static ContextBlock) {
+    pub fn release(&self, block: &'static ContextBlock) {
         block.clear();
         self.free.lock().blocks.push(block);
     }
@@ -107,7 +107,7 @@ mod tests {
         let block = taken[1000];
         // SAFETY: these are the block's own bytes, and no other thread reads them now.
         unsafe { ptr::from_ref(block).cast_mut().cast::<[u8; 64]>().write_volatile([0xee; 64]) };
-        blocks.give_back(block);
+        blocks.release(block);
         let again = blocks.take().expect("one is free");
         assert_eq!(ptr::from_ref(again), ptr::from_ref(block));
         let record = again.read().expect("ready");

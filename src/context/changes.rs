@@ -103,12 +103,12 @@ impl Rings<'_> {
         &self.0[start..start + ENTRY_WORDS]
     }
 
-    fn read(&self, ring: usize, number: u64) -> Found {
+    fn read(&self, ring: usize, number: u64) -> ReadChange {
         let entry = self.entry(ring, number);
         let written = (number / ENTRIES as u64) * 2 + 2;
         match entry[0].load(Ordering::Acquire) {
-            turn if turn < written => return Found::NotYet,
-            turn if turn > written => return Found::Overwritten,
+            turn if turn < written => return ReadChange::NotYet,
+            turn if turn > written => return ReadChange::Overwritten,
             _ => {}
         }
         let word = |at: usize| entry[at].load(Ordering::Relaxed);
@@ -116,13 +116,13 @@ impl Rings<'_> {
         let record = ContextRecord::of_block(std::array::from_fn(|at| word(3 + at)));
         fence(Ordering::Acquire);
         match entry[0].load(Ordering::Relaxed) == written {
-            true => Found::Change(Change { thread_id, monotonic_ns, record }),
-            false => Found::Overwritten,
+            true => ReadChange::Change(Change { thread_id, monotonic_ns, record }),
+            false => ReadChange::Overwritten,
         }
     }
 }
 
-enum Found {
+enum ReadChange {
     Change(Change),
     NotYet,
     Overwritten,
@@ -185,9 +185,9 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 match rings.read(ring, number) {
-                    Found::Change(change) => changes.push(change),
-                    Found::NotYet => pending.push(number),
-                    Found::Overwritten => is_lost = true,
+                    ReadChange::Change(change) => changes.push(change),
+                    ReadChange::NotYet => pending.push(number),
+                    ReadChange::Overwritten => is_lost = true,
                 }
             }
             if is_lost {

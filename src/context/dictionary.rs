@@ -48,7 +48,7 @@ struct Entry {
     text: Option<Box<str>>,
     generation: u16,
     /// The epoch in which the value was last interned.
-    asked_in: u32,
+    requested_in: u32,
 }
 
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl Entries {
             return Some(free);
         }
         let index = u16::try_from(self.entries.len()).ok()?;
-        self.entries.push(Entry { text: None, generation: 1, asked_in: 0 });
+        self.entries.push(Entry { text: None, generation: 1, requested_in: 0 });
         Some(index)
     }
 }
@@ -149,7 +149,7 @@ impl Dictionary {
         let used = entries.used();
         let is_crowded = is_new && used > MAX_VALUES / 4 * 3 && used.is_multiple_of(VALUES_PER_WARNING);
         let entry = &mut entries.entries[usize::from(index)];
-        entry.asked_in = epoch;
+        entry.requested_in = epoch;
         Ok(Interned { reference: ValueRef::new(index, entry.generation), epoch, is_crowded })
     }
 
@@ -178,7 +178,7 @@ impl Dictionary {
         let mut freed = 0;
         for (index, entry) in (0..=u16::MAX).zip(entries.iter_mut()) {
             let Some(text) = entry.text.as_deref() else { continue };
-            if entry.asked_in == *epoch || referred_to.contains(index) {
+            if entry.requested_in == *epoch || referred_to.contains(index) {
                 continue;
             }
             let found = by_text.find_entry(self.hasher.hash_one(text), |&other| other == index);

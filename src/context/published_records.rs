@@ -98,7 +98,7 @@ fn take() -> &'static PublishedRecord {
 }
 
 /// Takes back a record that no reader finds and no thread writes any longer.
-fn give_back(record: &'static PublishedRecord) {
+fn free_record(record: &'static PublishedRecord) {
     record.clear();
     FREE.lock().push(record);
 }
@@ -165,14 +165,16 @@ impl Records {
         if let Some(held) = self.latest.iter_mut().chain(&mut self.earlier).find(|other| is_it(other)) {
             held.holders = held.holders.saturating_sub(1);
         }
-        self.earlier.extract_if(.., |record| record.holders == 0).for_each(|record| give_back(record.memory));
+        self.earlier
+            .extract_if(.., |record| record.holders == 0)
+            .for_each(|record| free_record(record.memory));
     }
 
     /// Releases all records of a thread that has ended. No reader finds them, and no thread writes them any
     /// longer.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn release_all(&mut self) {
         let records = mem::take(self);
-        records.latest.into_iter().chain(records.earlier).for_each(|record| give_back(record.memory));
+        records.latest.into_iter().chain(records.earlier).for_each(|record| free_record(record.memory));
     }
 }
 
@@ -231,7 +233,7 @@ mod tests {
         assert!(records.earlier.is_empty());
         records.release(second.as_ptr());
         assert!(ptr::eq(second, records.hold(4)));
-        records.give_back();
+        records.release_all();
         assert!(records.latest().is_none());
     }
 }

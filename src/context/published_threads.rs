@@ -155,7 +155,7 @@ impl PublishedThread {
         state.point_to(ptr::null());
         state.own = None;
         state.is_carrier = false;
-        state.records.give_back();
+        state.records.release_all();
     }
 
     /// Releases this value at the end of the current thread.

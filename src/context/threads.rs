@@ -115,7 +115,7 @@ pub fn platform_block(is_carrier: bool) -> Option<&'static ContextBlock> {
         }
         let own = take_block()?;
         if !current.point_to_own(Some(own)) {
-            BLOCKS.give_back(own);
+            BLOCKS.release(own);
             return None;
         }
         current.own.set(Some(own));
@@ -173,7 +173,7 @@ pub fn platform_thread_ended() {
         if let Some(own) = current.own.take() {
             // No handler finds the block from here on.
             current.point_to_own(None);
-            BLOCKS.give_back(own);
+            BLOCKS.release(own);
         }
     });
 }
@@ -217,7 +217,7 @@ pub fn virtual_thread_ended(thread_id: i64) {
     virtual_thread_unmounts();
     if let Some(block) = virtual_blocks::remove(thread_id) {
         compiler_fence(Ordering::SeqCst);
-        BLOCKS.give_back(block);
+        BLOCKS.release(block);
     }
 }
 
@@ -271,7 +271,7 @@ mod tests {
             let next = std::thread::spawn(move || {
                 let taken: Vec<_> = (0..64).map_while(|_| BLOCKS.take()).collect();
                 let is_free = taken.iter().any(|block| ptr::from_ref(*block).addr() == own);
-                taken.into_iter().for_each(|block| BLOCKS.give_back(block));
+                taken.into_iter().for_each(|block| BLOCKS.release(block));
                 is_free
             });
             next.join().unwrap()

@@ -126,7 +126,7 @@ pub fn remove(thread_id: i64) -> Option<&'static ContextBlock> {
     shard.free.push(entry);
     shard.used -= 1;
     if let Some(mut records) = shard.records.as_mut().and_then(|records| records.remove(&thread_id)) {
-        records.give_back();
+        records.release_all();
     }
     block
 }

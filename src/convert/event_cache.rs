@@ -3,7 +3,7 @@
 //! shortly before. A chunk's keys mean the same for all its events. Even while the chunk is still being
 //! written this holds: events that refer to unknown constants have not been delivered yet.
 
-use super::identity::Known;
+use super::identity::EventIdentity;
 
 /// The number of cached events, a power of two: as many as fit in the processor's inner caches.
 const CACHED_EVENTS: usize = 512;
@@ -17,7 +17,7 @@ pub(super) struct EventCache {
     outcomes: usize,
     /// The numbers of all cached events, one event after another; empty before the first event.
     numbers: Vec<i64>,
-    known: Vec<Option<Known>>,
+    known: Vec<Option<EventIdentity>>,
     /// The position of each cached event's sample in each profile; `None` if unknown.
     samples: Vec<Option<u32>>,
 }
@@ -34,7 +34,7 @@ impl EventCache {
 
     /// The index for an event with these numbers, and the cached result if an equal event is at that index.
     #[inline]
-    pub(super) fn find(&mut self, read: &[i64]) -> (CacheIndex, Option<Known>) {
+    pub(super) fn find(&mut self, read: &[i64]) -> (CacheIndex, Option<EventIdentity>) {
         if self.known.is_empty() {
             self.make_room();
         }
@@ -50,7 +50,7 @@ impl EventCache {
 
     /// Stores the result of an event. The positions of its sample in the profiles are unknown.
     #[inline]
-    pub(super) fn put(&mut self, index: CacheIndex, read: &[i64], known: Known) {
+    pub(super) fn put(&mut self, index: CacheIndex, read: &[i64], known: EventIdentity) {
         let numbers = &mut self.numbers[index.0 * self.slots.len()..];
         for (number, &slot) in numbers.iter_mut().zip(&self.slots) {
             *number = read[slot];

@@ -33,7 +33,7 @@ pub struct Growing {
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grown {
+pub enum GrowingRead {
     /// This number of bytes was read.
     By(usize),
     /// Nothing can be read at the moment.
@@ -138,7 +138,7 @@ impl Growing {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn read_now(&mut self, into: &mut [u8]) -> io::Result<Grown> {
+    pub fn read_now(&mut self, into: &mut [u8]) -> io::Result<GrowingRead> {
         loop {
             // Checked before the file is read, so that everything written until then is read.
             let is_gone = self.repository.as_ref().is_some_and(|path| !path.exists());
@@ -152,18 +152,18 @@ impl Growing {
                 let count = self.file.by_ref().take(end - self.at).read(into)?;
                 self.at += count as u64;
                 if count > 0 {
-                    return Ok(Grown::By(count));
+                    return Ok(GrowingRead::By(count));
                 }
             } else if let Some(is_last) = whole {
                 if self.next_chunk(end)? {
                     continue;
                 }
                 if is_last {
-                    return Ok(Grown::ToItsEnd);
+                    return Ok(GrowingRead::ToItsEnd);
                 }
             }
             // The JVM has ended and removed the repository.
-            return Ok(if is_gone { Grown::ToItsEnd } else { Grown::NotYet });
+            return Ok(if is_gone { GrowingRead::ToItsEnd } else { GrowingRead::NotYet });
         }
     }
 }
@@ -172,9 +172,9 @@ impl Read for Growing {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.read_now(into)? {
-                Grown::By(count) => return Ok(count),
-                Grown::ToItsEnd => return Ok(0),
-                Grown::NotYet => std::thread::sleep(POLL),
+                GrowingRead::By(count) => return Ok(count),
+                GrowingRead::ToItsEnd => return Ok(0),
+                GrowingRead::NotYet => std::thread::sleep(POLL),
             }
         }
     }

@@ -38,7 +38,7 @@ pub(super) enum NoSample {
 
 /// The identity of a sample, with further facts that its profiles need.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct EventIdentity {
     pub(super) identity: SampleIdentity,
     /// Whether the JVM could not walk the stack. A marker frame says so.
     pub(super) is_failed: bool,
@@ -57,7 +57,7 @@ impl Identities {
         read: &[i64],
         mut witness: Option<&mut (dyn Witness + 'static)>,
         (libraries, tables): (&mut Libraries, &mut Tables),
-    ) -> Result<Known, NoSample> {
+    ) -> Result<EventIdentity, NoSample> {
         let Self { stacks, labels, spans } = self;
         let thread = reader.numbers.constant(THREAD, read);
         let event_thread =
@@ -142,6 +142,6 @@ impl Identities {
             }
         }
         let identity = SampleIdentity { stack, attributes, link };
-        Ok(Known { identity, is_failed, is_without_stack, has_state: state.is_some() })
+        Ok(EventIdentity { identity, is_failed, is_without_stack, has_state: state.is_some() })
     }
 }

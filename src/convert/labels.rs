@@ -25,14 +25,14 @@ pub(super) struct Labels {
     event_threads: ConvertedConstants<EventThread>,
     /// The classes, by their role in the event.
     classes: [ConvertedConstants<Option<AttributeId>>; Subject::ALL],
-    joined: Joined,
+    joined: ExtendedSets,
 }
 
 /// Cache: attribute sets that were extended by one attribute.
 #[derive(Debug, Default)]
-pub(super) struct Joined(HashMap<(AttributeSetId, AttributeId), AttributeSetId, RandomState>);
+pub(super) struct ExtendedSets(HashMap<(AttributeSetId, AttributeId), AttributeSetId, RandomState>);
 
-impl Joined {
+impl ExtendedSets {
     /// The set extended by the attribute.
     #[inline]
     pub(super) fn with(

@@ -42,7 +42,7 @@ mod witness;
 
 pub use converter::{ConvertOptions, EventCount, JfrToOtlp, Window};
 pub use feed::AddError;
-pub use growing::{Growing, Grown};
+pub use growing::{Growing, GrowingRead};
 pub use links::Links;
 pub use packed::{PackedError, Unpacked};
 pub use requested::{InvalidEvent, RequestedEvent};

@@ -39,7 +39,7 @@ enum Form<R: Read> {
 }
 
 /// The bytes that the format was detected by, and the remaining ones.
-type Input<R> = Chain<Cursor<Vec<u8>>, Watched<R>>;
+type Input<R> = Chain<Cursor<Vec<u8>>, FailureRecorder<R>>;
 
 impl<R: Read> Unpacked<R> {
     /// Reads the bytes that the format is detected by.
@@ -51,7 +51,7 @@ impl<R: Read> Unpacked<R> {
         from.by_ref().take(MAGIC_LEN as u64).read_to_end(&mut first)?;
         let magic = first.first_chunk().map(|magic| u32::from_le_bytes(*magic));
         let (is_gzip, has_failed) = (first.starts_with(&GZIP), Arc::new(AtomicBool::new(false)));
-        let input = Cursor::new(first).chain(Watched { from, has_failed: Arc::clone(&has_failed) });
+        let input = Cursor::new(first).chain(FailureRecorder { from, has_failed: Arc::clone(&has_failed) });
         let form = match magic {
             _ if is_gzip => Form::Gzip(Box::new(MultiGzDecoder::new(BufReader::new(input)))),
             Some(magic) if magic == ZSTD || is_skippable(magic) => {
@@ -95,12 +95,12 @@ impl<R: Read> std::fmt::Debug for Form<R> {
 /// A reader that records its failure, which distinguishes errors of this reader from errors in the compressed
 /// bytes.
 #[derive(Debug)]
-struct Watched<R> {
+struct FailureRecorder<R> {
     from: R,
     has_failed: Arc<AtomicBool>,
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for FailureRecorder<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.from.read(into) {

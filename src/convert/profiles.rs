@@ -28,13 +28,13 @@ struct Entry {
     /// The number of samples of the current chunk. Its settings, and so their period, may still change.
     in_chunk: i128,
     /// The samples of the current chunk that contain the time they stand for.
-    measured: Vec<Measured>,
+    measured: Vec<TimedSample>,
 }
 
 /// A sample that contains the time it stands for. This may be several periods, if the thread was not sampled
 /// when a sample was due.
 #[derive(Clone, Copy, Debug)]
-struct Measured {
+struct TimedSample {
     identity: SampleIdentity,
     unix_nano: Option<u64>,
     nanos: i64,
@@ -98,7 +98,7 @@ impl Profiles {
         nanos: i64,
         unix_nano: Option<u64>,
     ) {
-        self.all[index].measured.push(Measured { identity, unix_nano, nanos });
+        self.all[index].measured.push(TimedSample { identity, unix_nano, nanos });
     }
 
     /// Ends a chunk: all its settings are known now.
@@ -112,7 +112,7 @@ impl Profiles {
             let measured = std::mem::take(&mut entry.measured);
             let Some(shortest) = measured.iter().map(|sample| sample.nanos).min() else { continue };
             let period_ns = if is_multiple(shortest, noted) { noted } else { shortest };
-            for Measured { identity, unix_nano, nanos } in measured {
+            for TimedSample { identity, unix_nano, nanos } in measured {
                 let weight = ((nanos + period_ns / 2) / period_ns).max(1);
                 entry.profile.add(identity, weight, unix_nano);
                 entry.samples += i128::from(weight);

@@ -87,7 +87,7 @@ pub(super) struct Outcome {
 }
 
 /// A conversion from the table or from the user's requests.
-struct Wanted<'a> {
+struct WantedConversion<'a> {
     profile_type: &'static ProfileType,
     measure: Measure,
     field: &'a str,
@@ -107,7 +107,7 @@ impl Reader {
         tables: &mut Tables,
     ) -> Option<Self> {
         let event = chunk.metadata().get(of);
-        let mut wanted: Vec<Wanted<'_>> = Vec::new();
+        let mut wanted: Vec<WantedConversion<'_>> = Vec::new();
         for (rank, conversion) in CONVERSIONS.iter().enumerate() {
             if conversion.event == known_name(&event.name) {
                 let field = match conversion.value {
@@ -123,7 +123,7 @@ impl Reader {
                     profile_type = ProfileType::perf_event(event);
                     period = Some(period_of_counted(event));
                 }
-                wanted.push(Wanted { profile_type, measure, field, source, rank, period, only });
+                wanted.push(WantedConversion { profile_type, measure, field, source, rank, period, only });
             }
         }
         let can_be = |request: &RequestedEvent| request.is_for(event) && request.problem(event).is_none();
@@ -133,7 +133,7 @@ impl Reader {
             let rank = CONVERSIONS.len() + position;
             let profile_type = request.profile_type(event);
             let (source, period, only) = (&*event.name, None, Subset::All);
-            wanted.push(Wanted { profile_type, measure, field, source, rank, period, only });
+            wanted.push(WantedConversion { profile_type, measure, field, source, rank, period, only });
         }
         // The fields of an event differ between JDKs.
         wanted.retain(|wanted| wanted.field.is_empty() || event.field(wanted.field).is_some());

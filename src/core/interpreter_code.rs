@@ -52,14 +52,14 @@ pub struct ThrowStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrownTo {
     /// The return address; `AboveSp` refers to a word that holds the address.
-    pub return_address: Kept,
+    pub return_address: ValueLocation,
     /// The stack pointer; `AboveSp` refers to the stack pointer's value itself, not to a word in memory.
-    pub sp: Kept,
+    pub sp: ValueLocation,
 }
 
 /// The place of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum ValueLocation {
     /// In the register with this DWARF number.
     InRegister(u8),
     /// This many bytes above the stack pointer.

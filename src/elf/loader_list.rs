@@ -107,13 +107,13 @@ impl Entry<'_> {
 struct Copies {
     names: Vec<u8>,
     headers: Vec<ProgramHeader>,
-    entries: Vec<Copied>,
+    entries: Vec<CopiedEntry>,
     /// The sizes of the three vectors that the whole list needs.
     needed: [usize; 3],
     counts: LoadCounts,
 }
 
-struct Copied {
+struct CopiedEntry {
     name_len: usize,
     header_count: usize,
     load_bias: LoadBias,
@@ -141,7 +141,7 @@ impl Copies {
             self.headers.push(header);
         }
         let [name_len, header_count, _] = sizes;
-        self.entries.push(Copied { name_len, header_count, load_bias: entry.load_bias });
+        self.entries.push(CopiedEntry { name_len, header_count, load_bias: entry.load_bias });
     }
 
     fn are_complete(&self) -> bool {
@@ -164,7 +164,7 @@ impl Copies {
 
     fn into_objects(self) -> LoadedObjects {
         let (mut names, mut headers) = (&self.names[..], &self.headers[..]);
-        let image = |copied: &Copied| {
+        let image = |copied: &CopiedEntry| {
             let (name, other_names) = names.split_at(copied.name_len);
             let (own_headers, other_headers) = headers.split_at(copied.header_count);
             (names, headers) = (other_names, other_headers);

@@ -172,8 +172,8 @@ impl Default for State {
 impl State {
     /// Keeps a message for another attempt. Messages for which there is no room are counted as failed.
     fn keep(&mut self, message: Message) {
-        let given_up = self.kept.push(message);
-        self.stats.failed += given_up.iter().map(Tally::of).sum();
+        let evicted = self.kept.push(message);
+        self.stats.failed += evicted.iter().map(Tally::of).sum();
     }
 }
 

@@ -16,7 +16,7 @@ use ureq::{Agent, Body, Error, Timeout};
 
 use super::endpoint::{AuthorityError, check_authority};
 use super::notice::printable;
-use super::peer::{Protocol, Seen, Watch};
+use super::peer::{PeerProtocol, Protocol, WatchConnector};
 use super::response;
 use super::retry::parse_retry_after;
 use super::stats::PartialSuccess;
@@ -161,9 +161,9 @@ pub(super) struct Client {
     headers: HeaderMap,
     compression: Compression,
     /// The protocol of the connection's first bytes.
-    outside: Seen,
+    outside: PeerProtocol,
     /// The protocol of the first bytes inside TLS, or of the connection if there is no TLS.
-    inside: Seen,
+    inside: PeerProtocol,
     has_authorities: bool,
 }
 
@@ -190,19 +190,21 @@ impl Client {
         if let Some(authority) = settings.proxy().and_then(|proxy| proxy.uri().authority()) {
             check_authority(authority)?;
         }
-        let (outside, inside) = (Seen::default(), Seen::default());
+        let (outside, inside) = (PeerProtocol::default(), PeerProtocol::default());
         let tcp = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default());
-        let watched = tcp.chain(Watch(outside.clone()));
+        let watched = tcp.chain(WatchConnector(outside.clone()));
         let resolver = DefaultResolver::default();
         #[cfg(feature = "tls")]
         let agent = match tls_connector(config, settings.proxy())? {
-            Some(tls) => {
-                Agent::with_parts(settings, watched.chain(tls).chain(Watch(inside.clone())), resolver)
-            }
-            None => Agent::with_parts(settings, watched.chain(Watch(inside.clone())), resolver),
+            Some(tls) => Agent::with_parts(
+                settings,
+                watched.chain(tls).chain(WatchConnector(inside.clone())),
+                resolver,
+            ),
+            None => Agent::with_parts(settings, watched.chain(WatchConnector(inside.clone())), resolver),
         };
         #[cfg(not(feature = "tls"))]
-        let agent = Agent::with_parts(settings, watched.chain(Watch(inside.clone())), resolver);
+        let agent = Agent::with_parts(settings, watched.chain(WatchConnector(inside.clone())), resolver);
         Ok(Self {
             agent,
             endpoint: config.endpoint.clone(),
@@ -334,8 +336,8 @@ fn read_answer(mut response: Response<Body>) -> Answer {
     let message = response::error_message(&mime, &body);
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => Answer::TooLarge(message),
-        StatusCode::BAD_REQUEST if response::says_too_large(&message) => Answer::TooLarge(message),
-        StatusCode::BAD_REQUEST if response::says_tls(&body) => Answer::OtherProtocol(SPEAKS_TLS),
+        StatusCode::BAD_REQUEST if response::mentions_size_limit(&message) => Answer::TooLarge(message),
+        StatusCode::BAD_REQUEST if response::mentions_tls(&body) => Answer::OtherProtocol(SPEAKS_TLS),
         StatusCode::TOO_MANY_REQUESTS
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE

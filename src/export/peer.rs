@@ -33,36 +33,36 @@ impl Protocol {
 
 /// The protocol of the latest connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen(Arc<Mutex<Option<Protocol>>>);
+pub(super) struct PeerProtocol(Arc<Mutex<Option<Protocol>>>);
 
-impl Seen {
+impl PeerProtocol {
     pub(super) fn protocol(&self) -> Option<Protocol> {
         *self.0.lock()
     }
 }
 
-/// Adds a [`Watched`] layer to the connections of the preceding connector.
+/// Adds a [`WatchedConnection`] layer to the connections of the preceding connector.
 #[derive(Debug)]
-pub(super) struct Watch(pub(super) Seen);
+pub(super) struct WatchConnector(pub(super) PeerProtocol);
 
-impl<In: Transport> Connector<In> for Watch {
-    type Out = Watched<In>;
+impl<In: Transport> Connector<In> for WatchConnector {
+    type Out = WatchedConnection<In>;
 
     fn connect(&self, _: &ConnectionDetails<'_>, chained: Option<In>) -> Result<Option<Self::Out>, Error> {
         *self.0.0.lock() = None;
-        Ok(chained.map(|inner| Watched { inner, seen: self.0.clone(), is_fresh: true }))
+        Ok(chained.map(|inner| WatchedConnection { inner, seen: self.0.clone(), is_fresh: true }))
     }
 }
 
 /// A connection whose first received bytes are inspected.
 #[derive(Debug)]
-pub(super) struct Watched<T> {
+pub(super) struct WatchedConnection<T> {
     inner: T,
-    seen: Seen,
+    seen: PeerProtocol,
     is_fresh: bool,
 }
 
-impl<T: Transport> Watched<T> {
+impl<T: Transport> WatchedConnection<T> {
     fn look(&mut self) {
         if self.is_fresh {
             self.is_fresh = false;
@@ -71,7 +71,7 @@ impl<T: Transport> Watched<T> {
     }
 }
 
-impl<T: Transport> Transport for Watched<T> {
+impl<T: Transport> Transport for WatchedConnection<T> {
     fn buffers(&mut self) -> &mut dyn Buffers {
         self.inner.buffers()
     }

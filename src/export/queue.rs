@@ -57,7 +57,7 @@ impl Queue {
 
     /// Puts the pieces of the message that was settled last at the front, in their order. Returns the pieces
     /// that do not fit, which are the first ones of the message.
-    pub(super) fn put_in_front(&mut self, pieces: Vec<Message>) -> Vec<Message> {
+    pub(super) fn push_front(&mut self, pieces: Vec<Message>) -> Vec<Message> {
         let mut dropped = Vec::new();
         for piece in pieces.into_iter().rev() {
             let bytes = piece.body.capacity();
@@ -158,14 +158,14 @@ mod tests {
         queue.push(message(40));
         queue.take();
         queue.settle();
-        assert!(queue.put_in_front(vec![message(26), message(27)]).is_empty());
+        assert!(queue.push_front(vec![message(26), message(27)]).is_empty());
         assert_eq!(sizes(queue.drain()), [26, 27, 40]);
 
         queue.push(message(50));
         queue.push(message(40));
         queue.take();
         queue.settle();
-        assert_eq!(sizes(queue.put_in_front(vec![message(31), message(32)])), [31]);
+        assert_eq!(sizes(queue.push_front(vec![message(31), message(32)])), [31]);
         assert_eq!(sizes(queue.drain()), [32, 40]);
     }
 }

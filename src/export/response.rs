@@ -72,7 +72,7 @@ pub(super) fn error_message(mime: &str, body: &[u8]) -> String {
 /// place of a handshake. (Go's net/http, and so the OpenTelemetry collector: "Client sent an HTTP request to
 /// an HTTPS server."; nginx: "The plain HTTP request was sent to HTTPS port"; Apache: "speaking plain HTTP to
 /// an SSL-enabled server port".)
-pub(super) fn says_tls(body: &[u8]) -> bool {
+pub(super) fn mentions_tls(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body).to_ascii_lowercase();
     [
         "http request to an https server",
@@ -86,7 +86,7 @@ pub(super) fn says_tls(body: &[u8]) -> bool {
 /// Whether the text of a 400 says that the request was over a size limit. Some collectors answer 400 then,
 /// although HTTP has 413 for it. (Go's `http.MaxBytesReader`, which the OpenTelemetry collector uses, says
 /// "request body too large".)
-pub(super) fn says_too_large(message: &str) -> bool {
+pub(super) fn mentions_size_limit(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let has = |words: &str| message.contains(words);
     has("too large")
@@ -222,10 +222,10 @@ mod tests {
             "size limit was exceeded",
             "Body too big",
         ] {
-            assert!(says_too_large(text), "{text}");
+            assert!(mentions_size_limit(text), "{text}");
         }
         for text in ["", "unexpected end of input", "dictionary index out of range", "sizes differ"] {
-            assert!(!says_too_large(text), "{text}");
+            assert!(!mentions_size_limit(text), "{text}");
         }
     }
 }

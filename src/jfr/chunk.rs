@@ -10,7 +10,7 @@ use super::framing::{CHECKPOINT, Frame, METADATA};
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::known_metadata::KnownMetadata;
 use super::metadata::Metadata;
-use super::next_chunk::{self, Found};
+use super::next_chunk::{self, ChunkSearch};
 use super::pools::Pools;
 use super::strings::RawString;
 use super::types::TypeIndex;
@@ -68,7 +68,7 @@ impl<'a> OpenChunk<'a> {
         let size = usize::try_from(header.size).ok().filter(|&size| size >= HEADER_LEN);
         let size = size.filter(|&size| size <= bytes.len() && header.is_finished());
         // A truncated chunk may be followed by another recording within the size that its header declares.
-        if let Found::At(next) = next_chunk::find(bytes, &header) {
+        if let ChunkSearch::At(next) = next_chunk::find(bytes, &header) {
             return Self::by_events(known, &bytes[..next], None, header, base);
         }
         if let Some(size) = size

@@ -16,7 +16,7 @@ const EVENT_HEAD_LEN: usize = 5 + 9;
 
 /// The result of a search for a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ChunkSearch {
     /// A chunk begins at this offset.
     At(usize),
     /// A chunk may begin in the bytes. A search in `needed` bytes in all will decide.
@@ -28,12 +28,12 @@ pub(super) enum Found {
 /// Finds the chunk after the one at the beginning of `bytes`, if that one has been truncated. Only the range
 /// in which a chunk may begin is searched, so that no byte of a recording is searched again for each of many
 /// chunks.
-pub(super) fn find(bytes: &[u8], header: &ChunkHeader) -> Found {
+pub(super) fn find(bytes: &[u8], header: &ChunkHeader) -> ChunkSearch {
     let size = usize::try_from(header.size).ok().filter(|&size| size >= HEADER_LEN && header.is_finished());
     match size {
-        Some(size) if is_intact(bytes, header) && is_followed(bytes, size) => Found::Nothing,
+        Some(size) if is_intact(bytes, header) && is_followed(bytes, size) => ChunkSearch::Nothing,
         Some(size) => find_before(size.min(bytes.len()), bytes),
-        None if is_framed(bytes, header) => Found::Nothing,
+        None if is_framed(bytes, header) => ChunkSearch::Nothing,
         None => find_before(bytes.len(), bytes),
     }
 }
@@ -66,9 +66,9 @@ fn is_framed(bytes: &[u8], header: &ChunkHeader) -> bool {
 }
 
 /// The first place before `limit` at which a chunk header begins whose chunk has metadata.
-fn find_before(limit: usize, bytes: &[u8]) -> Found {
+fn find_before(limit: usize, bytes: &[u8]) -> ChunkSearch {
     let mut candidates = MOST_CANDIDATES;
-    let mut found = Found::Nothing;
+    let mut found = ChunkSearch::Nothing;
     let mut at = 1;
     while candidates > 0
         && let Some(next) = bytes.get(at..limit).and_then(|rest| rest.iter().position(|&byte| byte == b'F'))
@@ -78,11 +78,11 @@ fn find_before(limit: usize, bytes: &[u8]) -> Found {
             && let Ok(header) = ChunkHeader::parse(&bytes[at..], 0)
         {
             match leads_to_metadata(&bytes[at..], &header, &mut candidates) {
-                Found::At(_) => return Found::At(at),
-                Found::Perhaps { needed } if found == Found::Nothing => {
-                    found = Found::Perhaps { needed: at.saturating_add(needed) };
+                ChunkSearch::At(_) => return ChunkSearch::At(at),
+                ChunkSearch::Perhaps { needed } if found == ChunkSearch::Nothing => {
+                    found = ChunkSearch::Perhaps { needed: at.saturating_add(needed) };
                 }
-                Found::Perhaps { .. } | Found::Nothing => {}
+                ChunkSearch::Perhaps { .. } | ChunkSearch::Nothing => {}
             }
         }
         at += 1;
@@ -92,24 +92,24 @@ fn find_before(limit: usize, bytes: &[u8]) -> Found {
 
 /// Whether metadata is where the header of a chunk says. async-profiler and Datadog's profiler write the
 /// metadata first, and its offset into the header only when the chunk ends.
-fn leads_to_metadata(bytes: &[u8], header: &ChunkHeader, candidates: &mut u32) -> Found {
+fn leads_to_metadata(bytes: &[u8], header: &ChunkHeader, candidates: &mut u32) -> ChunkSearch {
     let at = if header.metadata_offset > 0 { header.metadata_offset } else { HEADER_LEN as i64 };
-    let Some(offset) = usize::try_from(at).ok() else { return Found::Nothing };
+    let Some(offset) = usize::try_from(at).ok() else { return ChunkSearch::Nothing };
     let head_end = offset.saturating_add(EVENT_HEAD_LEN);
     if head_end > bytes.len() {
         let is_credible = header.size > at && header.clock.ticks_per_second > 0;
-        return if is_credible { Found::Perhaps { needed: head_end } } else { Found::Nothing };
+        return if is_credible { ChunkSearch::Perhaps { needed: head_end } } else { ChunkSearch::Nothing };
     }
     let cursor = Cursor::new(bytes, 0, 0, header.compressed_integers());
     match frame_at(cursor, at) {
         Ok(frame) if frame.type_id == METADATA => {
             *candidates -= 1;
             match KnownMetadata::default().read(cursor, &frame) {
-                Ok(metadata) if !metadata.all().is_empty() => Found::At(0),
-                _ => Found::Nothing,
+                Ok(metadata) if !metadata.all().is_empty() => ChunkSearch::At(0),
+                _ => ChunkSearch::Nothing,
             }
         }
-        Ok(_) => Found::Nothing,
+        Ok(_) => ChunkSearch::Nothing,
         // The event is truncated, or this is not an event.
         Err(_) => {
             let mut start = cursor;
@@ -117,7 +117,11 @@ fn leads_to_metadata(bytes: &[u8], header: &ChunkHeader, candidates: &mut u32) -
             let size = start.int().map_or(0, |size| size as u32 as usize);
             let needed = offset.saturating_add(size);
             let is_metadata = start.long() == Ok(METADATA);
-            if needed > bytes.len() && is_metadata { Found::Perhaps { needed } } else { Found::Nothing }
+            if needed > bytes.len() && is_metadata {
+                ChunkSearch::Perhaps { needed }
+            } else {
+                ChunkSearch::Nothing
+            }
         }
     }
 }
@@ -139,18 +143,18 @@ mod tests {
     fn a_copy_of_a_header_is_no_chunk() {
         // A copy in a checkpoint, followed by arbitrary bytes.
         let copy = [&[9; 30][..], &header(1_000, 90), &[7; 200]].concat();
-        assert_eq!(find_before(copy.len(), &copy), Found::Nothing);
+        assert_eq!(find_before(copy.len(), &copy), ChunkSearch::Nothing);
         // A metadata event of 12 bytes, which describes no types.
         let empty = [&[9; 30][..], &header(1_000, 90), &[7; 22], &[12], &[0; EVENT_HEAD_LEN]].concat();
-        assert_eq!(find_before(empty.len(), &empty), Found::Nothing);
+        assert_eq!(find_before(empty.len(), &empty), ChunkSearch::Nothing);
     }
 
     #[test]
     fn an_undecided_header_requests_the_missing_bytes() {
         let cut = [&[9; 30][..], &header(1_000, 90)].concat();
-        assert_eq!(find_before(cut.len(), &cut), Found::Perhaps { needed: 30 + 90 + EVENT_HEAD_LEN });
+        assert_eq!(find_before(cut.len(), &cut), ChunkSearch::Perhaps { needed: 30 + 90 + EVENT_HEAD_LEN });
         // The metadata event is 50 bytes long.
         let cut = [&cut[..], &[7; 22], &[50], &[0; EVENT_HEAD_LEN]].concat();
-        assert_eq!(find_before(cut.len(), &cut), Found::Perhaps { needed: 30 + 90 + 50 });
+        assert_eq!(find_before(cut.len(), &cut), ChunkSearch::Perhaps { needed: 30 + 90 + 50 });
     }
 }

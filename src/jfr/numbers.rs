@@ -22,19 +22,19 @@ pub struct Numbers {
     /// For each slot, the type that its keys refer to.
     constants: Vec<Option<TypeIndex>>,
     /// Set if the type has exactly four compressed integers, as the frames of all known writers have.
-    four: Option<Four>,
+    four: Option<FourIntegers>,
 }
 
 /// A type that consists of four compressed integers.
 #[derive(Clone, Debug)]
-struct Four {
+struct FourIntegers {
     /// For each field, the number of bits by which it is narrower than 64 bits.
     unused_bits: [u32; 4],
-    /// For each slot, the position of its field, or [`Four::NONE`].
+    /// For each slot, the position of its field, or [`FourIntegers::NONE`].
     of_slots: Vec<u8>,
 }
 
-impl Four {
+impl FourIntegers {
     const NONE: u8 = 4;
 
     fn new(fields: &[Field], names: &[&str]) -> Option<Self> {
@@ -87,7 +87,7 @@ impl Numbers {
         let mut budget = metadata.layout_budget(of);
         let mut layout =
             |range: Range<usize>| Layout::of_fields(fields[range].iter(), types, compressed, &mut budget);
-        let four = Four::new(fields, names).filter(|_| compressed);
+        let four = FourIntegers::new(fields, names).filter(|_| compressed);
         let mut numbers = Self {
             of,
             steps: Vec::new(),
@@ -184,7 +184,7 @@ impl Numbers {
         &self,
         cursor: &mut Cursor<'c>,
         chunk: Chunk<'_>,
-        four: Option<(&Four, &[u8; N])>,
+        four: Option<(&FourIntegers, &[u8; N])>,
         pass_rest: impl FnOnce(&mut Cursor<'c>) -> Result<(), JfrError>,
     ) -> Result<[i64; N], JfrError> {
         if let Some((four, of_slots)) = four {

@@ -11,11 +11,11 @@ use super::values::{Pending, Struct, Value, read_value_to};
 #[derive(Clone, Debug)]
 pub struct Projection<const N: usize> {
     of: TypeIndex,
-    fields: Vec<Taken>,
+    fields: Vec<ProjectedField>,
 }
 
 #[derive(Clone, Debug)]
-struct Taken {
+struct ProjectedField {
     before: Layout,
     kind: FieldKind,
     is_array: bool,
@@ -38,7 +38,7 @@ impl<const N: usize> Projection<N> {
         let mut next = 0;
         for (position, field) in fields.iter().enumerate() {
             let Some(slot) = names.iter().position(|name| *name == &*field.name) else { continue };
-            taken.push(Taken {
+            taken.push(ProjectedField {
                 before: layout(next..position),
                 kind: field.kind,
                 is_array: field.is_array,

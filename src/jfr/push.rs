@@ -19,7 +19,7 @@ use super::framing::{CHECKPOINT, Frame, METADATA};
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::known_metadata::KnownMetadata;
 use super::pools::{Checkpoint, Pools};
-use super::references::{Lack, References};
+use super::references::{MissingConstant, References};
 use super::values::Constant;
 
 /// The bit in a checkpoint's mask that says that a flush wrote it.
@@ -64,13 +64,13 @@ struct GrowingChunk {
     /// Checkpoints that wait for metadata.
     checkpoints: Vec<Frame>,
     /// Postponed events, by a constant that they refer to and that is not known yet.
-    waiting: HashMap<Constant, Vec<Late>, RandomState>,
+    waiting: HashMap<Constant, Vec<WaitingEvent>, RandomState>,
     /// Postponed events whose type the metadata does not describe yet.
-    untyped: Vec<Late>,
+    untyped: Vec<WaitingEvent>,
     /// Postponed events to be checked again at the next flush.
-    again: Vec<Late>,
+    again: Vec<WaitingEvent>,
     /// Postponed events that wait for the chunk's end.
-    last: Vec<Late>,
+    last: Vec<WaitingEvent>,
     /// The number of metadata events so far.
     metadata_events: u32,
     /// Whether flushed events wait for metadata.
@@ -84,7 +84,7 @@ struct GrowingChunk {
 
 /// An event that could not be delivered, and the number of checks so far.
 #[derive(Clone, Copy, Debug)]
-struct Late {
+struct WaitingEvent {
     frame: Frame,
     times: u8,
 }
@@ -335,15 +335,15 @@ impl GrowingChunk {
         late.sort_unstable_by_key(|late| late.frame.at);
         let (references, waiting) = (&mut self.references, &mut self.waiting);
         let (untyped, last) = (&mut self.untyped, &mut self.last);
-        let mut give = |late: Late| {
-            let late_again = Late { times: late.times.saturating_add(1), ..late };
+        let mut give = |late: WaitingEvent| {
+            let late_again = WaitingEvent { times: late.times.saturating_add(1), ..late };
             let Some(event) = Event::of_frame(chunk, &late.frame) else {
                 return if late.times < MAX_CHECKS { &mut *untyped } else { &mut *last }.push(late_again);
             };
-            let lack = if is_end { None } else { references.lack_of(&event) };
+            let lack = if is_end { None } else { references.missing_constant(&event) };
             match lack {
                 None => deliver(&event),
-                Some(Lack::Of(constant)) if late.times < MAX_CHECKS => {
+                Some(MissingConstant::Of(constant)) if late.times < MAX_CHECKS => {
                     waiting.entry(constant).or_default().push(late_again);
                 }
                 Some(_) => last.push(late_again),
@@ -355,7 +355,7 @@ impl GrowingChunk {
             && let Ok(frame) = Frame::read(&mut cursor)
         {
             if !matches!(frame.type_id, METADATA | CHECKPOINT) {
-                give(Late { frame, times: 0 });
+                give(WaitingEvent { frame, times: 0 });
             }
         }
         self.delivered = self.framed;

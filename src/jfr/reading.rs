@@ -8,7 +8,7 @@ use super::error::JfrError;
 use super::extent::Extent;
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::known_metadata::KnownMetadata;
-use super::next_chunk::{self, Found};
+use super::next_chunk::{self, ChunkSearch};
 use super::recording::Chunks;
 
 /// The number of bytes per read where the length is unknown.
@@ -17,7 +17,7 @@ const READ_LEN: usize = 1 << 16;
 /// The longest declared chunk length that is trusted: such a chunk is read whole, even if the boundaries of
 /// its events cannot be found, because its constants may follow. async-profiler's chunks are 100 MB long,
 /// HotSpot's 12 MB.
-const LONGEST_BELIEVED: usize = 256 << 20;
+const MAX_TRUSTED_SIZE: usize = 256 << 20;
 
 /// The most reads to decide whether another chunk begins within a truncated one.
 const MOST_READS_AHEAD: usize = 16;
@@ -69,7 +69,7 @@ impl<R: Read> ChunkReader<R> {
         };
         // Only bytes that exist are allocated, whatever size is declared. The additional bytes show whether
         // another chunk follows.
-        let declared = usize::try_from(header.size).ok().filter(|&size| size <= LONGEST_BELIEVED);
+        let declared = usize::try_from(header.size).ok().filter(|&size| size <= MAX_TRUSTED_SIZE);
         self.read_up_to(declared.unwrap_or(0) + HEADER_LEN)?;
         let is_whole = declared.is_some_and(|size| HEADER_LEN <= size && size <= self.rest().0.len());
         if !(is_whole && header.is_finished()) {
@@ -91,9 +91,9 @@ impl<R: Read> ChunkReader<R> {
     /// Reads on while another chunk may begin within a truncated one, until that can be decided.
     fn read_to_next_chunk(&mut self, header: &ChunkHeader) -> io::Result<()> {
         for _ in 0..MOST_READS_AHEAD {
-            let Found::Perhaps { needed } = next_chunk::find(self.rest().0, header) else { break };
+            let ChunkSearch::Perhaps { needed } = next_chunk::find(self.rest().0, header) else { break };
             let missing = needed.saturating_sub(self.rest().0.len());
-            if needed > LONGEST_BELIEVED || !self.read_more(missing.max(READ_LEN))? {
+            if needed > MAX_TRUSTED_SIZE || !self.read_more(missing.max(READ_LEN))? {
                 break;
             }
         }

@@ -4,7 +4,7 @@ use super::chunk::{OpenChunk, begins_chunk};
 use super::error::JfrError;
 use super::header::{ChunkHeader, HEADER_LEN};
 use super::known_metadata::KnownMetadata;
-use super::next_chunk::{self, Found};
+use super::next_chunk::{self, ChunkSearch};
 
 /// Iterates over a recording's chunks.
 ///
@@ -61,8 +61,8 @@ impl<'a> Chunks<'a> {
         let is_whole = readable >= HEADER_LEN && declared == Some(readable);
         let end = ends.clone().find(begins);
         let found = || match next_chunk::find(rest, &ChunkHeader::parse(rest, 0).ok()?) {
-            Found::At(next) => Some(next),
-            Found::Perhaps { .. } | Found::Nothing => None,
+            ChunkSearch::At(next) => Some(next),
+            ChunkSearch::Perhaps { .. } | ChunkSearch::Nothing => None,
         };
         let end = end.or_else(found).or(Some(readable).filter(|_| is_whole));
         end.map(|end| self.at + end)

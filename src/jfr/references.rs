@@ -48,7 +48,7 @@ enum State {
 
 /// The reason why an event cannot be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lack {
+pub(super) enum MissingConstant {
     /// This constant is not known.
     Of(Constant),
     /// A constant that the event refers to lacked others too many times, so it is not checked again.
@@ -57,19 +57,19 @@ pub(super) enum Lack {
 
 impl References {
     /// The constant that the event lacks, if any. Values that cannot be read have no references.
-    pub(super) fn lack_of(&mut self, event: &Event<'_>) -> Option<Lack> {
+    pub(super) fn missing_constant(&mut self, event: &Event<'_>) -> Option<MissingConstant> {
         let values = event.values();
         let lack = self.of_struct(values, values.chunk, 0).err()?;
         let what = self.lacked.len() as u32;
-        if let (Lack::Of(constant), false) = (lack, self.open.is_empty()) {
+        if let (MissingConstant::Of(constant), false) = (lack, self.open.is_empty()) {
             self.lacked.push(constant);
         }
         for (of, position) in std::mem::take(&mut self.open) {
             let state = &mut self.states[of.0 as usize][position];
             let State::Open { times, .. } = *state else { continue };
             *state = match lack {
-                Lack::Of(_) => State::Lacks { what, times: times.saturating_add(1) },
-                Lack::TooMany => State::Lacks { what: NONE, times: u8::MAX },
+                MissingConstant::Of(_) => State::Lacks { what, times: times.saturating_add(1) },
+                MissingConstant::TooMany => State::Lacks { what: NONE, times: u8::MAX },
             };
         }
         Some(lack)
@@ -86,12 +86,17 @@ impl References {
     }
 
     /// The lowest order of an open constant that these values refer to, or [`NONE`].
-    fn of_struct(&mut self, values: Struct<'_>, chunk: Chunk<'_>, level: usize) -> Result<u32, Lack> {
+    fn of_struct(
+        &mut self,
+        values: Struct<'_>,
+        chunk: Chunk<'_>,
+        level: usize,
+    ) -> Result<u32, MissingConstant> {
         let mut fields = values.fields().map_while(Result::ok);
         fields.try_fold(NONE, |first, (_, value)| Ok(first.min(self.of_value(value, chunk, level)?)))
     }
 
-    fn of_value(&mut self, value: Value<'_>, chunk: Chunk<'_>, level: usize) -> Result<u32, Lack> {
+    fn of_value(&mut self, value: Value<'_>, chunk: Chunk<'_>, level: usize) -> Result<u32, MissingConstant> {
         self.values_checked += 1;
         if level == MOST_LEVELS {
             return Ok(NONE);
@@ -111,10 +116,15 @@ impl References {
         }
     }
 
-    fn of_constant(&mut self, constant: Constant, chunk: Chunk<'_>, level: usize) -> Result<u32, Lack> {
+    fn of_constant(
+        &mut self,
+        constant: Constant,
+        chunk: Chunk<'_>,
+        level: usize,
+    ) -> Result<u32, MissingConstant> {
         let Some(position) = chunk.constant_position(constant) else {
             // Writers use the key 0 for no reference.
-            return if constant.key == 0 { Ok(NONE) } else { Err(Lack::Of(constant)) };
+            return if constant.key == 0 { Ok(NONE) } else { Err(MissingConstant::Of(constant)) };
         };
         let of = constant.of.0 as usize;
         if self.states.len() <= of {
@@ -132,10 +142,10 @@ impl References {
             State::Lacks { what, times } => {
                 let lacked = self.lacked.get(what as usize).copied();
                 if let Some(lacked) = lacked.filter(|&lacked| chunk.constant_position(lacked).is_none()) {
-                    return Err(Lack::Of(lacked));
+                    return Err(MissingConstant::Of(lacked));
                 }
                 if times >= MOST_TIMES {
-                    return Err(Lack::TooMany);
+                    return Err(MissingConstant::TooMany);
                 }
                 times
             }

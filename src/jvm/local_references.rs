@@ -3,7 +3,7 @@
 use jni::sys::{JNIEnv, jint};
 
 /// The VM refuses a larger capacity (`MaxJNILocalCapacity` in runtime/globals.hpp, 11-25).
-const MOST: usize = 65_536;
+const MAX_REFERENCES: usize = 65_536;
 
 /// Announces `count` more local references of the current thread. The VM would create them without the
 /// announcement too, but -Xcheck:jni would warn.
@@ -14,7 +14,7 @@ const MOST: usize = 65_536;
 pub unsafe fn expect(env: *mut JNIEnv, count: usize) {
     // SAFETY: the caller answers for `env`. If the VM refuses, the only effect is a warning of -Xcheck:jni.
     unsafe {
-        if ((**env).v1_2.EnsureLocalCapacity)(env, count.min(MOST) as jint) != 0 {
+        if ((**env).v1_2.EnsureLocalCapacity)(env, count.min(MAX_REFERENCES) as jint) != 0 {
             ((**env).v1_2.ExceptionClear)(env);
         }
     }

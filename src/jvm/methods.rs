@@ -71,7 +71,7 @@ struct Entry {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Pointed {
+struct PointerEntry {
     id: MethodId,
     epoch: u64,
 }
@@ -98,12 +98,12 @@ impl Default for MethodTableLimits {
 pub struct MethodTable {
     reader: MethodReader,
     limits: MethodTableLimits,
-    by_pointer: HashMap<u64, Pointed, RandomState>,
+    by_pointer: HashMap<u64, PointerEntry, RandomState>,
     entries: HashMap<MethodId, Entry, RandomState>,
     classes: HashSet<Arc<ClassInfo>, RandomState>,
     epoch: u64,
     interval: u32,
-    made_room_in: Option<u32>,
+    evicted_in: Option<u32>,
     next_id: u32,
     symbol: Vec<u8>,
 }
@@ -119,7 +119,7 @@ impl MethodTable {
             classes: HashSet::default(),
             epoch: 0,
             interval: 0,
-            made_room_in: None,
+            evicted_in: None,
             next_id: 0,
             symbol: Vec::new(),
         }
@@ -129,12 +129,12 @@ impl MethodTable {
     /// is evicted. Reads memory once per method and epoch.
     pub fn resolve(&mut self, memory: &dyn Memory, method: u64) -> Result<MethodId, ResolveError> {
         let known = self.by_pointer.get(&method).copied();
-        if let Some(Pointed { id, epoch }) = known
+        if let Some(PointerEntry { id, epoch }) = known
             && (epoch == self.epoch || self.is_still(memory, method, id))
             && let Some(entry) = self.entries.get_mut(&id)
         {
             entry.last_used = self.interval;
-            self.by_pointer.insert(method, Pointed { id, epoch: self.epoch });
+            self.by_pointer.insert(method, PointerEntry { id, epoch: self.epoch });
             return Ok(id);
         }
         let entry = self.read(memory, method).ok_or(ResolveError::NotAMethod)?;
@@ -142,7 +142,7 @@ impl MethodTable {
         let id = MethodId(self.next_id);
         self.next_id = self.next_id.checked_add(1).ok_or(ResolveError::Full)?;
         self.entries.insert(id, entry);
-        self.by_pointer.insert(method, Pointed { id, epoch: self.epoch });
+        self.by_pointer.insert(method, PointerEntry { id, epoch: self.epoch });
         Ok(id)
     }
 
@@ -183,8 +183,8 @@ impl MethodTable {
     /// If the table is full, evicts the methods that were not used in this interval. Runs at most once per
     /// interval, because it visits all entries.
     fn make_room(&mut self) -> Result<(), ResolveError> {
-        if self.entries.len() >= self.limits.methods && self.made_room_in != Some(self.interval) {
-            self.made_room_in = Some(self.interval);
+        if self.entries.len() >= self.limits.methods && self.evicted_in != Some(self.interval) {
+            self.evicted_in = Some(self.interval);
             self.evict(0);
         }
         if self.entries.len() < self.limits.methods { Ok(()) } else { Err(ResolveError::Full) }

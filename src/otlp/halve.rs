@@ -29,7 +29,7 @@ pub fn halve(message: &[u8], format: Format) -> Option<[(Vec<u8>, u64); 2]> {
     }
     let first = total / 2;
     let half = |from: usize, to: usize| {
-        let protobuf = Part::of(&data, from, to)?.encode_to_vec();
+        let protobuf = Half::of(&data, from, to)?.encode_to_vec();
         let bytes = match format {
             Format::Proto => protobuf,
             Format::Json => to_json(&protobuf)?,
@@ -45,9 +45,9 @@ fn profiles(data: &ProfilesData) -> impl Iterator<Item = &Profile> {
 }
 
 /// The new index of each entry of a table, by its old index; -1 for an entry that has not been moved.
-struct Moved(Vec<i32>);
+struct NewIndices(Vec<i32>);
 
-impl Moved {
+impl NewIndices {
     /// A map in which only the zero value has an index, which stays 0.
     fn new(len: usize) -> Self {
         let mut moved = vec![-1; len];
@@ -70,16 +70,16 @@ impl Moved {
 }
 
 /// One half under construction. Every step returns `None` where an index is out of range.
-struct Part<'a> {
+struct Half<'a> {
     old: &'a ProfilesDictionary,
     new: ProfilesDictionary,
-    strings: Moved,
-    attributes: Moved,
-    mappings: Moved,
-    functions: Moved,
-    links: Moved,
-    locations: Moved,
-    stacks: Moved,
+    strings: NewIndices,
+    attributes: NewIndices,
+    mappings: NewIndices,
+    functions: NewIndices,
+    links: NewIndices,
+    locations: NewIndices,
+    stacks: NewIndices,
 }
 
 /// Defines a method that copies one entry of a table, and everything that the entry refers to, to the new
@@ -100,7 +100,7 @@ macro_rules! mover {
     };
 }
 
-impl<'a> Part<'a> {
+impl<'a> Half<'a> {
     /// The samples `from..to`, counted over all profiles.
     fn of(data: &'a ProfilesData, from: usize, to: usize) -> Option<ProfilesData> {
         let old = data.dictionary.as_ref()?;
@@ -115,13 +115,13 @@ impl<'a> Part<'a> {
                 attribute_table: vec![KeyValueAndUnit::default()],
                 stack_table: vec![Stack::default()],
             },
-            strings: Moved::new(old.string_table.len()),
-            attributes: Moved::new(old.attribute_table.len()),
-            mappings: Moved::new(old.mapping_table.len()),
-            functions: Moved::new(old.function_table.len()),
-            links: Moved::new(old.link_table.len()),
-            locations: Moved::new(old.location_table.len()),
-            stacks: Moved::new(old.stack_table.len()),
+            strings: NewIndices::new(old.string_table.len()),
+            attributes: NewIndices::new(old.attribute_table.len()),
+            mappings: NewIndices::new(old.mapping_table.len()),
+            functions: NewIndices::new(old.function_table.len()),
+            links: NewIndices::new(old.link_table.len()),
+            locations: NewIndices::new(old.location_table.len()),
+            stacks: NewIndices::new(old.stack_table.len()),
         };
         let mut seen = 0;
         let mut resource_profiles = Vec::new();

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::json_scalar::base64_digit;
 use super::json_text::{Escapes, JsonText, Unescaped};
-use super::payload::{Found, PayloadError};
+use super::payload::{FoundPayloads, PayloadError};
 
 /// The keys on the path to a profile. This and the following constants list each key as the specification
 /// spells it, and in the snake_case form that readers accept too.
@@ -19,9 +19,9 @@ const FORMAT: [&str; 2] = ["originalPayloadFormat", "original_payload_format"];
 const COPY_LEN: usize = 1 << 16;
 
 /// Finds the payloads of all profiles of all documents.
-pub(super) fn find(from: impl BufRead) -> Result<Found, PayloadError> {
+pub(super) fn find(from: impl BufRead) -> Result<FoundPayloads, PayloadError> {
     let mut text = JsonText::new(from);
-    let mut found = Found::default();
+    let mut found = FoundPayloads::default();
     while text.next_document()?.is_some() {
         message(&mut text, 0, &mut found)?;
     }
@@ -29,7 +29,11 @@ pub(super) fn find(from: impl BufRead) -> Result<Found, PayloadError> {
 }
 
 /// Scans a message at this level of [`PATH`].
-fn message(text: &mut JsonText<impl BufRead>, level: usize, found: &mut Found) -> Result<(), PayloadError> {
+fn message(
+    text: &mut JsonText<impl BufRead>,
+    level: usize,
+    found: &mut FoundPayloads,
+) -> Result<(), PayloadError> {
     // If a key is repeated, its last value counts.
     let (mut format, mut payload) = (String::new(), None);
     text.object(|text| {

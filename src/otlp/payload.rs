@@ -61,9 +61,9 @@ const FIXED32: u64 = 5;
 
 /// The payloads found so far.
 #[derive(Debug, Default)]
-pub(super) struct Found(Vec<PayloadPlace>);
+pub(super) struct FoundPayloads(Vec<PayloadPlace>);
 
-impl Found {
+impl FoundPayloads {
     /// Adds a profile's payload, unless the payload is empty.
     pub(super) fn add(
         &mut self,
@@ -115,7 +115,7 @@ pub fn find_payloads(file: &mut (impl BufRead + Seek)) -> Result<Vec<PayloadPlac
             found => found,
         },
     };
-    found.map(|Found(places)| places)
+    found.map(|FoundPayloads(places)| places)
 }
 
 /// Copies a payload out of the file.
@@ -137,11 +137,11 @@ pub fn copy_payload(
     if bytes.limit() == 0 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-fn find_in_protobuf(file: &mut (impl BufRead + Seek)) -> Result<Found, PayloadError> {
+fn find_in_protobuf(file: &mut (impl BufRead + Seek)) -> Result<FoundPayloads, PayloadError> {
     let length = file.seek(SeekFrom::End(0))?;
     let is_framed = lengths_fit(file, length)?;
     file.seek(SeekFrom::Start(0))?;
-    let mut walk = Walk { file, at: 0, found: Found::default() };
+    let mut walk = Walk { file, at: 0, found: FoundPayloads::default() };
     if !is_framed {
         walk.message(length, 0)?;
     }
@@ -155,7 +155,7 @@ fn find_in_protobuf(file: &mut (impl BufRead + Seek)) -> Result<Found, PayloadEr
 /// Whether the file is a sequence of messages with length prefixes, the last of which ends at the file's end.
 fn lengths_fit(file: &mut (impl BufRead + Seek), length: u64) -> io::Result<bool> {
     file.seek(SeekFrom::Start(0))?;
-    let mut walk = Walk { file, at: 0, found: Found::default() };
+    let mut walk = Walk { file, at: 0, found: FoundPayloads::default() };
     while walk.at < length {
         if length - walk.at < PREFIX as u64 {
             return Ok(false);
@@ -172,7 +172,7 @@ fn lengths_fit(file: &mut (impl BufRead + Seek), length: u64) -> io::Result<bool
 struct Walk<'f, F> {
     file: &'f mut F,
     at: u64,
-    found: Found,
+    found: FoundPayloads,
 }
 
 impl<F: BufRead + Seek> Walk<'_, F> {

@@ -128,7 +128,7 @@ impl<'r> Reader<'r> {
             None => {
                 let bytes = self.from.take_all(self.limits.max_message)?;
                 let form = framing::detect(&bytes);
-                self.from.give_back(bytes);
+                self.from.put_back(bytes);
                 Ok(form?)
             }
         }
@@ -329,7 +329,7 @@ impl Source<'_> {
     }
 
     /// Puts back the bytes that `take_all` returned.
-    fn give_back(&mut self, bytes: Vec<u8>) {
+    fn put_back(&mut self, bytes: Vec<u8>) {
         self.at -= bytes.len() as u64;
         (self.kept, self.start) = (bytes, 0);
     }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::clock::{ITIMER, check_kernel_frames, probe_perf, probe_timer};
 use super::config::{ArmedConfig, ClockChoice, Config};
-use super::handler_watch::{self, Watch, Watched};
+use super::handler_watch::{self, Watch, WatchGuard};
 use super::process_account::ProcessAccount;
 use super::stoppable_thread::StoppableThread;
 use super::tasks::{self, Tasks};
@@ -91,7 +91,7 @@ impl From<ChainError> for StartError {
 /// A running session. Dropping it stops the session.
 pub struct CpuSampling {
     poller: Option<StoppableThread>,
-    watched: Option<Watched>,
+    watched: Option<WatchGuard>,
     clock: Option<ClockKind>,
     clock_reason: String,
 }

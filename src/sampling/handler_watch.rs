@@ -24,25 +24,25 @@ pub(super) struct Watch {
 }
 
 /// Ends the watch when dropped.
-pub(super) struct Watched(i32);
+pub(super) struct WatchGuard(i32);
 
 /// A watched signal, and the state of its handler.
-struct Watching {
+struct WatchedSignal {
     watch: Watch,
     is_ours: bool,
     was_put_back: bool,
 }
 
-static WATCHING: Mutex<Vec<Watching>> = Mutex::new(Vec::new());
+static WATCHING: Mutex<Vec<WatchedSignal>> = Mutex::new(Vec::new());
 
 /// Watches from now on whether the signal is still delivered to us first. The caller has just installed our
 /// handler.
-pub(super) fn begin(watch: Watch) -> Watched {
-    WATCHING.lock().push(Watching { watch, is_ours: true, was_put_back: false });
-    Watched(watch.signal)
+pub(super) fn begin(watch: Watch) -> WatchGuard {
+    WATCHING.lock().push(WatchedSignal { watch, is_ours: true, was_put_back: false });
+    WatchGuard(watch.signal)
 }
 
-impl Drop for Watched {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         // In a forked child the lock may be held for ever.
         if !threads::FORKED.load(Ordering::Relaxed) {
@@ -52,12 +52,12 @@ impl Drop for Watched {
 }
 
 /// Checks all watched signals.
-pub(super) fn look() {
-    WATCHING.lock().iter_mut().for_each(Watching::look);
+pub(super) fn check() {
+    WATCHING.lock().iter_mut().for_each(WatchedSignal::check);
 }
 
-impl Watching {
-    fn look(&mut self) {
+impl WatchedSignal {
+    fn check(&mut self) {
         let was_ours = self.is_ours;
         self.is_ours = handler_is_installed(self.watch.signal);
         if self.is_ours || !was_ours {

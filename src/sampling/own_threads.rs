@@ -46,7 +46,7 @@ pub fn spawn<T: Send + 'static>(
     let own_name = name.to_owned();
     let thread = Builder::new().name(name.to_owned()).spawn(|| {
         exclude_current_thread();
-        let _named = Named::new(own_name);
+        let _named = NameRegistration::new(own_name);
         body()
     });
     CREATING.set(false);
@@ -56,9 +56,9 @@ pub fn spawn<T: Send + 'static>(
 }
 
 /// Registers the current thread by its name until the value is dropped.
-struct Named(i32);
+struct NameRegistration(i32);
 
-impl Named {
+impl NameRegistration {
     fn new(name: String) -> Self {
         let tid = current_os_tid();
         NAMES.lock().push((tid, name));
@@ -66,7 +66,7 @@ impl Named {
     }
 }
 
-impl Drop for Named {
+impl Drop for NameRegistration {
     fn drop(&mut self) {
         NAMES.lock().retain(|(tid, _)| *tid != self.0);
     }

@@ -28,7 +28,7 @@ fn run(stop: &Stop, mut tasks: Tasks, mut account: Option<ProcessAccount>) {
     let mut reckoned = Instant::now();
     let mut is_settled = true;
     let mut all_were_sampled = true;
-    while !stop.comes_within(LOOK) {
+    while !stop.is_stopped_within(LOOK) {
         thread_start::install();
         exec::install();
         let known = thread_records::thread_count() + threads::excluded_tids().len();
@@ -48,7 +48,7 @@ fn run(stop: &Stop, mut tasks: Tasks, mut account: Option<ProcessAccount>) {
         let is_due = reckoned.elapsed() >= RECKON;
         if is_due {
             reckoned = Instant::now();
-            handler_watch::look();
+            handler_watch::check();
         }
         let Some(account) = &mut account else { continue };
         if is_due {

@@ -14,16 +14,16 @@ use crate::signal::cpu::SESSION;
 use crate::signal::cpu_counters::{COUNTERS, add};
 
 /// The total CPU time that ended threads reported.
-pub(super) struct Ends {
+pub(super) struct EndedThreads {
     begun: AtomicU64,
     finished: AtomicU64,
     used_ns: AtomicI64,
 }
 
-pub(super) static ENDS: Ends =
-    Ends { begun: AtomicU64::new(0), finished: AtomicU64::new(0), used_ns: AtomicI64::new(0) };
+pub(super) static ENDS: EndedThreads =
+    EndedThreads { begun: AtomicU64::new(0), finished: AtomicU64::new(0), used_ns: AtomicI64::new(0) };
 
-impl Ends {
+impl EndedThreads {
     /// Calls `end`, which removes a thread from the tables and returns the CPU time, in ns, that is known of
     /// it.
     pub(super) fn note(&self, end: impl FnOnce() -> i64) {

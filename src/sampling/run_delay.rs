@@ -117,10 +117,10 @@ mod tests {
         assert_eq!(run_delay_of(i32::MAX), None);
     }
 
-    /// Simulates a thread that alternately runs and waits for a processor, and is visited every `look_ns`.
+    /// Simulates a thread that alternately runs and waits for a processor, and is visited every `visit_ns`.
     /// Each sample is taken when the thread runs, and stands for all visits until then. Returns the share of
     /// the time that was reported as waiting.
-    fn share_reported_as_waited(runs_ns: u64, waits_ns: u64, look_ns: u64) -> f64 {
+    fn share_reported_as_waited(runs_ns: u64, waits_ns: u64, visit_ns: u64) -> f64 {
         let (random, cycle) = (Random::new(7), runs_ns + waits_ns);
         // The time that the thread has run so far, and the time that it had waited at the end of its last
         // wait.
@@ -134,16 +134,16 @@ mod tests {
         // as a wait.
         let (mut asked_at, mut due_ns, mut is_runnable) = (0, 0, false);
         for look in 1..=200_000 {
-            let (cpu, delay) = at(look * look_ns);
+            let (cpu, delay) = at(look * visit_ns);
             if cpu == asked_at {
-                is_runnable = account.goes_on(cpu, look_ns, is_runnable);
-                due_ns += look_ns;
+                is_runnable = account.goes_on(cpu, visit_ns, is_runnable);
+                due_ns += visit_ns;
                 continue;
             }
             // The thread has run since the request, and so has taken the sample.
             reported[usize::from(is_runnable)] += due_ns;
-            is_runnable = account.request(cpu, delay, look_ns, false, random.number());
-            (asked_at, due_ns) = (cpu, look_ns);
+            is_runnable = account.request(cpu, delay, visit_ns, false, random.number());
+            (asked_at, due_ns) = (cpu, visit_ns);
         }
         reported[1] as f64 / (reported[0] + reported[1]) as f64
     }

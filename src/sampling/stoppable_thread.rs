@@ -25,7 +25,7 @@ pub(super) struct Stop {
 }
 
 impl StoppableThread {
-    /// Starts the thread. `body` must return when [`Stop::comes_within`] returns `true`.
+    /// Starts the thread. `body` must return when [`Stop::is_stopped_within`] returns `true`.
     pub(super) fn start(name: &str, body: impl FnOnce(&Stop) + Send + 'static) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let thread = own_threads::spawn(name, {
@@ -38,7 +38,7 @@ impl StoppableThread {
 
 impl Stop {
     /// Waits for at most `time`. Returns whether the thread is to end; a request to end wakes it at once.
-    pub(super) fn comes_within(&self, time: Duration) -> bool {
+    pub(super) fn is_stopped_within(&self, time: Duration) -> bool {
         let mut is_wanted = self.is_wanted.lock();
         if !*is_wanted {
             self.wake.wait_for(&mut is_wanted, time);
@@ -70,11 +70,11 @@ mod tests {
         let rounds = Arc::new(AtomicU32::new(0));
         let counted = rounds.clone();
         let thread = StoppableThread::start("test", move |stop| {
-            while !stop.comes_within(Duration::from_millis(1)) {
+            while !stop.is_stopped_within(Duration::from_millis(1)) {
                 counted.fetch_add(1, Ordering::Relaxed);
             }
             // The request ends the wait at once.
-            assert!(stop.comes_within(Duration::MAX));
+            assert!(stop.is_stopped_within(Duration::MAX));
         });
         let thread = thread.unwrap();
         while rounds.load(Ordering::Relaxed) < 3 {

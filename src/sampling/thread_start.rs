@@ -35,7 +35,7 @@ struct Start {
 }
 
 /// The data that the creator passes to the new thread.
-struct Birth {
+struct StartArguments {
     start: Start,
     excluded: bool,
 }
@@ -65,7 +65,7 @@ unsafe extern "C" fn pthread_create(
         if !SESSION.is_open() || own_threads::is_creating() {
             return None;
         }
-        let birth = Birth { start: Start { routine, argument }, excluded: threads::is_excluded() };
+        let birth = StartArguments { start: Start { routine, argument }, excluded: threads::is_excluded() };
         Some(Box::into_raw(Box::new(birth)))
     });
     let Ok(Some(birth)) = birth else {
@@ -128,9 +128,9 @@ extern "C" fn thread_entry(_birth: *mut libc::c_void) -> *mut libc::c_void {
     )
 }
 
-extern "C" fn begin(birth: *mut Birth) -> Start {
+extern "C" fn begin(birth: *mut StartArguments) -> Start {
     // SAFETY: the creator has leaked the box for this thread.
-    let Birth { start, excluded } = *unsafe { Box::from_raw(birth) };
+    let StartArguments { start, excluded } = *unsafe { Box::from_raw(birth) };
     // A panic here must not keep the application's thread from starting; the poller then finds the thread.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if excluded {

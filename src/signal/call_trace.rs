@@ -78,7 +78,7 @@ pub struct CallTraceSource {
     function: AsyncGetCallTrace,
     env: u64,
     context: *mut c_void,
-    ids_lead_to_methods: bool,
+    ids_point_to_methods: bool,
     /// The methods in which complete stacks end.
     pub roots: &'static RootMethods,
 }
@@ -97,8 +97,8 @@ pub enum CallTraceEnd {
 }
 
 impl CallTraceSource {
-    /// `ids_lead_to_methods`: a jmethodID is the address of a `Method*` (until 25). Otherwise frames hold the
-    /// ids themselves.
+    /// `ids_point_to_methods`: a jmethodID is the address of a `Method*` (until 25). Otherwise frames hold
+    /// the ids themselves.
     ///
     /// # Safety
     /// `function` is AsyncGetCallTrace, `env` belongs to the current thread and `context` is the kernel's;
@@ -107,10 +107,10 @@ impl CallTraceSource {
         function: AsyncGetCallTrace,
         env: u64,
         context: *mut c_void,
-        ids_lead_to_methods: bool,
+        ids_point_to_methods: bool,
         roots: &'static RootMethods,
     ) -> Self {
-        Self { function, env, context, ids_lead_to_methods, roots }
+        Self { function, env, context, ids_point_to_methods, roots }
     }
 
     /// Puts the thread's Java frames into the sink, from the last frame that was entered to the first.
@@ -150,7 +150,7 @@ impl CallTraceSource {
 
     fn record(&self, memory: &impl Memory, frame: &CallFrame) -> Option<FrameRecord> {
         let id = frame.method_id;
-        let (value, kind) = match (self.ids_lead_to_methods, frame.bci) {
+        let (value, kind) = match (self.ids_point_to_methods, frame.bci) {
             (false, _) => (id, FrameKind::MethodId),
             (true, NATIVE_METHOD) => (memory.load_u64(id)?, FrameKind::NativeMethod),
             (true, _) => (memory.load_u64(id)?, FrameKind::Java),

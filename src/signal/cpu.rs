@@ -179,7 +179,7 @@ pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
             }
             own(token.record(), Occasion::WallRequest)
         }
-        SI_TKILL if wall::SESSION.asks_by_kill() && wall::SESSION.sends(info.signo) => {
+        SI_TKILL if wall::SESSION.signals_by_tgkill() && wall::SESSION.sends(info.signo) => {
             owner_of_kill(info._timer_id)
         }
         // `SI_USER` with process id 0: the kernel lacked memory, or permission, to queue the signal's data

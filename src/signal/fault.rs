@@ -15,13 +15,15 @@ use super::{safe_load, undelivered};
 /// The handler that was installed before ours, for one signal. Written before ours is installed, then
 /// read-only. The fields of `struct sigaction` are atomics, because a handler in another thread may read them
 /// while `install` runs.
-struct Previous {
+struct PreviousHandler {
     handler: AtomicUsize,
     flags: AtomicUsize,
 }
 
-static PREVIOUS_SEGV: Previous = Previous { handler: AtomicUsize::new(0), flags: AtomicUsize::new(0) };
-static PREVIOUS_BUS: Previous = Previous { handler: AtomicUsize::new(0), flags: AtomicUsize::new(0) };
+static PREVIOUS_SEGV: PreviousHandler =
+    PreviousHandler { handler: AtomicUsize::new(0), flags: AtomicUsize::new(0) };
+static PREVIOUS_BUS: PreviousHandler =
+    PreviousHandler { handler: AtomicUsize::new(0), flags: AtomicUsize::new(0) };
 
 /// Installs the handler, once per process; it stays for good. A handler that other code installs later and
 /// that chains to ours keeps working. One that does not chain receives every bad load itself. So the agent
@@ -32,7 +34,7 @@ pub fn install() -> std::io::Result<()> {
     install_for(libc::SIGBUS, &PREVIOUS_BUS)
 }
 
-fn install_for(signal: c_int, previous: &Previous) -> std::io::Result<()> {
+fn install_for(signal: c_int, previous: &PreviousHandler) -> std::io::Result<()> {
     // SAFETY: all zeroes is a valid sigaction; the calls are passed valid pointers.
     unsafe {
         let mut current: libc::sigaction = std::mem::zeroed();

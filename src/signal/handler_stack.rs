@@ -134,7 +134,7 @@ pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOn
         run(&mut call);
         return call.result;
     }
-    let Some(stack) = Claimed::any() else {
+    let Some(stack) = ClaimedStack::any() else {
         if has_room_to_begin(thread, context) {
             run(&mut call);
         }
@@ -154,7 +154,7 @@ struct Call<F, R> {
 }
 
 impl<F: FnOnce() -> R, R> Call<F, R> {
-    fn run_on(&mut self, stack: &Claimed) {
+    fn run_on(&mut self, stack: &ClaimedStack) {
         extern "C" fn run_at<F: FnOnce() -> R, R>(call: *mut c_void) {
             // SAFETY: `run_on` passes a pointer to a call of this type, and waits.
             let call = unsafe { &mut *call.cast::<Call<F, R>>() };
@@ -256,12 +256,12 @@ impl Drop for HiddenAlternateStack {
 }
 
 /// One of the handlers' own stacks, claimed.
-struct Claimed {
+struct ClaimedStack {
     slot: usize,
     base: usize,
 }
 
-impl Claimed {
+impl ClaimedStack {
     /// Claims a stack; `None` if all are in use.
     fn any() -> Option<Self> {
         let base = BASE.load(Ordering::Acquire);
@@ -280,7 +280,7 @@ impl Claimed {
     }
 }
 
-impl Drop for Claimed {
+impl Drop for ClaimedStack {
     fn drop(&mut self) {
         if let Some(is_claimed) = IS_CLAIMED.get(self.slot) {
             is_claimed.store(false, Ordering::Release);

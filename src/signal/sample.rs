@@ -376,7 +376,7 @@ static ROOTS: RootMethods = RootMethods::new();
 /// Returns AsyncGetCallTrace for the current thread, a Java thread, with the `ucontext_t` at `context`.
 /// AsyncGetCallTrace does not read the `ucontext_t` of a thread that has called the VM (`forte.cpp`,
 /// `pd_get_top_frame`, 11-25).
-fn call_trace(java_thread: u64, context: *mut c_void, ids_lead_to_methods: bool) -> Option<CallTraceSource> {
+fn call_trace(java_thread: u64, context: *mut c_void, ids_point_to_methods: bool) -> Option<CallTraceSource> {
     let function = SETUP.async_get_call_trace.load(Ordering::Acquire);
     if function.is_null() || java_thread == 0 {
         return None;
@@ -387,7 +387,7 @@ fn call_trace(java_thread: u64, context: *mut c_void, ids_lead_to_methods: bool)
     // of `take_at`.
     unsafe {
         let function = std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function);
-        Some(CallTraceSource::new(function, env, context, ids_lead_to_methods, &ROOTS))
+        Some(CallTraceSource::new(function, env, context, ids_point_to_methods, &ROOTS))
     }
 }
 

@@ -17,7 +17,7 @@ mod at {
 const SYMBOL_SIZE: u64 = 24;
 const DYNAMIC_ENTRY_SIZE: u64 = 16;
 /// A limit above the numbers of any vDSO, so that each search ends whatever the memory holds.
-const MOST: u64 = 1024;
+const MAX_ENTRIES: u64 = 1024;
 
 const DT_NULL: u64 = 0;
 const DT_HASH: u64 = 4;
@@ -30,7 +30,7 @@ const DT_GNU_HASH: u64 = 0x6fff_fef5;
 pub(super) fn function(memory: &impl Memory, image: u64, name: &[u8]) -> Option<u64> {
     let (bias, dynamic) = segments(memory, image)?;
     let [mut hash, mut gnu_hash, mut strings, mut symbols] = [None; 4];
-    for index in 0..MOST {
+    for index in 0..MAX_ENTRIES {
         let entry = dynamic.wrapping_add(index.wrapping_mul(DYNAMIC_ENTRY_SIZE));
         let address = memory.load_u64(entry.wrapping_add(8)).map(|value| bias.wrapping_add(value));
         match memory.load_u64(entry)? {
@@ -49,7 +49,7 @@ pub(super) fn function(memory: &impl Memory, image: u64, name: &[u8]) -> Option<
         (None, Some(hash)) => count_by_gnu_hash(memory, hash)?,
         (None, None) => return None,
     };
-    for index in 0..count.min(MOST) {
+    for index in 0..count.min(MAX_ENTRIES) {
         let symbol = symbols.wrapping_add(index.wrapping_mul(SYMBOL_SIZE));
         let text = strings.wrapping_add(u64::from(memory.load_u32(symbol)?));
         let is_defined = memory.load_u16(symbol.wrapping_add(at::SYMBOL_SECTION))? != 0;
@@ -69,7 +69,7 @@ fn segments(memory: &impl Memory, image: u64) -> Option<(u64, u64)> {
     let size = memory.load_u16(image.wrapping_add(at::PROGRAM_HEADER_SIZE))?;
     let count = memory.load_u16(image.wrapping_add(at::PROGRAM_HEADER_COUNT))?;
     let (mut bias, mut dynamic) = (None, None);
-    for index in 0..u64::from(count).min(MOST) {
+    for index in 0..u64::from(count).min(MAX_ENTRIES) {
         let header = headers.wrapping_add(index.wrapping_mul(u64::from(size)));
         let loaded = image.wrapping_add(memory.load_u64(header.wrapping_add(at::SEGMENT_OFFSET))?);
         match memory.load_u32(header)? {
@@ -91,13 +91,13 @@ fn count_by_gnu_hash(memory: &impl Memory, table: u64) -> Option<u64> {
     let (buckets, first, bloom_words) = (word(0)?, word(1)?, word(2)?);
     let bucket = |index: u64| word(bloom_words.wrapping_mul(2).wrapping_add(index).wrapping_add(4));
     let mut last = 0;
-    for index in 0..buckets.min(MOST) {
+    for index in 0..buckets.min(MAX_ENTRIES) {
         last = last.max(bucket(index)?);
     }
     if last < first {
         return Some(first);
     }
-    for _ in 0..MOST {
+    for _ in 0..MAX_ENTRIES {
         // The last hash of a chain has the lowest bit set.
         let hash = bucket(buckets.wrapping_add(last).wrapping_sub(first))?;
         last = last.wrapping_add(1);

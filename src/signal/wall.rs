@@ -55,12 +55,12 @@ impl WallSession {
     }
 
     /// Whether threads are signalled by `tgkill`.
-    pub fn asks_by_kill(&self) -> bool {
+    pub fn signals_by_tgkill(&self) -> bool {
         self.by_kill.load(Ordering::Acquire)
     }
 
     /// From now on threads are signalled by `tgkill`, for the rest of the process's life.
-    pub fn ask_by_kill(&self) {
+    pub fn use_tgkill(&self) {
         self.by_kill.store(true, Ordering::Release);
     }
 

@@ -23,7 +23,7 @@ use crate::jvm::jvmti_table::RawEnv;
 use crate::signal::sample::monotonic_ns;
 
 /// One kind of waiting.
-struct Waiting {
+struct WaitingKind {
     engine: Engine,
     events: [Event; 2],
     gate: Gate,
@@ -31,14 +31,14 @@ struct Waiting {
     shortest_ns: AtomicU64,
 }
 
-static ENTERING: Waiting = Waiting {
+static ENTERING: WaitingKind = WaitingKind {
     engine: Engine::Lock,
     events: [Event::MonitorContendedEntered, Event::MonitorContendedEnter],
     gate: Gate::new(),
     shortest_ns: AtomicU64::new(0),
 };
 
-static NOTIFICATIONS: Waiting = Waiting {
+static NOTIFICATIONS: WaitingKind = WaitingKind {
     engine: Engine::Wait,
     events: [Event::MonitorWaited, Event::MonitorWait],
     gate: Gate::new(),
@@ -61,7 +61,7 @@ pub(super) fn stop(vm: &Vm) {
     }
 }
 
-impl Waiting {
+impl WaitingKind {
     fn option(&self) -> &'static str {
         if self.engine == Engine::Lock { "lock" } else { "wait" }
     }
@@ -84,7 +84,7 @@ impl Waiting {
     /// Records the current thread's wait for the monitor of `object`, which has ended.
     ///
     /// # Safety
-    /// As for [`Waiting::begins`].
+    /// As for [`WaitingKind::begins`].
     unsafe fn ends(&self, agent: &Agent, env: *mut JNIEnv, thread: jobject, object: jobject) {
         let Some(_inside) = self.gate.enter() else { return };
         // SAFETY: the contract requires the arguments of the VM's event.

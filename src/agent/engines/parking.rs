@@ -44,9 +44,9 @@ static SHORTEST_NS: AtomicU64 = AtomicU64::new(0);
 /// The VM's function for `Unsafe.park`. Never null once ours has taken its place.
 static ORIGINAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// The changes that a session has made in the VM.
-static CHANGED: LivePhaseMutex<Changed> = LivePhaseMutex::new(Changed { binding: None, listens: false });
+static CHANGED: LivePhaseMutex<VmChanges> = LivePhaseMutex::new(VmChanges { binding: None, listens: false });
 
-struct Changed {
+struct VmChanges {
     binding: Option<Binding>,
     listens: bool,
 }

@@ -19,10 +19,10 @@ const MOST_SUBJECTS: usize = 100_000;
 const MAX_DISTINCT_HIDDEN: usize = MOST_SUBJECTS / 2;
 
 /// Classes by their number.
-pub(in crate::agent) struct Subjects(Mutex<Option<Known>>);
+pub(in crate::agent) struct Subjects(Mutex<Option<KnownClasses>>);
 
 #[derive(Default)]
-struct Known {
+struct KnownClasses {
     by_signature: HashMap<Box<str>, Subject>,
     /// The signature of number 1 comes first.
     signatures: Vec<Box<str>>,

@@ -24,20 +24,20 @@ pub(super) const COMMANDS: [(&str, Command, &str); 5] = [
 
 /// One option as given; its value has not yet been parsed.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'a> {
+pub(super) struct GivenOption<'a> {
     pub(super) option: &'static OptionSpec,
     pub(super) value: &'a str,
 }
 
 /// Splits an agent string into its command and options. The options are returned in the table's order. Empty
 /// items, from superfluous commas, are ignored.
-pub(super) fn split(text: &str) -> Result<(Command, Vec<Given<'_>>), String> {
+pub(super) fn split(text: &str) -> Result<(Command, Vec<GivenOption<'_>>), String> {
     let mut items = text.split(',').filter(|item| !item.is_empty()).peekable();
     let command = items.next_if(|item| command(item).is_some()).and_then(command).unwrap_or(Command::Start);
     if command == Command::Help {
         return Ok((command, Vec::new()));
     }
-    let mut given: Vec<Given<'_>> = Vec::new();
+    let mut given: Vec<GivenOption<'_>> = Vec::new();
     for item in items {
         let (name, value) = match item.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -50,7 +50,7 @@ pub(super) fn split(text: &str) -> Result<(Command, Vec<Given<'_>>), String> {
         let value = value
             .or(option.bare)
             .ok_or_else(|| format!("option '{name}' needs a value: {name}={}", option.value))?;
-        given.push(Given { option, value });
+        given.push(GivenOption { option, value });
     }
     if command != Command::Start && !given.is_empty() {
         return Err(format!("'{}' takes no options, got '{}'", name_of(command), given[0].option.name));

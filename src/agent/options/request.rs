@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use log::LevelFilter;
 
-use super::agent_string::{self, Command, Given};
+use super::agent_string::{self, Command, GivenOption};
 use super::environment::Environment;
 use super::error::{OptionError, did_you_mean};
 use super::table::{self, ENVIRONMENT_PREFIX, OptionSpec};
@@ -77,7 +77,7 @@ fn request(agent_string: &str, environment: &Environment) -> Result<Request, Str
 
 /// Reads the options from the source of lowest precedence to that of the highest: each overwrites the earlier
 /// ones.
-fn options(given: &[Given<'_>], environment: &Environment) -> Result<Options, String> {
+fn options(given: &[GivenOption<'_>], environment: &Environment) -> Result<Options, String> {
     let mut draft = Draft::default();
     for option in table::all() {
         option.default.map_or(Ok(()), |text| read(option, option.name, text, &mut draft))?;

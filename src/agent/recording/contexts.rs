@@ -34,14 +34,14 @@ const DELAY_NS: i64 = 20_000_000;
 
 /// A thread's context from some moment on; `None`: unknown.
 #[derive(Clone, Debug)]
-struct Since {
+struct ContextSince {
     monotonic_ns: i64,
     context: Option<KnownContext>,
 }
 
 /// Counts of the contexts that were requested for events.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ContextCounts {
     /// Events whose context was found.
     pub(super) known: u64,
     /// Events whose context is in doubt.
@@ -55,12 +55,12 @@ pub(super) struct Contexts {
     pub(super) clocks: Clocks,
     history: History,
     labels: HashMap<[ValueRef; SLOTS], Arc<Labels>, RandomState>,
-    pub(super) found: Found,
+    pub(super) found: ContextCounts,
 }
 
 #[derive(Debug, Default)]
 struct History {
-    threads: HashMap<i64, VecDeque<Since>, RandomState>,
+    threads: HashMap<i64, VecDeque<ContextSince>, RandomState>,
     changes: usize,
 }
 
@@ -72,7 +72,7 @@ impl Contexts {
             clocks: Clocks::default(),
             history: History::default(),
             labels: HashMap::default(),
-            found: Found::default(),
+            found: ContextCounts::default(),
         })
     }
 
@@ -150,7 +150,10 @@ fn surely_within(start: Instant, end: Instant, is_seen_by_another: bool) -> (i64
 }
 
 /// Returns the context that lasted from the first moment to the last.
-fn context_between(history: &VecDeque<Since>, (first_ns, last_ns): (i64, i64)) -> Option<KnownContext> {
+fn context_between(
+    history: &VecDeque<ContextSince>,
+    (first_ns, last_ns): (i64, i64),
+) -> Option<KnownContext> {
     let after = history.partition_point(|since| since.monotonic_ns <= first_ns);
     let at_first = history.get(after.checked_sub(1)?)?.context.as_ref()?;
     let meanwhile = history.iter().skip(after).take_while(|since| since.monotonic_ns < last_ns);
@@ -164,7 +167,7 @@ impl History {
         if history.back().is_some_and(|last| last.monotonic_ns > change.monotonic_ns) {
             return;
         }
-        history.push_back(Since { monotonic_ns: change.monotonic_ns, context });
+        history.push_back(ContextSince { monotonic_ns: change.monotonic_ns, context });
         self.changes += 1;
     }
 
@@ -172,7 +175,7 @@ impl History {
         self.retain(|thread_id, _| thread_id.rem_euclid(RINGS as i64) != ring as i64);
     }
 
-    fn retain(&mut self, mut keep: impl FnMut(i64, &mut VecDeque<Since>) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(i64, &mut VecDeque<ContextSince>) -> bool) {
         self.threads.retain(|&thread_id, history| keep(thread_id, history));
         self.changes = self.threads.values().map(VecDeque::len).sum();
     }
@@ -194,7 +197,7 @@ impl History {
                 while history.get(1).is_some_and(|second| second.monotonic_ns < newest_ns - kept_ns) {
                     history.pop_front();
                 }
-                let is_over = |since: &Since| {
+                let is_over = |since: &ContextSince| {
                     since.monotonic_ns < newest_ns - kept_ns
                         && since.context.as_ref().is_none_or(|context| *context == KnownContext::default())
                 };
@@ -210,7 +213,7 @@ impl History {
 
 /// The converter's access to the present process.
 #[derive(Debug)]
-pub(super) struct Present {
+pub(super) struct CurrentProcess {
     /// `None` if changes of contexts cannot be noted.
     pub(super) contexts: Option<Arc<Mutex<Contexts>>>,
     /// The names of the threads that the user selects.
@@ -219,7 +222,7 @@ pub(super) struct Present {
     pub(super) frames: NameSelection,
 }
 
-impl Witness for Present {
+impl Witness for CurrentProcess {
     fn leaves_out(&self, thread: EventThread) -> bool {
         i32::try_from(thread.os_id).is_ok_and(threads::is_own_thread)
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jni::sys::JNIEnv;
 
 use super::clocks::Reading;
-use super::contexts::Present;
+use super::contexts::CurrentProcess;
 use super::java_clock::nano_time;
 use super::recorder::{self, Recorder, RecorderError};
 use super::repository::{self, Mark};
@@ -15,7 +15,7 @@ use super::selection::Selection;
 use super::{Progress, Shared};
 use crate::agent::options::Options;
 use crate::agent::vm::Vm;
-use crate::convert::{ConvertOptions, Growing, Grown, JfrToOtlp};
+use crate::convert::{ConvertOptions, Growing, GrowingRead, JfrToOtlp};
 use crate::jfr::error::JfrError;
 use crate::jvm::system_properties::system_property;
 
@@ -138,7 +138,7 @@ impl Follower {
             only: Some(selection.names.clone()),
             ..ConvertOptions::default()
         });
-        converter.set_witness(Box::new(Present {
+        converter.set_witness(Box::new(CurrentProcess {
             contexts: self.shared.contexts.clone(),
             threads: self.options.threads.clone(),
             frames: self.options.frames.clone(),
@@ -191,12 +191,12 @@ impl Follower {
                 // All events in these bytes happened before the clocks are read now.
                 self.read_clocks(&ticks);
                 match grown {
-                    Ok(Grown::By(count)) => {
+                    Ok(GrowingRead::By(count)) => {
                         let mut converter = self.shared.converter.lock();
                         converter.push(&bytes[..count]).unwrap_or_else(report_damage);
                         report_problems(&converter, &mut reported);
                     }
-                    Ok(Grown::NotYet | Grown::ToItsEnd) => break,
+                    Ok(GrowingRead::NotYet | GrowingRead::ToItsEnd) => break,
                     Err(error) => {
                         // Logged once, since the failure may last.
                         if !has_failed {

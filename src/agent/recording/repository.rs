@@ -99,9 +99,9 @@ fn remove_if_abandoned(path: &Path, boot_id: &str) -> io::Result<bool> {
     if of_folder.uid() != user || of_mark.uid() != user || !of_mark.is_file() || mark.try_lock().is_err() {
         return Ok(false);
     }
-    let mut made_since = String::new();
-    mark.read_to_string(&mut made_since)?;
-    if made_since != boot_id {
+    let mut marked_boot_id = String::new();
+    mark.read_to_string(&mut marked_boot_id)?;
+    if marked_boot_id != boot_id {
         return Ok(false);
     }
     let remove = |name: &str| unlinkat(&folder, name, UnlinkatFlags::NoRemoveDir);

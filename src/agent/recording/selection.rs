@@ -10,7 +10,7 @@ use crate::convert::{RequestedEvent, events::CONVERSIONS};
 const THRESHOLD: &str = "1 ms";
 
 /// An event of the JVM's that has a profile, and its settings besides the stack.
-struct Known {
+struct RecordableEvent {
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
     /// The versions of Java in which the event is recorded: from the first that has it, up to but without the
@@ -34,8 +34,8 @@ const NEEDED: (&str, &str) = ("jdk.JavaExceptionThrow", "jdk.JavaErrorThrow");
 
 const LASTING: &[(&str, &str)] = &[("threshold", THRESHOLD), UNTHROTTLED];
 
-const fn lasting(name: &'static str) -> Known {
-    Known { name, settings: LASTING, versions: ALL_VERSIONS }
+const fn lasting(name: &'static str) -> RecordableEvent {
+    RecordableEvent { name, settings: LASTING, versions: ALL_VERSIONS }
 }
 
 /// The period that the conversion assumes as HotSpot's default.
@@ -43,16 +43,24 @@ const PERIOD: &[(&str, &str)] = &[("period", "20 ms")];
 
 /// The events that are recorded by default. Not among them: `jdk.OldObjectSample`, which reports the same
 /// objects repeatedly; `jdk.MethodTrace`, which needs a list of methods; and the events of [`ONLY_BY_NAME`].
-const USUAL: &[Known] = &[
-    Known { name: "jdk.ExecutionSample", settings: PERIOD, versions: ALL_VERSIONS },
-    Known { name: "jdk.NativeMethodSample", settings: PERIOD, versions: ALL_VERSIONS },
-    Known {
+const USUAL: &[RecordableEvent] = &[
+    RecordableEvent { name: "jdk.ExecutionSample", settings: PERIOD, versions: ALL_VERSIONS },
+    RecordableEvent { name: "jdk.NativeMethodSample", settings: PERIOD, versions: ALL_VERSIONS },
+    RecordableEvent {
         name: "jdk.ObjectAllocationSample",
         settings: &[("throttle", "150/s")],
         versions: ALLOCATION_SAMPLES_SINCE..u32::MAX,
     },
-    Known { name: "jdk.ObjectAllocationInNewTLAB", settings: &[], versions: 0..ALLOCATION_SAMPLES_SINCE },
-    Known { name: "jdk.ObjectAllocationOutsideTLAB", settings: &[], versions: 0..ALLOCATION_SAMPLES_SINCE },
+    RecordableEvent {
+        name: "jdk.ObjectAllocationInNewTLAB",
+        settings: &[],
+        versions: 0..ALLOCATION_SAMPLES_SINCE,
+    },
+    RecordableEvent {
+        name: "jdk.ObjectAllocationOutsideTLAB",
+        settings: &[],
+        versions: 0..ALLOCATION_SAMPLES_SINCE,
+    },
     lasting("jdk.JavaMonitorEnter"),
     lasting("jdk.JavaMonitorWait"),
     lasting("jdk.ThreadPark"),
@@ -63,14 +71,17 @@ const USUAL: &[Known] = &[
     lasting("jdk.FileRead"),
     lasting("jdk.FileWrite"),
     lasting("jdk.ClassLoad"),
-    Known { name: "jdk.JavaExceptionThrow", settings: &[UNTHROTTLED], versions: ALL_VERSIONS },
+    RecordableEvent { name: "jdk.JavaExceptionThrow", settings: &[UNTHROTTLED], versions: ALL_VERSIONS },
 ];
 
 /// Events that are recorded only if the user names them. `jdk.CPUTimeSample` is experimental in JDK 25, and
 /// has aborted JVMs of 25 and 26 in production: the recorder's thread fails in `JfrStorage::write`
 /// (DataDog/dd-trace-java issue 11749).
-const ONLY_BY_NAME: &[Known] =
-    &[Known { name: "jdk.CPUTimeSample", settings: &[("throttle", "20 ms")], versions: ALL_VERSIONS }];
+const ONLY_BY_NAME: &[RecordableEvent] = &[RecordableEvent {
+    name: "jdk.CPUTimeSample",
+    settings: &[("throttle", "20 ms")],
+    versions: ALL_VERSIONS,
+}];
 
 /// Returns the option of the running engine that measures the same as this event, if there is one.
 fn engine_of(event: &str, options: &Options) -> Option<&'static str> {

@@ -65,7 +65,7 @@ impl Drain {
         for repeat in wall::take_repeats() {
             let values = sample::wall_values(repeat.ns);
             if !self.aggregator.repeat(repeat.number, values, repeat.monotonic_ns) {
-                wall::give_back(&repeat);
+                wall::return_time(&repeat);
             }
         }
     }

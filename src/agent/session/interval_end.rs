@@ -50,7 +50,7 @@ impl ProfilingSession {
             }
             (interval, drain.recorded, end_ns, unix_offset_ns)
         };
-        thread_labels::put_names_of_lives(&mut labels.java);
+        thread_labels::add_names_of_incarnations(&mut labels.java);
         let labels = &labels;
         interval.name_frames(|tables, frame| self.native_frames.frame(tables, frame));
         self.objects.interval_ends(map_number);

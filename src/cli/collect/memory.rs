@@ -16,20 +16,20 @@ const AT_WORK: usize = 2;
 /// Memory that all requests share.
 #[derive(Debug)]
 pub(super) struct Memory {
-    left: Mutex<Left>,
+    available: Mutex<Available>,
     released: Condvar,
 }
 
 #[derive(Debug)]
-struct Left {
+struct Available {
     bytes: usize,
     permits: usize,
 }
 
 impl Memory {
     pub(super) fn new() -> Arc<Self> {
-        let left = Left { bytes: BODIES, permits: AT_WORK };
-        Arc::new(Self { left: Mutex::new(left), released: Condvar::new() })
+        let available = Available { bytes: BODIES, permits: AT_WORK };
+        Arc::new(Self { available: Mutex::new(available), released: Condvar::new() })
     }
 
     /// A share that has no bytes yet.
@@ -39,11 +39,11 @@ impl Memory {
 
     /// Waits for permission to process a request.
     pub(super) fn permit(self: &Arc<Self>) -> Permit {
-        let mut left = self.left.lock();
-        while left.permits == 0 {
-            self.released.wait(&mut left);
+        let mut available = self.available.lock();
+        while available.permits == 0 {
+            self.released.wait(&mut available);
         }
-        left.permits -= 1;
+        available.permits -= 1;
         Permit { memory: self.clone() }
     }
 }
@@ -58,9 +58,9 @@ pub(super) struct Share {
 impl Share {
     /// Reserves more bytes. Returns false, and reserves none, if not enough are left.
     pub(super) fn grow(&mut self, more: usize) -> bool {
-        let mut left = self.memory.left.lock();
-        let Some(rest) = left.bytes.checked_sub(more) else { return false };
-        left.bytes = rest;
+        let mut available = self.memory.available.lock();
+        let Some(rest) = available.bytes.checked_sub(more) else { return false };
+        available.bytes = rest;
         self.bytes += more;
         true
     }
@@ -68,7 +68,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.memory.left.lock().bytes += self.bytes;
+        self.memory.available.lock().bytes += self.bytes;
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.memory.left.lock().permits += 1;
+        self.memory.available.lock().permits += 1;
         self.memory.released.notify_one();
     }
 }
@@ -108,8 +108,8 @@ mod tests {
         drop(one);
         assert!(other.grow(BODIES - 1) && !other.grow(1));
         let permits: Vec<_> = (0..AT_WORK).map(|_| memory.permit()).collect();
-        assert_eq!(memory.left.lock().permits, 0);
+        assert_eq!(memory.available.lock().permits, 0);
         drop(permits);
-        assert_eq!(memory.left.lock().permits, AT_WORK);
+        assert_eq!(memory.available.lock().permits, AT_WORK);
     }
 }

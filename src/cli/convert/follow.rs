@@ -14,7 +14,7 @@ use anyhow::{Context as _, bail};
 
 use super::super::signals::Signals;
 use super::super::terminal;
-use super::output::{Output, Written};
+use super::output::{Output, Validity};
 use super::summary::{self, Summary};
 use super::{Args, windows};
 use crate::convert::{Growing, JfrToOtlp, Unpacked};
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
         converter,
         to: output.open()?,
         output,
-        verdict: Written::Valid,
+        verdict: Validity::Valid,
         seen: BTreeSet::new(),
         reported: BTreeSet::new(),
         is_damaged: false,
@@ -95,8 +95,8 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
         {
             ExitCode::from(super::super::EXIT_BAD_INPUT)
         }
-        Written::Valid => ExitCode::SUCCESS,
-        Written::Invalid => ExitCode::from(super::super::EXIT_FAILED),
+        Validity::Valid => ExitCode::SUCCESS,
+        Validity::Invalid => ExitCode::from(super::super::EXIT_FAILED),
     })
 }
 
@@ -105,7 +105,7 @@ struct Following<'a> {
     converter: JfrToOtlp,
     output: Output,
     to: Box<dyn Write>,
-    verdict: Written,
+    verdict: Validity,
     /// The names of the events read so far.
     seen: BTreeSet<String>,
     /// The problems that were already reported.
@@ -125,9 +125,9 @@ impl Following<'_> {
         self.has_converted |= summary.converted() > 0;
         let batch = self.args.name(self.converter.convert());
         if !batch.profiles.is_empty()
-            && self.output.append(&batch, &mut *self.to, &mut terminal::stderr())? == Written::Invalid
+            && self.output.append(&batch, &mut *self.to, &mut terminal::stderr())? == Validity::Invalid
         {
-            self.verdict = Written::Invalid;
+            self.verdict = Validity::Invalid;
         }
         summary.print(&[])?;
         self.report(&problems)

@@ -209,8 +209,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     summary.print(&problems)?;
     Ok(match written {
         _ if !problems.is_empty() => ExitCode::from(super::EXIT_BAD_INPUT),
-        output::Written::Valid => ExitCode::SUCCESS,
-        output::Written::Invalid => ExitCode::from(super::EXIT_FAILED),
+        output::Validity::Valid => ExitCode::SUCCESS,
+        output::Validity::Invalid => ExitCode::from(super::EXIT_FAILED),
     })
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Output {
 
 /// The verdict of the rules on a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Written {
+pub(super) enum Validity {
     /// No error was found, or the result was not validated.
     Valid,
     /// Errors were found and printed.
@@ -85,7 +85,7 @@ impl Output {
     ///
     /// # Errors
     /// The result is too large for a message, or cannot be written. An existing file is then unchanged.
-    pub(super) fn write(&self, batch: &Batch, printed: &mut dyn Write) -> anyhow::Result<Written> {
+    pub(super) fn write(&self, batch: &Batch, printed: &mut dyn Write) -> anyhow::Result<Validity> {
         let parts = self.encode(batch)?;
         let verdict = self.verdict(batch, &parts, printed)?;
         if self.path == Path::new("-") {
@@ -113,7 +113,7 @@ impl Output {
         batch: &Batch,
         to: &mut dyn Write,
         printed: &mut dyn Write,
-    ) -> anyhow::Result<Written> {
+    ) -> anyhow::Result<Validity> {
         let parts = self.encode(batch)?;
         let verdict = self.verdict(batch, &parts, printed)?;
         let mut message = Vec::new();
@@ -137,9 +137,9 @@ impl Output {
         Ok(verdict)
     }
 
-    fn verdict(&self, batch: &Batch, parts: &Parts, printed: &mut dyn Write) -> anyhow::Result<Written> {
+    fn verdict(&self, batch: &Batch, parts: &Parts, printed: &mut dyn Write) -> anyhow::Result<Validity> {
         if !self.validate {
-            return Ok(Written::Valid);
+            return Ok(Validity::Valid);
         }
         let report = match self.payload {
             None => validate(&parts.before, SHOWN_BREACHES),
@@ -148,7 +148,7 @@ impl Output {
             Some(_) => validate(&encode(batch, &self.options), SHOWN_BREACHES),
         };
         let is_valid = print_verdict(&self.path, &report, self.strict, printed)?;
-        Ok(if is_valid { Written::Valid } else { Written::Invalid })
+        Ok(if is_valid { Validity::Valid } else { Validity::Invalid })
     }
 
     fn encode(&self, batch: &Batch) -> anyhow::Result<Parts> {
@@ -339,7 +339,7 @@ mod tests {
                 output(length).append(&batch, &mut followed, &mut printed).unwrap();
                 assert_eq!(followed.len() as u64, 4 + length, "{format:?}");
             }
-            assert_eq!(output(length).write(&batch, &mut printed).unwrap(), Written::Valid, "{format:?}");
+            assert_eq!(output(length).write(&batch, &mut printed).unwrap(), Validity::Valid, "{format:?}");
             assert!(!printed.is_empty() && output(0).path.exists(), "{format:?}");
         }
     }
@@ -352,11 +352,11 @@ mod tests {
         for with_payload in [false, true] {
             let mut output = output(directory.path(), OutputFormat::Proto, with_payload, LARGEST_MESSAGE);
             let mut printed = Vec::new();
-            assert_eq!(output.write(&batch, &mut printed).unwrap(), Written::Invalid);
+            assert_eq!(output.write(&batch, &mut printed).unwrap(), Validity::Invalid);
             assert!(String::from_utf8(printed).unwrap().contains("error: code-attribute: "));
             assert!(std::fs::metadata(&output.path).unwrap().len() > 0);
             output.validate = false;
-            assert_eq!(output.write(&batch, &mut Vec::new()).unwrap(), Written::Valid, "nobody asked");
+            assert_eq!(output.write(&batch, &mut Vec::new()).unwrap(), Validity::Valid, "nobody asked");
         }
     }
 }

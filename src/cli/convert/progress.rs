@@ -32,7 +32,7 @@ impl Progress {
 
     /// Wraps a reader so that the bytes read from it are counted.
     pub(super) fn count<'p>(&'p self, from: impl Read + 'p) -> impl Read + 'p {
-        Counted { from, bar: &self.bar }
+        CountedReader { from, bar: &self.bar }
     }
 
     /// Removes the bar.
@@ -41,12 +41,12 @@ impl Progress {
     }
 }
 
-struct Counted<'p, R> {
+struct CountedReader<'p, R> {
     from: R,
     bar: &'p ProgressBar,
 }
 
-impl<R: Read> Read for Counted<'_, R> {
+impl<R: Read> Read for CountedReader<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.from.read(into)?;
         self.bar.inc(count as u64);

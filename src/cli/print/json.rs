@@ -78,15 +78,15 @@ fn stack(stack: &TopStack<'_>, sums: &Sums) -> Value {
 }
 
 /// A list whose elements are made while it is serialised. It can be serialised once.
-struct Each<I>(Cell<Option<I>>);
+struct LazyList<I>(Cell<Option<I>>);
 
-impl<I> Each<I> {
+impl<I> LazyList<I> {
     fn of(items: I) -> Self {
         Self(Cell::new(Some(items)))
     }
 }
 
-impl<I: Iterator<Item: Serialize>> Serialize for Each<I> {
+impl<I: Iterator<Item: Serialize>> Serialize for LazyList<I> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.0.take().into_iter().flatten())
     }
@@ -116,7 +116,7 @@ impl Serialize for MessageJson<'_> {
         map.serialize_entry("form", form)?;
         map.serialize_entry("offset", &message.offset)?;
         map.serialize_entry("size", &message.size)?;
-        map.serialize_entry("resources", &Each::of(resources))?;
+        map.serialize_entry("resources", &LazyList::of(resources))?;
         if args.raw {
             map.serialize_entry("dictionary", &DictionaryJson(tables))?;
         }
@@ -137,7 +137,7 @@ impl Serialize for ResourceJson<'_> {
         let attributes = resource.resource().unwrap_or_default().attributes;
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("attributes", &inline(tables, &attributes))?;
-        map.serialize_entry("scopes", &Each::of(scopes))?;
+        map.serialize_entry("scopes", &LazyList::of(scopes))?;
         map.end()
     }
 }
@@ -157,7 +157,7 @@ impl Serialize for ScopeJson<'_> {
         map.serialize_entry("name", &of_scope.as_ref().map(|scope| &scope.name))?;
         map.serialize_entry("version", &of_scope.as_ref().map(|scope| &scope.version))?;
         map.serialize_entry("attributes", &inline(tables, &of_scope.unwrap_or_default().attributes))?;
-        map.serialize_entry("profiles", &Each::of(profiles))?;
+        map.serialize_entry("profiles", &LazyList::of(profiles))?;
         map.end()
     }
 }
@@ -193,7 +193,7 @@ impl Serialize for ProfileJson<'_> {
                 tables,
                 view: SampleView::new(tables, number, one, &mut shown),
             });
-            map.serialize_entry("samples", &Each::of(samples))?;
+            map.serialize_entry("samples", &LazyList::of(samples))?;
         }
         map.end()
     }
@@ -216,7 +216,9 @@ impl Serialize for SampleJson<'_> {
         )?;
         map.serialize_entry("link", &span_json(view.link.as_ref()))?;
         match &view.frames {
-            ShownFrames::All(frames) => map.serialize_entry("frames", &Each::of(frames.iter().map(frame)))?,
+            ShownFrames::All(frames) => {
+                map.serialize_entry("frames", &LazyList::of(frames.iter().map(frame)))?
+            }
             ShownFrames::OfSample(first) => map.serialize_entry("framesOfSample", first)?,
         }
         map.end()
@@ -291,13 +293,13 @@ impl Serialize for DictionaryJson<'_> {
             })
         });
         let mut map = to.serialize_map(None)?;
-        map.serialize_entry("mappings", &Each::of(mappings))?;
-        map.serialize_entry("locations", &Each::of(locations))?;
-        map.serialize_entry("functions", &Each::of(functions))?;
-        map.serialize_entry("links", &Each::of(links))?;
-        map.serialize_entry("strings", &Each::of(tables.strings()))?;
-        map.serialize_entry("attributes", &Each::of(attributes))?;
-        map.serialize_entry("stacks", &Each::of(tables.stacks()))?;
+        map.serialize_entry("mappings", &LazyList::of(mappings))?;
+        map.serialize_entry("locations", &LazyList::of(locations))?;
+        map.serialize_entry("functions", &LazyList::of(functions))?;
+        map.serialize_entry("links", &LazyList::of(links))?;
+        map.serialize_entry("strings", &LazyList::of(tables.strings()))?;
+        map.serialize_entry("attributes", &LazyList::of(attributes))?;
+        map.serialize_entry("stacks", &LazyList::of(tables.stacks()))?;
         map.end()
     }
 }

@@ -40,7 +40,7 @@ struct FrameEntry {
 
 /// Translates the frame and stack ids of one table into those of another.
 #[derive(Debug)]
-pub(super) struct Moved {
+pub(super) struct IdTranslation {
     pub(super) frames: Vec<Option<FrameId>>,
     pub(super) stacks: Vec<Option<StackId>>,
 }
@@ -122,7 +122,7 @@ impl FrameTable {
         &self,
         is_stack: impl Fn(StackId) -> bool,
         is_function: impl Fn(FrameId) -> bool,
-    ) -> (Self, Moved) {
+    ) -> (Self, IdTranslation) {
         let mut kept = Self::default();
         let mut frames = vec![None; self.frames.len()];
         let mut take = |kept: &mut Self, frame: FrameId| {
@@ -146,7 +146,7 @@ impl FrameTable {
         for function in (0..self.frames.len() as FrameId).filter(|&frame| is_function(frame)) {
             take(&mut kept, function);
         }
-        (kept, Moved { frames, stacks })
+        (kept, IdTranslation { frames, stacks })
     }
 }
 

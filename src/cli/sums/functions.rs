@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::frames::{FrameId, FrameTable, Moved};
+use super::frames::{FrameId, FrameTable, IdTranslation};
 
 /// The key that frames are summed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl FunctionSums {
     }
 
     /// Replaces the ids by those of another table.
-    pub(super) fn translate(&mut self, moved: &Moved) {
+    pub(super) fn translate(&mut self, moved: &IdTranslation) {
         let sums = std::mem::take(&mut self.sums);
         let moved = |(function, sum)| Some((moved.frames[function as usize]?, sum));
         self.sums = sums.into_iter().filter_map(moved).collect();

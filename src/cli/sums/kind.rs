@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::frames::{FrameId, FrameTable, Moved, StackId};
+use super::frames::{FrameId, FrameTable, IdTranslation, StackId};
 use super::functions::FunctionSums;
 use super::labels::{LabelSetId, OTHER_LABELS};
 use super::percent;
@@ -107,7 +107,7 @@ impl KindSums {
     }
 
     /// Replaces the ids by those of another table.
-    pub(super) fn translate(&mut self, moved: &Moved) {
+    pub(super) fn translate(&mut self, moved: &IdTranslation) {
         let stacks = std::mem::take(&mut self.stacks);
         let of_table = |(stack, sums)| Some((moved.stacks[stack as usize]?, sums));
         self.stacks = stacks.into_iter().filter_map(of_table).collect();

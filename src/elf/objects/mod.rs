@@ -134,7 +134,7 @@ impl ObjectRegistry {
     /// samples taken with earlier maps have been drained, and their frames resolved.
     pub fn retire(&self, map_number: u64) {
         let mut state = self.state.lock();
-        while state.unloaded.front().is_some_and(|&(gone_in, _)| gone_in <= map_number) {
+        while state.unloaded.front().is_some_and(|&(unloaded_in, _)| unloaded_in <= map_number) {
             state.forget_oldest();
         }
     }

@@ -253,7 +253,7 @@ impl Ledger {
         }
         state.stats.split += tally;
         state.stats.submitted += pieces.iter().map(Tally::of).sum();
-        let dropped = state.queue.put_in_front(pieces);
+        let dropped = state.queue.push_front(pieces);
         state.dropped(&dropped);
         drop(state);
         self.progress.notify_all();

@@ -4,8 +4,8 @@
 //! `generate_normal_entry`, `generate_native_entry`, `generate_throw_exception`),
 //! cpu/aarch64/interp_masm_aarch64.cpp (`remove_activation`), JDK 11-25.
 
-use crate::core::interpreter_code::Kept::{AboveSp, InRegister};
-use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo};
+use crate::core::interpreter_code::ValueLocation::{AboveSp, InRegister};
+use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, ThrowStage, ThrownTo, ValueLocation};
 use crate::core::vm_layout::CodeRange;
 
 /// `CodeEntryAlignment` of a VM that does not export it (11 and 17; cpu/aarch64/globals_aarch64.hpp).
@@ -38,7 +38,7 @@ const RESTORE_AFTER_CALL: u32 = 0xa8c1_33e8;
 const RESTORE_EXCEPTION: u32 = 0xa8c1_7be0;
 /// `br x1`: jumps to the exception handler.
 const JUMP_TO_HANDLER: u32 = 0xd61f_0020;
-const X30: Kept = InRegister(30);
+const X30: ValueLocation = InRegister(30);
 /// The most instructions between restoring the frame record and the jump to the exception handler.
 const THROW_INSTRUCTIONS: usize = 48;
 
@@ -223,7 +223,7 @@ mod tests {
         ];
         let mut throws = Vec::new();
         find_throws(0x1000, &bytes(code), &mut throws);
-        let stage = |index: u64, caller: Option<(Kept, Kept)>| ThrowStage {
+        let stage = |index: u64, caller: Option<(ValueLocation, ValueLocation)>| ThrowStage {
             start: 0x1000 + 4 * index,
             caller: caller.map(|(return_address, sp)| ThrownTo { return_address, sp }),
         };

@@ -4,8 +4,8 @@
 //! `generate_native_entry`, `generate_throw_exception`), cpu/x86/interp_masm_x86.cpp (`remove_activation`),
 //! JDK 11-25.
 
-use crate::core::interpreter_code::Kept::{AboveSp, InRegister};
-use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, Kept, ThrowStage, ThrownTo};
+use crate::core::interpreter_code::ValueLocation::{AboveSp, InRegister};
+use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, ThrowStage, ThrownTo, ValueLocation};
 use crate::core::vm_layout::CodeRange;
 
 /// `CodeEntryAlignment` of a VM that does not export it (11 and 17; cpu/x86/globals_x86.hpp).
@@ -33,8 +33,8 @@ const EXIT_BYTES: usize = 96;
 const FIXED_FRAME_BYTES: usize = 48;
 
 /// Registers by their DWARF numbers.
-const RDX: Kept = InRegister(1);
-const RBX: Kept = InRegister(3);
+const RDX: ValueLocation = InRegister(1);
+const RBX: ValueLocation = InRegister(3);
 const POP_RDX: u8 = 0x5a;
 /// `mov rsp, rbx`.
 const TAKE_SENDER_SP: &[u8] = &[0x48, 0x8b, 0xe3];

@@ -25,7 +25,7 @@ use self::attributes::EventAttributes;
 use self::names::EventSpec;
 pub use self::refusal::Refusal;
 use super::handler_wait::HandlerWait;
-use super::handler_watch::{self, Watch, Watched};
+use super::handler_watch::{self, Watch, WatchGuard};
 use super::random::random;
 use super::thread_records::for_each_thread;
 use super::{KernelFrames, kernel_rings, perf_descriptor, threads};
@@ -51,7 +51,7 @@ static ARMED: Mutex<Option<Arc<Armed>>> = Mutex::new(None);
 
 /// A running session. Stops when dropped.
 pub struct EventSampling {
-    _watched: Watched,
+    _watched: WatchGuard,
 }
 
 /// Starts a session: from now on each thread is given this event. Stacks are without kernel frames where

@@ -68,7 +68,7 @@ enum EventSpace {
     Kernel,
 }
 
-struct Known {
+struct KnownEvent {
     name: &'static str,
     kind: u32,
     config: u64,
@@ -76,21 +76,21 @@ struct Known {
     place: EventSpace,
 }
 
-const fn known(name: &'static str, kind: u32, config: u64, period: u64) -> Known {
-    Known { name, kind, config, period, place: EventSpace::Anywhere }
+const fn known(name: &'static str, kind: u32, config: u64, period: u64) -> KnownEvent {
+    KnownEvent { name, kind, config, period, place: EventSpace::Anywhere }
 }
 
-const fn hardware(name: &'static str, id: u32, period: u64) -> Known {
+const fn hardware(name: &'static str, id: u32, period: u64) -> KnownEvent {
     known(name, perf::PERF_TYPE_HARDWARE, id as u64, period)
 }
 
 /// `id | operation << 8 | result << 16` (perf_event_open(2), "PERF_TYPE_HW_CACHE").
-const fn cache(name: &'static str, id: u32, operation: u32, result: u32, period: u64) -> Known {
+const fn cache(name: &'static str, id: u32, operation: u32, result: u32, period: u64) -> KnownEvent {
     known(name, perf::PERF_TYPE_HW_CACHE, id as u64 | (operation as u64) << 8 | (result as u64) << 16, period)
 }
 
-const fn software(name: &'static str, id: u32, place: EventSpace) -> Known {
-    Known { place, ..known(name, perf::PERF_TYPE_SOFTWARE, id as u64, 1) }
+const fn software(name: &'static str, id: u32, place: EventSpace) -> KnownEvent {
+    KnownEvent { place, ..known(name, perf::PERF_TYPE_SOFTWARE, id as u64, 1) }
 }
 
 /// The usual period of events that nearly every instruction causes.
@@ -98,7 +98,7 @@ const OFTEN: u64 = 1_000_000;
 /// The usual period of events that processors try to avoid.
 const SELDOM: u64 = 1_000;
 
-const KNOWN: &[Known] = &[
+const KNOWN: &[KnownEvent] = &[
     hardware("cycles", perf::PERF_COUNT_HW_CPU_CYCLES, OFTEN),
     hardware("instructions", perf::PERF_COUNT_HW_INSTRUCTIONS, OFTEN),
     hardware("cache-references", perf::PERF_COUNT_HW_CACHE_REFERENCES, OFTEN),

@@ -30,7 +30,7 @@ pub use self::sampler::{SIGNALS_PER_S, VISITS_PER_S};
 use self::sampler::Sampler;
 use super::cpu::StartError;
 use super::handler_wait::HandlerWait;
-use super::handler_watch::{self, Watch, Watched};
+use super::handler_watch::{self, Watch, WatchGuard};
 use super::stoppable_thread::{Stop, StoppableThread};
 use super::thread_records::for_each_thread;
 use super::threads;
@@ -100,7 +100,7 @@ pub fn take_repeats() -> Vec<Repeat> {
 
 /// Gives back time whose sample is no longer known. The thread is asked for another sample, which stands for
 /// that time.
-pub fn give_back(repeat: &Repeat) {
+pub fn return_time(repeat: &Repeat) {
     if let Some(record) = record(repeat.index)
         && record.generation.load(Ordering::Relaxed) == repeat.generation
     {
@@ -126,7 +126,7 @@ pub fn settle(end_ns: u64) -> Vec<u32> {
 /// A running session. Dropping it stops the session.
 pub struct WallSampling {
     sampler: Option<StoppableThread>,
-    _watched: Watched,
+    _watched: WatchGuard,
 }
 
 /// Starts to sample the threads that `sampling::cpu` knows, whose session must outlast this one.
@@ -173,7 +173,7 @@ fn run(stop: &Stop) {
     let mut last = Instant::now();
     loop {
         let Some(tick) = SAMPLER.lock().as_mut().map(Sampler::next_tick) else { return };
-        if stop.comes_within(tick) {
+        if stop.is_stopped_within(tick) {
             return;
         }
         let elapsed = last.elapsed();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::signals::Sender;
-use super::waiting_place::{Whereabouts, whereabouts};
+use super::waiting_place::{WaitingState, whereabouts};
 use super::{COUNTS, Repeat, WallConfig, count};
 use crate::core::record::Engine;
 use crate::core::thread::{RecordState, ThreadRecord};
@@ -230,7 +230,7 @@ impl Sampler {
         // only if the kernel reports another place: a system call that waits may fail each time it is
         // interrupted.
         let is_found_twice = visited.confirms && visited.idle_cpu_ns.is_none();
-        if seems_idle && (is_still || is_found_twice || whereabouts(tid, account) != Whereabouts::Other) {
+        if seems_idle && (is_still || is_found_twice || whereabouts(tid, account) != WaitingState::Other) {
             visited.idle_cpu_ns = Some(cpu_ns);
             count(&COUNTS.idle);
             if account.is_unwanted.load(Ordering::Relaxed) {

@@ -49,7 +49,7 @@ impl Sender {
         if tid == 0 {
             return;
         }
-        if SESSION.asks_by_kill() {
+        if SESSION.signals_by_tgkill() {
             return self.kill(tid);
         }
         match self.queue(record, tid) {
@@ -63,7 +63,7 @@ impl Sender {
                         self.signal
                     );
                 }
-                SESSION.ask_by_kill();
+                SESSION.use_tgkill();
                 self.kill(tid);
             }
         }

@@ -8,7 +8,7 @@ use crate::core::thread::WallAccount;
 
 /// Whether a thread waits where its last sample found it waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whereabouts {
+pub(super) enum WaitingState {
     /// The thread waits at that place.
     Same,
     /// The thread waits elsewhere, or runs.
@@ -18,15 +18,15 @@ pub(super) enum Whereabouts {
 }
 
 /// Compares the place where the thread `tid` waits to the place of its last sample.
-pub(super) fn whereabouts(tid: i32, account: &WallAccount) -> Whereabouts {
+pub(super) fn whereabouts(tid: i32, account: &WallAccount) -> WaitingState {
     let mut text = [0; 256];
     // The folder below /proc/self, since in some PID namespaces /proc itself has no folder for the thread's
     // id.
     let read = File::open(format!("/proc/self/task/{tid}/syscall")).and_then(|mut file| file.read(&mut text));
-    let Ok(length) = read else { return Whereabouts::Unknown };
+    let Ok(length) = read else { return WaitingState::Unknown };
     let place = text.get(..length).and_then(|text| std::str::from_utf8(text).ok()).and_then(waiting_place);
     let sampled = account.waiting_place();
-    if place.is_some() && place == sampled { Whereabouts::Same } else { Whereabouts::Other }
+    if place.is_some() && place == sampled { WaitingState::Same } else { WaitingState::Other }
 }
 
 /// Parses the stack pointer and the address after the system call from the kernel's text (proc(5),

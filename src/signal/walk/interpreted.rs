@@ -3,7 +3,7 @@
 use super::arch::interpreter_frame::sender_sp;
 use super::registers::Registers;
 use super::{Cursor, FrameSink, Walk, WalkError, arch};
-use crate::core::interpreter_code::Kept;
+use crate::core::interpreter_code::ValueLocation;
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
 use crate::core::vm_layout::VmLayout;
@@ -92,12 +92,12 @@ impl<M: Memory> Walk<'_, M> {
         let register = |number| registers.by_dwarf_number(number).ok_or(WalkError::BadInterpreterFrame);
         let above = |bytes: u8| cursor.sp.wrapping_add(u64::from(bytes));
         let pc = match to.return_address {
-            Kept::InRegister(number) => register(number).map(arch::return_address::strip),
-            Kept::AboveSp(bytes) => self.load_return_address(above(bytes)),
+            ValueLocation::InRegister(number) => register(number).map(arch::return_address::strip),
+            ValueLocation::AboveSp(bytes) => self.load_return_address(above(bytes)),
         };
         let sp = match to.sp {
-            Kept::InRegister(number) => register(number),
-            Kept::AboveSp(bytes) => Ok(above(bytes)),
+            ValueLocation::InRegister(number) => register(number),
+            ValueLocation::AboveSp(bytes) => Ok(above(bytes)),
         };
         let caller = |(pc, sp)| Cursor { pc, sp, fp: cursor.fp, interrupted: false };
         Some(pc.and_then(|pc| Ok((pc, sp?))).map(caller))

@@ -1,7 +1,7 @@
 //! Registers that C functions preserve for their callers: recovers a register's value at the call of native
 //! code, which may have used the register since.
 
-use super::frame_info::{self, Kept};
+use super::frame_info::{self, SavedRegister};
 use super::{Cursor, Step, Walk};
 use crate::core::memory::Memory;
 
@@ -31,9 +31,9 @@ impl<M: Memory> Walk<'_, M> {
             value = match (registers, kept) {
                 // A signal frame has all registers of the frame that it interrupted.
                 (Some(interrupted), _) => interrupted.by_dwarf_number(number),
-                (None, Some(Kept::InRegister)) => value,
+                (None, Some(SavedRegister::InRegister)) => value,
                 // A caller's SP is the callee's CFA.
-                (None, Some(Kept::AtCfaPlus(offset))) => {
+                (None, Some(SavedRegister::AtCfaPlus(offset))) => {
                     self.memory.load_u64(caller.sp.wrapping_add_signed(offset))
                 }
                 (None, None) => None,
@@ -43,7 +43,7 @@ impl<M: Memory> Walk<'_, M> {
         None
     }
 
-    fn kept_at(&self, cursor: &Cursor, number: u8) -> Option<Kept> {
+    fn kept_at(&self, cursor: &Cursor, number: u8) -> Option<SavedRegister> {
         let pc = cursor.lookup_pc();
         frame_info::kept_at(self.memory, self.frame_header(self.object_at(pc), pc)?, pc, number.into())
     }

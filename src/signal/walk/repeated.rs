@@ -9,7 +9,7 @@ const SLOT_BITS: u32 = SLOTS.trailing_zeros();
 
 /// The frames that a compiled frame with the return address `pc` stands for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct CachedFrames {
     pc: u64,
     first: usize,
     count: usize,
@@ -19,7 +19,7 @@ struct Seen {
 /// The return addresses that the walk has met last, one for each slot.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
-    slots: [Seen; SLOTS],
+    slots: [CachedFrames; SLOTS],
 }
 
 impl Repeated {
@@ -33,7 +33,7 @@ impl Repeated {
     /// Remembers that `pc` stands for the frames at `frames` of the sink. An empty range is not remembered.
     pub(super) fn put(&mut self, pc: u64, frames: Range<usize>, frame_bytes: i64) {
         if let Some(seen) = self.slots.get_mut(slot_of(pc)).filter(|_| !frames.is_empty()) {
-            *seen = Seen { pc, first: frames.start, count: frames.len(), frame_bytes };
+            *seen = CachedFrames { pc, first: frames.start, count: frames.len(), frame_bytes };
         }
     }
 }

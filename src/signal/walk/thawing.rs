@@ -63,7 +63,7 @@ impl<M: Memory> Walk<'_, M> {
         let mut found = None;
         for before in before {
             for taken_alignments in 0..=MAX_TAKEN_ALIGNMENTS {
-                let taken = Taken { before, alignments: taken_alignments, left };
+                let taken = TakenFrames { before, alignments: taken_alignments, left };
                 let Some(top) = self.top_before(vm, layout, &chunk, &here, &taken, &mut steps) else {
                     continue;
                 };
@@ -159,7 +159,7 @@ impl<M: Memory> Walk<'_, M> {
         layout: &FrozenLayout,
         chunk: &Chunk,
         here: &Frames,
-        taken: &Taken,
+        taken: &TakenFrames,
         steps: &mut usize,
     ) -> Option<u64> {
         let words = taken.before.checked_sub(here.alignments)?.checked_sub(taken.alignments)?;
@@ -272,7 +272,7 @@ impl Frames {
 }
 
 /// A hypothesis about the frames that have been taken from a chunk.
-struct Taken {
+struct TakenFrames {
     /// The chunk's `maxThawingSize` before the thaw.
     before: u64,
     /// The words of alignment of the frames that were taken.

@@ -36,7 +36,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         let followed = self.way_out(cursor, known, |pc| self.is_undescribed(pc));
         followed
-            .filter(|&caller| self.leads_to_an_end(caller, MAX_UNDESCRIBED_CALLERS))
+            .filter(|&caller| self.reaches_an_end(caller, MAX_UNDESCRIBED_CALLERS))
             .or_else(|| self.searched_caller(cursor))
     }
 
@@ -48,7 +48,7 @@ impl<M: Memory> Walk<'_, M> {
     /// Whether `caller` is after a call, and call frame information leads from there to Java, to the
     /// thread's entry, or through as many frames as are checked. Up to `undescribed` frames may lack such
     /// information, and are followed by their instructions.
-    pub(super) fn leads_to_an_end(&self, caller: Cursor, mut undescribed: usize) -> bool {
+    pub(super) fn reaches_an_end(&self, caller: Cursor, mut undescribed: usize) -> bool {
         let mut cursor = caller;
         for _ in 0..MAX_CHECKED_FRAMES {
             if self.java_thread != 0 && self.in_code_cache(cursor.pc) {

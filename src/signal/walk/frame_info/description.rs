@@ -19,12 +19,12 @@ pub(super) struct Description<'m, M> {
     /// Its instructions.
     pub(super) program: Reader<'m, M>,
     /// The contents of its CIE.
-    pub(super) common: Common<'m, M>,
+    pub(super) common: Cie<'m, M>,
 }
 
 /// A CIE.
 #[derive(Debug)]
-pub(super) struct Common<'m, M> {
+pub(super) struct Cie<'m, M> {
     /// The factor of the location's advances.
     pub(super) code_factor: u64,
     /// The factor of offsets.
@@ -87,7 +87,7 @@ fn parse<M: Memory>(memory: &M, header: u64, at: u64) -> Option<(Description<'_,
     let common_pointer_at = program.at;
     // The distance back to the CIE, counted from this field.
     let distance = program.word().filter(|&distance| distance != 0)?;
-    let common = parse_common(memory, common_pointer_at.wrapping_sub(u64::from(distance)))?;
+    let common = parse_cie(memory, common_pointer_at.wrapping_sub(u64::from(distance)))?;
     let start = program.pointer(common.encoding, header)?;
     let len = program.offset(common.encoding)?;
     if common.has_augmentation {
@@ -97,7 +97,7 @@ fn parse<M: Memory>(memory: &M, header: u64, at: u64) -> Option<(Description<'_,
     Some((Description { start, program, common }, len))
 }
 
-fn parse_common<M: Memory>(memory: &M, at: u64) -> Option<Common<'_, M>> {
+fn parse_cie<M: Memory>(memory: &M, at: u64) -> Option<Cie<'_, M>> {
     let mut entry = entry(memory, at)?;
     if entry.word()? != 0 {
         return None;
@@ -113,7 +113,7 @@ fn parse_common<M: Memory>(memory: &M, at: u64) -> Option<Common<'_, M>> {
         3 => entry.uleb()?,
         _ => return None,
     };
-    let mut common = Common {
+    let mut common = Cie {
         code_factor,
         data_factor,
         encoding: 0,

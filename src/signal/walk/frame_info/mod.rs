@@ -39,18 +39,23 @@ pub fn rule_at<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<UnwindRule
 /// The place where the frame at `pc` keeps the value that `register` had in its caller, by the
 /// `.eh_frame_hdr` at run-time address `header`: the register itself, or a distance from the CFA. `None` if
 /// nothing describes `pc`, or if the value is lost or elsewhere.
-pub(super) fn kept_at<M: Memory>(memory: &M, header: u64, pc: u64, register: Register) -> Option<Kept> {
+pub(super) fn kept_at<M: Memory>(
+    memory: &M,
+    header: u64,
+    pc: u64,
+    register: Register,
+) -> Option<SavedRegister> {
     let description = description::find(memory, header, pc)?;
     match program::state_at(&description, pc, Some(register))?.asked {
-        Saved::Same => Some(Kept::InRegister),
-        Saved::AtCfaPlus(offset) => Some(Kept::AtCfaPlus(offset)),
+        Saved::Same => Some(SavedRegister::InRegister),
+        Saved::AtCfaPlus(offset) => Some(SavedRegister::AtCfaPlus(offset)),
         Saved::Undefined | Saved::AtExpression(_) | Saved::Other => None,
     }
 }
 
 /// The place where a frame keeps a register of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum SavedRegister {
     InRegister,
     AtCfaPlus(i64),
 }

@@ -2,7 +2,7 @@
 
 use super::corrupted::assert_ends;
 use crate::core::continuation::*;
-use crate::core::interpreter_code::{Kept, ThrowStage, ThrownTo};
+use crate::core::interpreter_code::{ThrowStage, ThrownTo, ValueLocation};
 use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, NativeMethod, Stub, Unwalkable};
 use crate::core::vm_layout::{CodeRange, InterpreterFrameLayout};
 use crate::signal::walk::FrozenReason;
@@ -203,9 +203,9 @@ fn an_exception_is_thrown_to_frozen_frames() {
     const SENDER_SP: u8 = 5;
     let barrier = RETURN_BARRIER.start;
     for (what, return_address, sp) in [
-        ("in registers", Kept::InRegister(RETURN), Kept::InRegister(SENDER_SP)),
-        ("pushed with the exception", Kept::AboveSp(0), Kept::AboveSp(16)),
-        ("and a pair more for a call", Kept::AboveSp(16), Kept::AboveSp(32)),
+        ("in registers", ValueLocation::InRegister(RETURN), ValueLocation::InRegister(SENDER_SP)),
+        ("pushed with the exception", ValueLocation::AboveSp(0), ValueLocation::AboveSp(16)),
+        ("and a pair more for a call", ValueLocation::AboveSp(16), ValueLocation::AboveSp(32)),
     ] {
         let mut scene = Scene::new();
         let stages = [
@@ -214,8 +214,8 @@ fn an_exception_is_thrown_to_frozen_frames() {
         ];
         scene.world.layout.stubs.interpreter_code.throws = stages.to_vec().leak();
         let expected = scene.whole();
-        let top = if let Kept::AboveSp(above) = sp { ENTRY - u64::from(above) } else { ENTRY - 8 };
-        if let Kept::AboveSp(above) = return_address {
+        let top = if let ValueLocation::AboveSp(above) = sp { ENTRY - u64::from(above) } else { ENTRY - 8 };
+        if let ValueLocation::AboveSp(above) = return_address {
             scene.world.set(top + u64::from(above), barrier);
         }
         let registers = [(usize::from(RETURN), barrier), (usize::from(SENDER_SP), ENTRY)];

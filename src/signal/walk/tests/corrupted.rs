@@ -15,7 +15,7 @@ use super::{every_rule, little_vm, machine, native, relocated};
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::collections::COLLECTIONS;
 use crate::core::continuation::*;
-use crate::core::interpreter_code::{Kept, ThrowStage, ThrownTo};
+use crate::core::interpreter_code::{ThrowStage, ThrownTo, ValueLocation};
 use crate::core::memory::Memory;
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::FrameKind::{Compiled, Native};
@@ -40,7 +40,10 @@ const WHOLE: u32 = 2 * FRAME as u32;
 static THROWS: [ThrowStage; 2] = [
     ThrowStage {
         start: DISPATCH,
-        caller: Some(ThrownTo { return_address: Kept::AboveSp(16), sp: Kept::InRegister(3) }),
+        caller: Some(ThrownTo {
+            return_address: ValueLocation::AboveSp(16),
+            sp: ValueLocation::InRegister(3),
+        }),
     },
     ThrowStage { start: DISPATCH + 0x80, caller: None },
 ];

@@ -39,7 +39,7 @@ impl<M: Memory> Walk<'_, M> {
             }
             left = left.checked_sub(1)?;
             let caller = Cursor { pc, sp: slot.wrapping_add(8), fp: cursor.fp, interrupted: false };
-            if self.leads_to_an_end(caller, 0) {
+            if self.reaches_an_end(caller, 0) {
                 if !calls_this {
                     return None;
                 }
