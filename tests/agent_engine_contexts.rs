@@ -20,7 +20,7 @@ const RIGHT_IN_1000: i64 = 990;
 ///
 /// # Panics
 /// If the label names no endpoint, or the link is not of the endpoint's span.
-fn printed(label: &str, stack: &Stack) -> Option<usize> {
+fn labelled_endpoint(label: &str, stack: &Stack) -> Option<usize> {
     let endpoint = stack.labels.get("rest_endpoint")?;
     let index = ENDPOINTS.iter().position(|known| known == endpoint).expect("one of the endpoints");
     let byte = index as u8 + 1;
@@ -57,13 +57,13 @@ fn tally(run: &Finished, version: u32) -> Tally {
         for stack in stacks_of(&messages, &profile_type, (&sample_type, &unit)) {
             let Some(endpoint) = served(&stack) else {
                 // The sample was taken while the endpoint is set or removed, or its stack is not complete.
-                printed(&label, &stack);
+                labelled_endpoint(&label, &stack);
                 continue;
             };
             let (right, without) = tally.right.entry(profile_type.clone()).or_default();
-            match printed(&label, &stack) {
-                Some(printed) => {
-                    assert_eq!(printed, endpoint, "{label}: {stack:#?}");
+            match labelled_endpoint(&label, &stack) {
+                Some(labelled) => {
+                    assert_eq!(labelled, endpoint, "{label}: {stack:#?}");
                     *right += 1;
                 }
                 None => {

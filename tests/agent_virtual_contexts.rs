@@ -143,7 +143,9 @@ fn tally(run: &Finished) -> Tally {
     for stack in cpu_stacks(&run.messages()) {
         let is_on_carrier = stack.thread.starts_with("ForkJoinPool-1-worker-");
         let count = match (owner(&stack), content(&stack)) {
-            (Owner::Turns(number), Content::Thread(printed, true)) if number == printed => &mut tally.right,
+            (Owner::Turns(number), Content::Thread(span_number, true)) if number == span_number => {
+                &mut tally.right
+            }
             (Owner::Turns(_), Content::Nothing) => {
                 tally.missing.push(stack.clone());
                 &mut tally.without
@@ -156,13 +158,15 @@ fn tally(run: &Finished) -> Tally {
                 tally.unidentified.push(stack);
                 continue;
             }
-            (Owner::Around(number), Content::Thread(printed, _)) if number == printed => &mut tally.around,
+            (Owner::Around(number), Content::Thread(span_number, _)) if number == span_number => {
+                &mut tally.around
+            }
             (Owner::Digits(0, _), Content::Thread(..)) => {
                 tally.around_unidentified.push(stack);
                 continue;
             }
-            (Owner::Digits(digits, number), Content::Thread(printed, _))
-                if begins(printed, digits, number) =>
+            (Owner::Digits(digits, number), Content::Thread(span_number, _))
+                if begins(span_number, digits, number) =>
             {
                 &mut tally.around
             }

@@ -25,7 +25,7 @@ enum Refusal {
 
     private final boolean isOfIds;
     private final String reason;
-    private final AtomicBoolean said = new AtomicBoolean();
+    private final AtomicBoolean reported = new AtomicBoolean();
 
     Refusal(boolean isOfIds, String reason) {
         this.isOfIds = isOfIds;
@@ -48,13 +48,13 @@ enum Refusal {
      * full.
      */
     static void ofValue(String value) {
-        if (!VALUE.said.get() && value.getBytes(StandardCharsets.UTF_8).length > LONGEST_VALUE) {
+        if (!VALUE.reported.get() && value.getBytes(StandardCharsets.UTF_8).length > LONGEST_VALUE) {
             VALUE.count("setAttribute", value);
         }
     }
 
     void count(String method, String... arguments) {
-        boolean isFirst = !said.get() && said.compareAndSet(false, true);
+        boolean isFirst = !reported.get() && reported.compareAndSet(false, true);
         Natives.refused0(isOfIds, isFirst ? line(method, arguments) : null);
     }
 

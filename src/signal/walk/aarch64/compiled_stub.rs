@@ -87,7 +87,7 @@ impl<M: Memory> Walk<'_, M> {
             .map(|done| cursor.pc.wrapping_sub(done.wrapping_mul(INSTRUCTION_BYTES)));
         let mut handlers = starts.into_iter().filter(|&start| self.is_deopt_handler(vm, blob, start));
         let pc = handlers.next()?;
-        // Behind the handler's first instruction x30 holds its beginning.
+        // After the handler's first instruction x30 holds its beginning.
         if pc != cursor.pc && registers.lr() != pc {
             return None;
         }

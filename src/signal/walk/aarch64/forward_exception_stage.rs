@@ -38,7 +38,7 @@ impl<M: Memory> Walk<'_, M> {
             });
         let pushed = if last == Some(PUSH_FOR_CALL) { 16 } else { 0 };
         let lr = registers.lr();
-        // Behind the call x30 holds an address of this stub.
+        // After the call x30 holds an address of this stub.
         let pc = if stub.contains(lr) { registers.x19() } else { lr };
         let sp = cursor.sp.wrapping_add(pushed);
         Some(Ok(Cursor { pc, sp, fp: cursor.fp, interrupted: false }))

@@ -44,7 +44,7 @@ impl<M: Memory> Walk<'_, M> {
             let caller = self.caller_by_record(cursor, registers, record)?;
             return Ok(Cursor { sp, ..caller });
         }
-        // Behind a call x30 holds an address of the entry itself.
+        // After a call x30 holds an address of the entry itself.
         let kept = done.keeps_return.and_then(|register| registers.by_dwarf_number(register)).map(strip);
         let lr = registers.lr();
         let pc = kept.filter(|_| entry.code.contains(lr)).unwrap_or(lr);

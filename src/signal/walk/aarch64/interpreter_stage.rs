@@ -33,7 +33,7 @@ impl<M: Memory> Walk<'_, M> {
         let caller = |pc, sp, fp| Cursor { pc, sp, fp, interrupted: false };
         if let Some(entry) = code.entry_at(pc) {
             if entry.push_fp == 0 {
-                // Behind a call no register holds the method any more, and the sample belongs to the caller.
+                // After a call no register holds the method any more, and the sample belongs to the caller.
                 let _ = self.entered_method(vm, registers, sink);
                 return self.frameless_caller(vm, entry, cursor, registers);
             }
@@ -60,7 +60,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of an interpreter frame that an exception has removed, while its handler is looked up.
-    /// Above the caller's frame lie the exception and the return address, and a pair for the call. Behind the
+    /// Above the caller's frame lie the exception and the return address, and a pair for the call. After the
     /// call come `ldp x8, x12, [sp], 16; mov x1, x0; ldp x0, x30, [sp], 16; mov x3, x30; br x1`
     /// (templateInterpreterGenerator_aarch64.cpp, generate_throw_exception;
     /// MacroAssembler::call_VM_leaf_base).

@@ -37,7 +37,7 @@ impl<M: Memory> Walk<'_, M> {
             let moved_fp = entry.push_fp.wrapping_add(PUSH_FP_BYTES).wrapping_add(MOVE_FP_BYTES);
             let caller = |pc, sp, fp| Cursor { pc, sp, fp, interrupted: false };
             if entry.push_fp == 0 {
-                // Behind a barrier no register holds the method any more, and the sample belongs to the
+                // After a barrier no register holds the method any more, and the sample belongs to the
                 // caller.
                 let _ = self.entered_method(vm, registers, sink);
                 let return_pc = self.frameless_return_address(entry, pc, registers)?;
@@ -83,7 +83,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The caller of an interpreter frame that an exception has removed, while its handler is looked up.
     /// Above the caller's frame lie the return address and the exception, and a word of padding if SP was not
-    /// aligned for C. Behind the call come `mov rbx, rax; pop rdx; pop rax; jmp rbx`, after `add rsp, 8; jmp`
+    /// aligned for C. After the call come `mov rbx, rax; pop rdx; pop rax; jmp rbx`, after `add rsp, 8; jmp`
     /// if there is padding (templateInterpreterGenerator_x86.cpp, generate_throw_exception;
     /// MacroAssembler::call_VM_leaf_base).
     pub(in crate::signal::walk) fn removed_activation_caller(&self, cursor: &Cursor) -> Option<Cursor> {
