@@ -354,13 +354,13 @@ fn hold_others(run: &Running) {
 }
 
 /// Waits until the only thread with a context, which it sets every few milliseconds, shows its span in
-/// `LOOKS` consecutive looks, with or without attributes as `are_seen` says.
+/// `READS` consecutive reads, with or without attributes as `are_seen` says.
 fn wait_for_attributes(run: &Running, are_seen: bool) {
-    const LOOKS: usize = 20;
+    const READS: usize = 20;
     let reader = OutsideReader::of(run.pid()).expect("the variable");
     let start = Instant::now();
     let mut in_a_row = 0;
-    while in_a_row < LOOKS {
+    while in_a_row < READS {
         let contexts: Vec<_> =
             reader.threads().into_iter().filter_map(|os_tid| reader.context_of(os_tid)).collect();
         if let [context] = &contexts[..]

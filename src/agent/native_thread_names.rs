@@ -37,7 +37,7 @@ impl NativeThreadNames {
     /// Reads the names of threads that have not been seen in this interval, or have been sampled since they
     /// were. If a thread's name has changed, the thread begins another life: its samples so far keep the
     /// earlier name.
-    pub(super) fn look(&self) {
+    pub(super) fn scan(&self) {
         let mut seen = self.seen.lock();
         thread_records::for_each_thread(|record| {
             if record.java_thread.load(Ordering::Relaxed) != 0 || seen.len() >= MAX_THREADS {

@@ -21,7 +21,7 @@ use crate::signal::sample::SETUP;
 
 /// The longest time for which a new object may go unnoticed. A check costs a microsecond when nothing has
 /// changed.
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
+const SCAN_PERIOD: Duration = Duration::from_millis(100);
 
 /// The shortest time between two checks, since code that is in no object, such as another agent's, may be
 /// executed all the time.
@@ -85,7 +85,7 @@ impl Objects {
             }
             // New code is soon executed, and a handler that meets it rings `unknown_code`.
             std::thread::sleep(LEAST_PAUSE);
-            SETUP.unknown_code.wait(LOOK_PERIOD);
+            SETUP.unknown_code.wait(SCAN_PERIOD);
         }
     }
 

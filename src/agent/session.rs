@@ -279,7 +279,7 @@ impl ProfilingSession {
             let until_flush = end.map_or(next, |end| end.min(next)).saturating_duration_since(now);
             self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
-            self.native_names.look();
+            self.native_names.scan();
             let unnamed = self.drain.lock().aggregator.new_unnamed_frames();
             self.native_frames.find(unnamed);
             if self.stopping.load(Ordering::Acquire) {

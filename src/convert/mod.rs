@@ -10,7 +10,7 @@
 //! | [`events`] | table of events: their profiles and values |
 //! | [`requested`] | events that a user requests in addition |
 //! | [`reader`] | reading of one type's events |
-//! | [`identity`], [`alike`] | the sample that an event belongs to, and a cache of results |
+//! | [`identity`], [`event_cache`] | the sample that an event belongs to, and a cache of results |
 //! | [`stacks`], [`labels`], [`constants`] | conversion of a chunk's stacks, threads, states and contexts |
 //! | [`subjects`] | classes that events refer to |
 //! | [`links`] | the trace that a sample's link refers to |

@@ -63,7 +63,7 @@ pub(super) struct WatchedConnection<T> {
 }
 
 impl<T: Transport> WatchedConnection<T> {
-    fn look(&mut self) {
+    fn inspect(&mut self) {
         if self.is_fresh {
             self.is_fresh = false;
             *self.seen.0.lock() = Protocol::of(self.inner.buffers().input());
@@ -86,7 +86,7 @@ impl<T: Transport> Transport for WatchedConnection<T> {
             && (!self.inner.buffers().input().is_empty()
                 || self.inner.await_input(timeout).is_ok_and(|is_there| is_there))
         {
-            self.look();
+            self.inspect();
         }
         result
     }
@@ -94,7 +94,7 @@ impl<T: Transport> Transport for WatchedConnection<T> {
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         let is_there = self.inner.await_input(timeout)?;
         if is_there {
-            self.look();
+            self.inspect();
         }
         Ok(is_there)
     }

@@ -36,10 +36,10 @@ mod tests {
 
     #[test]
     fn a_handler_that_ends_is_waited_for_and_one_that_does_not_is_given_up() {
-        let looks = Cell::new(0);
-        let is_busy = || looks.replace(looks.get() + 1) < 3;
+        let checks = Cell::new(0);
+        let is_busy = || checks.replace(checks.get() + 1) < 3;
         assert!(HandlerWait::new().for_handler(is_busy));
-        assert_eq!(looks.get(), 4);
+        assert_eq!(checks.get(), 4);
         assert!(!HandlerWait::new().for_handler(|| true));
     }
 }

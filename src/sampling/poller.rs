@@ -1,8 +1,8 @@
 //! The CPU engine's only thread: a safety net for events that are not noticed otherwise.
 //!
-//! Every [`LOOK`] the poller compares the numbers of threads and of loaded objects with the known ones (two
-//! system calls if nothing has changed). Every [`RECKON`] it reads each thread's CPU clock and checks the
-//! engines' handlers.
+//! Every [`POLL_PERIOD`] the poller compares the numbers of threads and of loaded objects with the known ones
+//! (two system calls if nothing has changed). Every [`SETTLE_PERIOD`] it reads each thread's CPU clock and
+//! checks the engines' handlers.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,9 +14,9 @@ use super::tasks::Tasks;
 use super::{exec, handler_watch, reconcile, thread_records, thread_start, threads};
 
 /// Half of the longest time that a thread created in an unusual way stays unnoticed.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_PERIOD: Duration = Duration::from_millis(100);
 /// The longest time for which a period that no signal reported stays missing.
-const RECKON: Duration = Duration::from_secs(1);
+const SETTLE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Starts the poller. Without an account no thread has a clock, and no CPU clocks are read.
 pub(super) fn start(account: Option<ProcessAccount>, tasks: Tasks) -> io::Result<StoppableThread> {
@@ -25,10 +25,10 @@ pub(super) fn start(account: Option<ProcessAccount>, tasks: Tasks) -> io::Result
 
 fn run(stop: &Stop, mut tasks: Tasks, mut account: Option<ProcessAccount>) {
     let mut unarmed = HashMap::new();
-    let mut reckoned = Instant::now();
+    let mut settled_at = Instant::now();
     let mut is_settled = true;
     let mut all_were_sampled = true;
-    while !stop.is_stopped_within(LOOK) {
+    while !stop.is_stopped_within(POLL_PERIOD) {
         thread_start::install();
         exec::install();
         let known = thread_records::thread_count() + threads::excluded_tids().len();
@@ -45,9 +45,9 @@ fn run(stop: &Stop, mut tasks: Tasks, mut account: Option<ProcessAccount>) {
             );
             all_were_sampled = false;
         }
-        let is_due = reckoned.elapsed() >= RECKON;
+        let is_due = settled_at.elapsed() >= SETTLE_PERIOD;
         if is_due {
-            reckoned = Instant::now();
+            settled_at = Instant::now();
             handler_watch::check();
         }
         let Some(account) = &mut account else { continue };

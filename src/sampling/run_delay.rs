@@ -82,7 +82,7 @@ impl RunAccount {
     /// Notes that the requested sample has not been taken yet, and stands for `elapsed_ns` more. Returns
     /// whether it is now to be reported as a wait for a processor: if the thread has not run at all since the
     /// request, it has waited all the time.
-    pub(super) fn goes_on(&mut self, cpu_ns: i64, elapsed_ns: u64, is_runnable: bool) -> bool {
+    pub(super) fn extend(&mut self, cpu_ns: i64, elapsed_ns: u64, is_runnable: bool) -> bool {
         let has_waited = cpu_ns == self.cpu_ns;
         if has_waited && !is_runnable {
             self.balance_ns -= 2 * self.reported_ns;
@@ -136,7 +136,7 @@ mod tests {
         for look in 1..=200_000 {
             let (cpu, delay) = at(look * visit_ns);
             if cpu == asked_at {
-                is_runnable = account.goes_on(cpu, visit_ns, is_runnable);
+                is_runnable = account.extend(cpu, visit_ns, is_runnable);
                 due_ns += visit_ns;
                 continue;
             }

@@ -171,7 +171,7 @@ impl Follower {
         loop {
             let is_last = self.wait();
             // SAFETY: the contract is that of `record`.
-            unsafe { marked.look(env, recorder) };
+            unsafe { marked.check(env, recorder) };
             if is_last {
                 // SAFETY: the contract is that of `record`.
                 unsafe { report_missing(env, own) };
@@ -239,7 +239,7 @@ impl Follower {
 /// The mark of the repository, which is kept while the repository has no recording but ours.
 struct MarkedRepository {
     mark: Option<Mark>,
-    looked: Instant,
+    checked_at: Instant,
 }
 
 impl MarkedRepository {
@@ -256,7 +256,7 @@ impl MarkedRepository {
             })
             .ok()
         });
-        Self { mark, looked: Instant::now() }
+        Self { mark, checked_at: Instant::now() }
     }
 
     /// Checks once a second whether there is another recording. If so, removes the mark for good.
@@ -264,11 +264,11 @@ impl MarkedRepository {
     /// # Safety
     ///
     /// As for [`Follower::record`].
-    unsafe fn look(&mut self, env: *mut JNIEnv, recorder: &Recorder) {
-        if self.mark.is_none() || self.looked.elapsed() < MARK_PERIOD {
+    unsafe fn check(&mut self, env: *mut JNIEnv, recorder: &Recorder) {
+        if self.mark.is_none() || self.checked_at.elapsed() < MARK_PERIOD {
             return;
         }
-        self.looked = Instant::now();
+        self.checked_at = Instant::now();
         // SAFETY: the contract is that of `record`.
         if !unsafe { recorder.is_only_one(env) }.unwrap_or(false) {
             self.mark = None;

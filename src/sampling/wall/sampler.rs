@@ -210,7 +210,7 @@ impl Sampler {
             // The request is under way: its sample will stand for this time too.
             account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
             let is_runnable = account.is_runnable.load(Ordering::Relaxed);
-            let is_runnable = visited.run.goes_on(cpu_ns, elapsed_ns, is_runnable);
+            let is_runnable = visited.run.extend(cpu_ns, elapsed_ns, is_runnable);
             account.is_runnable.store(is_runnable, Ordering::Relaxed);
             return;
         }
@@ -281,7 +281,7 @@ impl Sampler {
     /// begins the next interval. Returns the numbers of the samples that may be repeated in the next
     /// interval.
     pub(super) fn settle(&mut self, end_ns: u64) -> Vec<u32> {
-        let (mut met, mut repeatable) = (Vec::new(), Vec::new());
+        let (mut sampled, mut repeatable) = (Vec::new(), Vec::new());
         let next_interval = self.interval.wrapping_add(1).max(1);
         for record in all_records() {
             let (index, generation) =
@@ -320,7 +320,7 @@ impl Sampler {
                     continue;
                 }
                 self.repeats.push(repeat(elapsed_ns));
-                met.push(repeat(0));
+                sampled.push(repeat(0));
                 if visited.idle_cpu_ns.is_some() {
                     repeatable.push(visited.asked);
                     visited.interval = next_interval;
@@ -335,19 +335,19 @@ impl Sampler {
                 }
             }
         }
-        self.spread_unasked(met);
+        self.spread_unasked(sampled);
         self.interval = next_interval;
         repeatable
     }
 
     /// Lets the samples of threads that were visited in this interval stand for the threads that were not,
     /// each for an equal share.
-    fn spread_unasked(&mut self, met: Vec<Repeat>) {
-        let Ok(count) = u64::try_from(met.len()) else { return };
+    fn spread_unasked(&mut self, sampled: Vec<Repeat>) {
+        let Ok(count) = u64::try_from(sampled.len()) else { return };
         let Some(each_ns) = self.unasked_ns.checked_div(count) else { return };
         self.unasked_ns %= count;
         if each_ns > 0 {
-            self.repeats.extend(met.into_iter().map(|repeat| Repeat { ns: each_ns, ..repeat }));
+            self.repeats.extend(sampled.into_iter().map(|repeat| Repeat { ns: each_ns, ..repeat }));
         }
     }
 }

@@ -38,7 +38,7 @@ impl Countdown {
     /// Whether a point lies in the next `bytes` bytes of the current thread's stream. The bytes of the
     /// allocation after the point are skipped too: distances between points have no memory.
     #[inline]
-    pub(super) fn meets(&self, bytes: u64, interval: u64) -> bool {
+    pub(super) fn is_sample_due(&self, bytes: u64, interval: u64) -> bool {
         // SAFETY: pthread_self takes nothing, and reads a register.
         let thread = unsafe { libc::pthread_self() } as u64;
         // The upper bits of the product depend on all bits of the pointer.
@@ -73,8 +73,8 @@ mod tests {
         countdown.start(7, interval);
         for size in [16_u64, 1_000, 20_000] {
             let allocations = 40_000_000 / size;
-            let met = (0..allocations).filter(|_| countdown.meets(size, interval)).count();
-            let [bytes, count] = estimate(size, interval).map(|each| each * met as f64);
+            let samples = (0..allocations).filter(|_| countdown.is_sample_due(size, interval)).count();
+            let [bytes, count] = estimate(size, interval).map(|each| each * samples as f64);
             // At least 2,000 samples: one standard deviation is 2.2 %.
             let expected = (allocations * size) as f64;
             assert!((bytes / expected - 1.0).abs() < 0.09, "{size}: {bytes} of {expected}");
@@ -86,17 +86,17 @@ mod tests {
     fn no_allocation_is_lost_if_threads_share_a_stream() {
         let (countdown, interval) = (Countdown::new(), 64);
         countdown.start(11, interval);
-        let met = AtomicU64::new(0);
+        let samples = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let mine = (0..500_000).filter(|_| countdown.meets(16, interval)).count();
-                    met.fetch_add(mine as u64, Ordering::Relaxed);
+                    let mine = (0..500_000).filter(|_| countdown.is_sample_due(16, interval)).count();
+                    samples.fetch_add(mine as u64, Ordering::Relaxed);
                 });
             }
         });
         let [bytes, _] = estimate(16, interval);
-        let ratio = bytes * met.load(Ordering::Relaxed) as f64 / (4.0 * 500_000.0 * 16.0);
+        let ratio = bytes * samples.load(Ordering::Relaxed) as f64 / (4.0 * 500_000.0 * 16.0);
         // Some 440,000 samples.
         assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
     }

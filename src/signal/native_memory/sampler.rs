@@ -113,7 +113,7 @@ impl Sampler {
         let interval = self.interval_bytes.load(Ordering::Relaxed);
         // An allocation of 0 bytes is an allocation all the same, and counts as one byte.
         let bytes = (bytes as u64).max(1);
-        if interval != 0 && self.countdown.meets(bytes, interval) {
+        if interval != 0 && self.countdown.is_sample_due(bytes, interval) {
             self.sample(allocated, bytes, caller);
         }
     }
