@@ -401,7 +401,8 @@ fn the_library_is_loaded_for_one_class_loader_or_by_the_jvm_for_all() {
         let run = JavaRun::new(&home, "JarLoaders").api(&jar()).argument(jar().display());
         let alone = run.run().expect_success();
         assert_eq!(alone.stdout, "true\nfalse\nfalse\n", "{}: {}", alone.label, alone.stderr);
-        for printed in ["for the classes of another class loader", "a library that -agentpath loads serves all"]
+        for printed in
+            ["for the classes of another class loader", "a library that -agentpath loads serves all"]
         {
             assert!(alone.stderr.contains(printed), "{}: {}", alone.label, alone.stderr);
         }

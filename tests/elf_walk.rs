@@ -14,6 +14,7 @@ use elf_support::image_at;
 use otlpprof::core::collections::COLLECTIONS;
 use otlpprof::core::record::{FrameKind, FrameRecord};
 use otlpprof::core::stack_walker::StackWalker;
+use otlpprof::elf::loader_list::dl_find_object;
 use otlpprof::elf::objects::ObjectRegistry;
 use otlpprof::signal::safe_load::ProcessMemory;
 use otlpprof::signal::walk::registers::Registers;
@@ -51,7 +52,8 @@ enum Rules {
 impl Rules {
     /// The ways that this C library allows.
     fn all() -> impl Iterator<Item = Self> {
-        loader::learn();
+        // SAFETY: the function returns null or glibc's `_dl_find_object`.
+        unsafe { loader::ask(dl_find_object()) };
         let is_known = loader::frame_header_at(walk as *const () as u64).is_some();
         [Self::Compiled, Self::InPlace].into_iter().chain(is_known.then_some(Self::ByLoader))
     }

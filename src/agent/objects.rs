@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::core::address::{ElfVaddr, RuntimeAddr};
 use crate::core::object::{ObjectIndex, ObjectMap};
-use crate::elf::loader_list::{LoadCounts, load_counts};
+use crate::elf::loader_list::{LoadCounts, dl_find_object, load_counts};
 use crate::elf::objects::{ObjectDetails, ObjectRegistry};
 use crate::elf::symbols::Symbolizer;
 use crate::model::{Mapping, MappingId, Tables, unnamed_native_frame};
@@ -60,7 +60,8 @@ impl Objects {
             stopping: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
-        loader::learn();
+        // SAFETY: the function returns null or glibc's `_dl_find_object`.
+        unsafe { loader::ask(dl_find_object()) };
         SETUP.objects.store(Arc::as_ptr(&first.map).cast_mut(), Ordering::Release);
         if is_sampling {
             let running = objects.clone();

@@ -38,6 +38,12 @@ pub struct LoadedObjects {
     pub counts: LoadCounts,
 }
 
+/// The address of glibc's `_dl_find_object` (glibc 2.35 on). Null if the C library has no such function.
+pub fn dl_find_object() -> *mut c_void {
+    // SAFETY: the name is a C string; nothing is loaded.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) }
+}
+
 /// Lists all objects that are currently loaded.
 pub fn loaded_objects() -> LoadedObjects {
     let mut copies = Copies::default();

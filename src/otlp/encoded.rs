@@ -74,7 +74,7 @@ impl EncodedMessage {
     }
 
     /// Indexes bytes that `read_protobuf` has checked.
-    pub(super) fn walked(bytes: Vec<u8>, form: Form, size: u64, notes: Notes) -> Result<Self, ReadError> {
+    pub(super) fn of_checked(bytes: Vec<u8>, form: Form, size: u64, notes: Notes) -> Result<Self, ReadError> {
         let tables = TableIndex::of(&bytes)
             .ok_or_else(|| ReadError::new(ErrorKind::TooLarge, 0, "a message of 4 GiB or more"))?;
         let message = Self { bytes, tables, index: 0, form, offset: 0, compressed: false, size, notes };

@@ -24,11 +24,11 @@ type DlFindObject = unsafe extern "C" fn(*mut c_void, *mut FoundObject) -> i32;
 
 static DL_FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Looks up the dynamic linker's function. Before this call, and on C libraries without such a function,
-/// [`frame_header_at`] returns `None`.
-pub fn learn() {
-    // SAFETY: the name is a C string; nothing is loaded.
-    let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
+/// From now on [`frame_header_at`] asks `function`; with null it returns `None`, as before the first call.
+///
+/// # Safety
+/// `function` is null or glibc's `_dl_find_object`.
+pub unsafe fn ask(function: *mut c_void) {
     DL_FIND_OBJECT.store(function, Ordering::Release);
 }
 
@@ -47,8 +47,8 @@ pub fn frame_header_at(pc: u64) -> Option<u64> {
         eh_frame: null,
         reserved: [0; 7],
     };
-    // SAFETY: glibc's function of this name has this type. It reads its own tables alone, whatever `pc` is,
-    // and writes one `dl_find_object`.
+    // SAFETY: by the contract of `ask` the function is glibc's, which has this type. It reads its own tables
+    // alone, whatever `pc` is, and writes one `dl_find_object`.
     let result = unsafe {
         let function = std::mem::transmute::<*mut c_void, DlFindObject>(function);
         function(ptr::without_provenance_mut(pc as usize), &raw mut found)
@@ -59,13 +59,15 @@ pub fn frame_header_at(pc: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elf::loader_list::dl_find_object;
 
     #[test]
     fn the_dynamic_linker_knows_this_function_and_no_data() {
-        learn();
-        let is_known = !DL_FIND_OBJECT.load(Ordering::Acquire).is_null();
+        let linkers = dl_find_object();
+        // SAFETY: the function returns null or glibc's `_dl_find_object`.
+        unsafe { ask(linkers) };
         let function = frame_header_at as *const () as u64;
-        assert_eq!(frame_header_at(function).is_some(), is_known);
+        assert_eq!(frame_header_at(function).is_some(), !linkers.is_null());
         let local = 0_u64;
         assert_eq!(frame_header_at((&raw const local).addr() as u64), None);
         assert_eq!(frame_header_at(0), None);

@@ -51,7 +51,7 @@ pub(in crate::jvm) fn find_slots(bytes: &[u8], to_constant_pool: [u32; 2], used:
     for exit in exits {
         // `leave` is one byte.
         let leave = exit.return_on_stack.start as usize - 1;
-        let load = if exit.native { LOAD_R11 } else { LOAD_RBX };
+        let load = if exit.uses_alternate_registers { LOAD_R11 } else { LOAD_RBX };
         let before = leave.saturating_sub(BEFORE_LEAVE_BYTES)..leave;
         let loaded = before.rev().find_map(|at| slot_after(&bytes[at..leave], load));
         used.sender_sp.extend(loaded.map(|(slot, _)| slot));

@@ -31,7 +31,7 @@ impl<M: Memory> Walk<'_, M> {
     /// there, if the thread was interrupted there.
     pub(super) fn undescribed_caller(&self, cursor: &Cursor, known: Option<&Registers>) -> Option<Cursor> {
         // A caller has made a call. Otherwise the walk has gone wrong, and no instruction is worth following.
-        if !cursor.interrupted && !self.is_behind_call(cursor.pc) {
+        if !cursor.interrupted && !self.is_after_call(cursor.pc) {
             return None;
         }
         let followed = self.way_out(cursor, known, |pc| self.is_undescribed(pc));

@@ -79,9 +79,9 @@ fn registers_that_a_barrier_saves_are_no_part_of_the_frame() {
     }
 }
 
-/// Regression: in C1's stub for a load barrier of ZGC the arguments of the slow path, or the pushed rax alone,
-/// were taken for a part of the frame. The stub lies in the stub section, or in front of other stubs that have
-/// scopes.
+/// Regression: in C1's stub for a load barrier of ZGC the arguments of the slow path, or the pushed rax
+/// alone, were taken for a part of the frame. The stub lies in the stub section, or in front of other stubs
+/// that have scopes.
 #[test]
 fn each_instruction_of_c1s_stub_for_a_load_barrier_leads_to_the_caller() {
     for place in [STUBS, BEFORE_STUBS] {
