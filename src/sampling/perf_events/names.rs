@@ -323,7 +323,7 @@ mod tests {
         for (bad, says) in [
             ("context-switches:u", "happens in the kernel"),
             ("sched:sched_switch:u", "happens in the kernel"),
-            ("cpu", "say cpu in place of event=cpu"),
+            ("cpu", "write cpu in place of event=cpu"),
             ("cycles:0", "from 1 to"),
             ("page-faults:99999999999999999999", "from 1 to"),
             ("uprobe:libc.so.6:malloc", "uprobe:/PATH:SYMBOL"),
