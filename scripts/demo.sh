@@ -36,9 +36,7 @@ show() {
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "'$seconds' is not a number of seconds"
 
 heading "Building the agent and the command (minutes the first time)"
-scripts/install-toolchain.sh rust cc jdk
-cargo build --release --locked --quiet </dev/null
-build=$target/release
+build=$(scripts/build-release.sh)
 agent=$build/libotlpprof.so
 echo "$(short "$agent") ($(du -h --apparent-size "$agent" | cut -f1))"
 

@@ -8,8 +8,8 @@
 #                                hours
 #     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on one of each version
 #
-# PROFILE=release takes the release build. OTLPPROF_TEST_JDKS (a list like PATH) names the JDKs; the default
-# is the JDKs in .cache/jdks, which scripts/install-jdks.sh collects.
+# PROFILE=release takes the release (scripts/build-release.sh). OTLPPROF_TEST_JDKS (a list like PATH) names
+# the JDKs; the default is the JDKs in .cache/jdks, which scripts/install-jdks.sh collects.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,8 +27,12 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 # Without budget and limit, which would reduce the number of samples.
 export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 profile=${PROFILE:-dev}
-cargo build --quiet --locked --profile "$profile" </dev/null
-target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/${profile/#dev/debug}
+if [[ $profile == release ]]; then
+    target=$(scripts/build-release.sh)
+else
+    cargo build --quiet --locked --profile "$profile" </dev/null
+    target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/${profile/#dev/debug}
+fi
 
 runs=$(mktemp -d)
 failures=0
