@@ -132,7 +132,7 @@ public final class ContextCalls {
         ten.add("tenth");
         expectThrown(IllegalArgumentException.class, "9 attributes at most", () -> new ContextSetter(profiler, ten));
         for (List<String> bad : List.of(List.of(""), List.of("a", "a"))) {
-            expectThrown(IllegalArgumentException.class, "different names", () -> new ContextSetter(profiler, bad));
+            expectThrown(IllegalArgumentException.class, "must be different", () -> new ContextSetter(profiler, bad));
         }
         if (withAgent) {
             expectThrown(
