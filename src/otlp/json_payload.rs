@@ -172,9 +172,8 @@ mod tests {
     }
 
     fn with_profiles(profiles: &str) -> String {
-        format!(
-            r#"{{"dictionary":{{}},"resourceProfiles":[{{"scopeProfiles":[{{}},{{"profiles":[{profiles}]}}]}}]}}"#
-        )
+        let resources = format!(r#"[{{"scopeProfiles":[{{}},{{"profiles":[{profiles}]}}]}}]"#);
+        format!(r#"{{"dictionary":{{}},"resourceProfiles":{resources}}}"#)
     }
 
     fn jfr(bytes: &[u8]) -> (String, Vec<u8>) {
@@ -187,7 +186,8 @@ mod tests {
             "Rkx\/SQ==", "x":["originalPayload",{"originalPayload":"AA=="}]},
             {"originalPayload":null}, {"originalPayload":""}, {"timeUnixNano":"7", "a\"b":"\\"},
             {"original_payload":"AA==","original_payload_format":"jfr","attributeIndices":[]},
-            {"originalPayload":"AA==","originalPayload":"AQ==","originalPayload":null,"originalPayloadFormat":"jfr"},
+            {"originalPayload":"AA==","originalPayload":"AQ==",
+            "originalPayload":null,"originalPayloadFormat":"jfr"},
             {"\u006friginalPaylo\u0061d":"A\u0067\u003d\u003d","originalPayloadFormat":"\u006afr"}"#;
         let text = with_profiles(profiles);
         let expected = [jfr(&[0x46, 0x4c, 0x7f, 0x49]), jfr(&[0]), jfr(&[1]), jfr(&[2])];
@@ -321,7 +321,9 @@ mod tests {
 
         #[test]
         fn any_split_gives_the_result_of_reading_whole_documents(
-            profiles in prop::collection::vec(profile(), 0..4), documents in 1usize..3, at_a_time in 1usize..40,
+            profiles in prop::collection::vec(profile(), 0..4),
+            documents in 1usize..3,
+            at_a_time in 1usize..40,
             damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
         ) {
             let mut text = vec![with_profiles(&profiles.join(",")); documents].join("\n").into_bytes();

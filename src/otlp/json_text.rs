@@ -445,7 +445,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn the_scanner_agrees_with_another_parser_however_text_is_split(text in near_json(), at_a_time in 1usize..9) {
+        fn the_scanner_agrees_with_another_parser_however_text_is_split(
+            text in near_json(),
+            at_a_time in 1usize..9,
+        ) {
             let whole = passed(&text, text.len().max(1));
             prop_assert_eq!(whole.is_ok(), is_json(&text), "{}", String::from_utf8_lossy(&text));
             prop_assert_eq!(passed(&text, at_a_time), whole);

@@ -215,7 +215,8 @@ mod tests {
         let error = all(&[0, 0, 0, 9, 1]).1.unwrap();
         assert_eq!(
             error.to_string(),
-            "truncated: a message of 9 bytes is announced and 1 follow at byte 0 (message 0) [frame-truncated]"
+            "truncated: a message of 9 bytes is announced and 1 follow at byte 0 (message 0) \
+             [frame-truncated]"
         );
     }
 

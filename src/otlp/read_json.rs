@@ -422,7 +422,8 @@ mod tests {
     fn every_json_type_is_read() {
         let (read, notes) = profile(
             r#"{"sampleType":{"typeStrindex":1,"unitStrindex":"2"},
-                "samples":[{"stackIndex":3,"values":["9223372036854775807","-1"],"timestampsUnixNano":["18446744073709551615"]}],
+                "samples":[{"stackIndex":3,"values":["9223372036854775807","-1"],
+                "timestampsUnixNano":["18446744073709551615"]}],
                 "timeUnixNano":"13","durationNano":"14","periodType":null,"period":"-17",
                 "profileId":"000102030405060708090A0B0C0D0E0F","droppedAttributesCount":4294967295,
                 "originalPayloadFormat":"jfr","originalPayload":"RkxS/w==","attributeIndices":[20,21]}"#,
@@ -453,7 +454,8 @@ mod tests {
     fn every_kind_of_value_is_read() {
         let (data, _) = decode(
             r#"{"dictionary":{"attributeTable":[{"value":{"stringValue":""}},{"value":{"boolValue":false}},
-                {"value":{"intValue":"0"}},{"value":{"doubleValue":0.5}},{"value":{"doubleValue":"-Infinity"}},
+                {"value":{"intValue":"0"}},{"value":{"doubleValue":0.5}},
+                {"value":{"doubleValue":"-Infinity"}},
                 {"value":{"arrayValue":{"values":[{"intValue":"1"},{}]}}},
                 {"value":{"kvlistValue":{"values":[{"key":"k","value":{"bytesValue":"-_8"}}]}}},
                 {"value":{"stringValueStrindex":0}},{"value":{}},{}]}}"#,
