@@ -18,7 +18,8 @@ pub fn help() -> String {
         let _ = writeln!(text, "  {name:<8}{help}");
     }
     text.push_str(
-        "\nOptions; each is also read from the variable in parentheses. BOOL is true/false, t/f, yes/no, y/n, on/off,\n\
+        "\nOptions; each is also read from the variable in parentheses. BOOL is true/false, t/f, yes/no, \
+         y/n, on/off,\n\
          1/0 or the bare key. DURATION is a number with ns, us, ms, s, m or h; SIZE one with k, m or g.\n",
     );
     for option in table::all() {
@@ -30,9 +31,11 @@ pub fn help() -> String {
     }
     text.push_str(
         "\nAlso read: OTEL_SDK_DISABLED, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES and\n\
-         OTEL_EXPORTER_OTLP_{ENDPOINT,HEADERS,COMPRESSION,TIMEOUT,PROTOCOL,CERTIFICATE,CLIENT_CERTIFICATE,CLIENT_KEY},\n\
+         OTEL_EXPORTER_OTLP_{ENDPOINT,HEADERS,COMPRESSION,TIMEOUT,PROTOCOL,CERTIFICATE,\
+         CLIENT_CERTIFICATE,CLIENT_KEY},\n\
          each of these also as OTEL_EXPORTER_OTLP_PROFILES_..., and\n\
-         all of them as system properties, such as -Dotel.service.name=NAME, which come before the variables.\n",
+         all of them as system properties, such as -Dotel.service.name=NAME, which come before the \
+         variables.\n",
     );
     text
 }

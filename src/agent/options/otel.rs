@@ -148,9 +148,10 @@ fn protocol(environment: &Environment, draft: &mut Draft) {
         "http/json" => draft.options.encode.format = Format::Json,
         "grpc" => {
             draft.unusable_protocol = Some(format!(
-                "{name}=grpc: profiles are uploaded over HTTP; set OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/protobuf \
-                 and OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://HOST:4318/v1development/profiles, or set \
-                 the agent's options format=proto and endpoint=http://HOST:4318"
+                "{name}=grpc: profiles are uploaded over HTTP; set \
+                 OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL=http/protobuf and \
+                 OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT=http://HOST:4318/v1development/profiles, or set the \
+                 agent's options format=proto and endpoint=http://HOST:4318"
             ));
         }
         _ => {

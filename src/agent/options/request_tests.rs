@@ -59,7 +59,8 @@ fn limits_are_of_all_engines_or_of_one() {
         ("limit=9", "limit=9: must be a whole number from 10 to 10000000, or off"),
         (
             "limit=cpu:100",
-            "limit=cpu:100: 'cpu' must be one of alloc, lock, wait, exceptions, event, nativemem, live, trace",
+            "limit=cpu:100: 'cpu' must be one of alloc, lock, wait, exceptions, event, nativemem, live, \
+             trace",
         ),
         ("limit=lock:", "limit=lock:: must be a whole number from 10 to 10000000, or off"),
     ] {
@@ -150,9 +151,13 @@ fn a_value_that_is_no_boolean_is_an_error() {
 #[test]
 fn every_option_is_read_from_the_string() {
     let options = start(
-        "start,cpu=500us,cpu.clock=timer,cpu.kernel,event.kernel=no,filter,signal=SIGVTALRM,cstack=vmx,depth=128,remotesym,native_frames=name,timestamps,\
-         context=tenant+a%2Bb,context.publish=attributes,context.publish.virtual=true,threads=a*+!b,include=C.m,exclude=D.*,budget=1.5,limit=500+exceptions:off,delay=1s,duration=60s,loop=1h,interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,timeout=3s,\
-         certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
+        "start,cpu=500us,cpu.clock=timer,cpu.kernel,event.kernel=no,filter,signal=SIGVTALRM,cstack=vmx,\
+         depth=128,remotesym,native_frames=name,timestamps,\
+         context=tenant+a%2Bb,context.publish=attributes,context.publish.virtual=true,threads=a*+!b,\
+         include=C.m,exclude=D.*,budget=1.5,limit=500+exceptions:off,delay=1s,duration=60s,loop=1h,\
+         interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,\
+         timeout=3s,certificate=/ca.pem,client_certificate=/me.pem,client_key=/me.key,upload.limit=1m,\
+         upload.queue=2m,resource=a=1+service.name=weaker,service=s,loglevel=off,strict",
     );
     assert_eq!(
         options,
@@ -423,7 +428,12 @@ fn unknown_otlpprof_variables_cause_a_warning() {
 proptest::proptest! {
     #[test]
     fn no_text_panics(text in "[a-z.=,+%0-9é]{0,40}", variable in ".{0,20}") {
-        let names = ["OTEL_RESOURCE_ATTRIBUTES", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTLPPROF_X"];
+        let names = [
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "OTLPPROF_X",
+        ];
         let _ = parse(&text, &names.map(|name| (name, variable.as_str())).into_iter().collect());
     }
 }

@@ -93,7 +93,8 @@ pub(super) fn signal(text: &str) -> Read<i32> {
     named.map(|(_, number)| *number).or(allowed).ok_or_else(|| {
         let names: Vec<_> = NAMES.iter().map(|(name, _)| format!("SIG{name}")).collect();
         format!(
-            "must be a signal that neither the JVM nor libc needs: {}, or a real-time signal's number ({} to {})",
+            "must be a signal that neither the JVM nor libc needs: {}, or a real-time signal's number \
+             ({} to {})",
             names.join(", "),
             libc::SIGRTMIN(),
             libc::SIGRTMAX()

@@ -95,7 +95,8 @@ mod tests {
             ),
             (
                 "Kubernetes, containerd",
-                "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod2c48913c.slice/cri-containerd-ID.scope",
+                "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod2c48913c.slice/\
+                 cri-containerd-ID.scope",
             ),
             (
                 "containerd, colons",
@@ -123,7 +124,8 @@ mod tests {
             "",
             "0::/\n",
             "0::/user.slice/user-1000.slice/session-2.scope\n",
-            "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.gnome.Terminal.slice/vte-spawn-5cd8d3e6.scope\n",
+            "0::/user.slice/user-1000.slice/user@1000.service/app.slice/\
+             app-org.gnome.Terminal.slice/vte-spawn-5cd8d3e6.scope\n",
             "0::/machine.slice/libpod-conmon-ID.scope\n",
             "0::/docker/IDff\n",
             "garbage ID\n",
@@ -138,7 +140,8 @@ mod tests {
         id_in_mountinfo(&lines.join("\n").replace("ID", ID).replace("OTHER", OTHER))
     }
 
-    const ROOT: &str = "456 375 0:143 / / rw,relatime master:175 - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/OTHER";
+    const ROOT: &str = "456 375 0:143 / / rw,relatime master:175 - overlay overlay \
+                        rw,lowerdir=/var/lib/docker/overlay2/l/OTHER";
 
     #[test]
     fn mounts_of_docker_and_podman() {
@@ -148,13 +151,15 @@ mod tests {
         let docker =
             "471 456 254:1 /var/lib/docker/containers/ID/resolv.conf /etc/resolv.conf rw - ext4 /dev/sda1 rw";
         assert_eq!(mountinfo(&[ROOT, docker]).as_deref(), Some(ID));
-        let podman = "983 961 0:25 /containers/storage/overlay-containers/ID/userdata/hosts /etc/hosts rw - tmpfs tmpfs rw";
+        let podman = "983 961 0:25 /containers/storage/overlay-containers/ID/userdata/hosts /etc/hosts rw - \
+                      tmpfs tmpfs rw";
         assert_eq!(mountinfo(&[ROOT, podman]).as_deref(), Some(ID));
     }
 
     #[test]
     fn a_pods_sandbox_is_not_the_container() {
-        let sandbox = "1 2 8:1 /var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes/ID/hostname /etc/hostname rw - ext4 /d rw";
+        let sandbox = "1 2 8:1 /var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes/ID/hostname \
+                       /etc/hostname rw - ext4 /d rw";
         let elsewhere = "1 2 8:1 /docker/containers/ID/mounts/x /data rw - ext4 /d rw";
         assert_eq!(mountinfo(&[ROOT, sandbox, elsewhere, "", "short line"]), None);
     }

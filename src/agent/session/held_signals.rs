@@ -23,8 +23,8 @@ pub(super) fn turn_off(options: &mut Options) {
 fn turn_off_one<T>(engine: &mut Option<T>, name: &str, signal: i32, option: &str) {
     if engine.is_some() && is_held_by_another(signal) {
         log::warn!(
-            "{name} is off: another agent of this process, or the program, has a handler for signal {signal}; \
-             `{option}` chooses another signal"
+            "{name} is off: another agent of this process, or the program, has a handler for signal \
+             {signal}; `{option}` chooses another signal"
         );
         *engine = None;
     }

@@ -28,7 +28,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "budget",
         value: "PERCENT|off",
         default: Some("2"),
-        help: "the profiler's most CPU time, in percent of the used processors; it samples less often to stay within",
+        help: "the profiler's most CPU time, in percent of the used processors; it samples less often to \
+               stay within",
         read: |draft, text| set(&mut draft.options.budget, read_budget(text)),
         ..PLAIN
     },
@@ -36,7 +37,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "limit",
         value: "NUMBER|ENGINE:NUMBER+...|off",
         default: Some("10000"),
-        help: "the most samples a second of each engine that samples events; above it, a sample stands for more events",
+        help: "the most samples a second of each engine that samples events; above it, a sample stands for \
+               more events",
         read: |draft, text| set(&mut draft.options.limits, read_limits(text)),
         ..PLAIN
     },
@@ -74,7 +76,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "file",
         value: "PATH",
-        help: "write profiles to this file; %p is the process id, %t the time (a file for each interval), %h the host",
+        help: "write profiles to this file; %p is the process id, %t the time (a file for each interval), %h \
+               the host",
         read: |draft, text| set_some(&mut draft.options.file, read_path_pattern(text)),
         ..PLAIN
     },

@@ -29,7 +29,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "cpu.clock",
         value: "auto|perf|timer|itimer",
         default: Some("auto"),
-        help: "the clock of CPU samples: perf events, a timer for each thread, the process's timer; auto: the first that works",
+        help: "the clock of CPU samples: perf events, a timer for each thread, the process's timer; auto: \
+               the first that works",
         read: |draft, text| {
             let clocks = [
                 ("auto", CpuClock::Auto),
@@ -74,7 +75,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "event",
         value: "NAME[:u][:PERIOD]|off",
         default: Some("off"),
-        help: "sample by a perf event: cycles, cache-misses, page-faults, sched:sched_switch, ... (:u: not in the kernel)",
+        help: "sample by a perf event: cycles, cache-misses, page-faults, sched:sched_switch, ... \
+               (:u: not in the kernel)",
         read: |draft, text| {
             set(
                 &mut draft.options.event,
@@ -91,7 +93,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "auto|BOOL",
         default: Some("auto"),
         bare: Some("true"),
-        help: "put the kernel's own frames on top of the stacks of `event`; auto: if the process has the permission",
+        help: "put the kernel's own frames on top of the stacks of `event`; auto: if the process has the \
+               permission",
         read: |draft, text| {
             let frames = match text {
                 "auto" => Ok(KernelFrames::Auto),
@@ -106,7 +109,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "event.period",
         value: "NUMBER",
-        help: "the number of events between two samples, in place of PERIOD in `event` or the event's default",
+        help: "the number of events between two samples, in place of PERIOD in `event` or the event's \
+               default",
         read: |draft, text| set(&mut draft.event_period, read_period(text).map(Some)),
         ..PLAIN
     },
@@ -114,7 +118,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "event.signal",
         value: "SIGNAL",
         default: Some("SIGSTKFLT"),
-        help: "the signal of samples by a perf event, by name or number; must differ from `signal` and `wall.signal`",
+        help: "the signal of samples by a perf event, by name or number; must differ from `signal` and \
+               `wall.signal`",
         read: |draft, text| set(&mut draft.options.event_signal, value::signal(text)),
         ..PLAIN
     },
@@ -135,7 +140,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "SIZE|on|off",
         default: Some("off"),
         bare: Some("on"),
-        help: "report live objects at each interval's end, sampled as one in about so many allocated bytes (on: 512k)",
+        help: "report live objects at each interval's end, sampled as one in about so many allocated bytes \
+               (on: 512k)",
         read: |draft, text| {
             let interval = switchable(text, "512k", |text| value::size(text, 1, GIB));
             set(&mut draft.options.live, interval.map(|interval| interval.map(|bytes| bytes as u64)))
@@ -147,7 +153,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "DURATION|on|off",
         default: Some("off"),
         bare: Some("on"),
-        help: "record waits for monitors and locks (LockSupport.park) that take this long or longer (on: 10us)",
+        help: "record waits for monitors and locks (LockSupport.park) that take this long or longer \
+               (on: 10us)",
         read: |draft, text| set(&mut draft.options.lock, switchable(text, "10us", shortest_wait)),
         ..PLAIN
     },
@@ -165,7 +172,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "SIZE|on|off",
         default: Some("off"),
         bare: Some("on"),
-        help: "sample native allocations (malloc, mmap and their like), one in about so many bytes (on: 512k)",
+        help: "sample native allocations (malloc, mmap and their like), one in about so many bytes \
+               (on: 512k)",
         read: |draft, text| {
             let interval = switchable(text, "512k", |text| value::size(text, 1, GIB));
             set(&mut draft.options.nativemem, interval.map(|interval| interval.map(|bytes| bytes as u64)))
@@ -198,7 +206,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "BOOL",
         default: Some("false"),
         bare: Some("true"),
-        help: "with exceptions: sample each throw, where it is thrown; slows all throws; with -agentpath only",
+        help: "with exceptions: sample each throw, where it is thrown; slows all throws; with -agentpath \
+               only",
         read: |draft, text| set(&mut draft.options.exceptions_thrown, value::boolean(text)),
         ..PLAIN
     },
@@ -207,7 +216,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "EVENT+EVENT|true|false",
         default: Some("false"),
         bare: Some("true"),
-        help: "merge events of a JDK recording: all that no running engine replaces, or these (NAME or NAME:VALUE_FIELD)",
+        help: "merge events of a JDK recording: all that no running engine replaces, or these (NAME or \
+               NAME:VALUE_FIELD)",
         read: |draft, text| set(&mut draft.options.recorded_events, recorded_events(text)),
         ..PLAIN
     },

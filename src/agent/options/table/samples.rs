@@ -35,7 +35,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "include",
         value: "FRAME+...",
-        help: "keep stacks with a frame of one of these names, like com.example.Class.method; * matches anything",
+        help: "keep stacks with a frame of one of these names, like com.example.Class.method; * matches \
+               anything",
         read: |draft, text| set(&mut draft.options.frames.wanted, frame_patterns(text)),
         ..PLAIN
     },
@@ -50,7 +51,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "cstack",
         value: "vm|vmx|fp|dwarf|no",
         default: Some("vm"),
-        help: "the stack walker: vm, vmx (all native frames), fp, dwarf (the VM keeps ids of all methods), no (Java only)",
+        help: "the stack walker: vm, vmx (all native frames), fp, dwarf (the VM keeps ids of all methods), \
+               no (Java only)",
         read: |draft, text| {
             let walkers = StackWalker::ALL.map(|walker| (walker.name(), walker));
             set(&mut draft.options.stack_walker, value::choice(text, &walkers))
@@ -78,7 +80,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "native_frames",
         value: "remote|name",
         default: Some("remote"),
-        help: "the form of remote frames: address and mapping, or (name) <build-id>.<remote>(0xADDRESS) as function name too",
+        help: "the form of remote frames: address and mapping, or (name) <build-id>.<remote>(0xADDRESS) as \
+               function name too",
         read: |draft, text| {
             let forms = [("remote", NativeFrames::Remote), ("name", NativeFrames::Name)];
             set(&mut draft.options.encode.native_frames, value::choice(text, &forms))
@@ -89,7 +92,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         name: "class_names",
         value: "normalised|full",
         default: Some("normalised"),
-        help: "names of classes created at run time: without their numbers (Foo$$Lambda), or (full) as in the VM",
+        help: "names of classes created at run time: without their numbers (Foo$$Lambda), or (full) as in \
+               the VM",
         read: |draft, text| {
             let forms = [("normalised", true), ("full", false)];
             set(&mut draft.options.normalise_class_names, value::choice(text, &forms))
@@ -137,7 +141,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         bare: Some("true"),
         // The VM's events of each mount and unmount are expensive.
         default: Some("false"),
-        help: "other processes can read contexts of virtual threads too; from the first context on, each mount is slower",
+        help: "other processes can read contexts of virtual threads too; from the first context on, each \
+               mount is slower",
         read: |draft, text| set(&mut draft.options.publishes_virtual_threads, value::boolean(text)),
         ..PLAIN
     },
