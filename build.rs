@@ -42,8 +42,8 @@ fn main() {
     let jdk = find_jdk();
     if jdk.is_none() {
         println!(
-            "cargo::warning=no JDK with javac in JAVA_HOME, PATH or /usr/lib/jvm: the Java test programs are not \
-             built, and the tests that run them will fail (scripts/install-toolchain.sh installs one)"
+            "cargo::warning=no JDK with javac in JAVA_HOME, PATH or /usr/lib/jvm: the Java test programs are \
+             not built, and the tests that run them will fail (scripts/install-toolchain.sh installs one)"
         );
         // This file never exists, so that the next build looks for a JDK again.
         println!("cargo::rerun-if-changed={}", out_dir.join("no-jdk").display());

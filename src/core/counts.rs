@@ -13,7 +13,8 @@ macro_rules! counts {
         impl $group {
             /// Returns every count with its name, in the order of declaration.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name.load(::std::sync::atomic::Ordering::Relaxed)),)*].into_iter()
+                use ::std::sync::atomic::Ordering;
+                [$((stringify!($name), self.$name.load(Ordering::Relaxed)),)*].into_iter()
             }
         }
 

@@ -295,7 +295,8 @@ mod tests {
             let table = table(0x100, &rows);
             proptest::prop_assert_eq!(table.rows().count(), rows.len());
             for ((vaddr, found), row) in table.rows().zip(&rows) {
-                proptest::prop_assert_eq!((vaddr.0, found), (0x100 + u64::from(row.0), Some(rule(row.1.into()))));
+                let expected = (0x100 + u64::from(row.0), Some(rule(row.1.into())));
+                proptest::prop_assert_eq!((vaddr.0, found), expected);
             }
             for address in addresses {
                 let row = rows.iter().rev().find(|row| 0x100 + u64::from(row.0) <= address);

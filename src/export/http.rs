@@ -248,7 +248,8 @@ impl Client {
             }
             (false, Some(Protocol::Tls), _) => SPEAKS_TLS,
             (_, _, Some(Protocol::Http2)) | (_, Some(Protocol::Http2), _) => {
-                "the port speaks only HTTP/2, as gRPC does: name the port of OTLP over HTTP, usually 4318 in place of 4317"
+                "the port speaks only HTTP/2, as gRPC does: name the port of OTLP over HTTP, usually 4318 in \
+                 place of 4317"
             }
             _ => return None,
         };

@@ -157,7 +157,8 @@ pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static s
             | AlertDescription::CertificateUnknown
             | AlertDescription::AccessDenied
             | AlertDescription::UnknownCA => {
-                "the server wants a client's certificate that it trusts: set client_certificate and client_key"
+                "the server wants a client's certificate that it trusts: set client_certificate and \
+                 client_key"
             }
             AlertDescription::NoApplicationProtocol => {
                 "the port perhaps speaks only gRPC: name the port of OTLP over HTTP, usually 4318"

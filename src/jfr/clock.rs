@@ -77,7 +77,8 @@ mod tests {
             ticks: i64, shift in 0u32..63, start_ticks in -1_000i64..1 << 50, frequency in 1i64..1 << 40,
         ) {
             let ticks = ticks >> shift;
-            let clock = Clock { start_unix_nano: 1_700_000_000_000_000_000, start_ticks, ticks_per_second: frequency };
+            let start_unix_nano = 1_700_000_000_000_000_000;
+            let clock = Clock { start_unix_nano, start_ticks, ticks_per_second: frequency };
             prop_assert_eq!(clock.duration_ns(ticks), clamped(nanos(i128::from(ticks), frequency)));
             let since = nanos(i128::from(ticks) - i128::from(start_ticks), frequency);
             prop_assert_eq!(clock.unix_nano(ticks), clamped(i128::from(clock.start_unix_nano) + since));

@@ -70,7 +70,8 @@ pub enum Problem {
     /// A chunk is still being written, by a writer that writes constants only at the chunk's end
     /// (async-profiler 4.5 `flightRecorder.cpp`, `Recording::finishChunk`).
     #[error(
-        "the chunk is still being written, and so far has none of the stacks and names that its events refer to"
+        "the chunk is still being written, and so far has none of the stacks and names that its events \
+         refer to"
     )]
     NoConstants,
     /// An event of another type is where the header says that metadata or a checkpoint is.

@@ -284,15 +284,21 @@ mod tests {
         }
 
         #[test]
-        fn a_short_pair_equals_two_integers_read_one_by_one(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn a_short_pair_equals_two_integers_read_one_by_one(
+            bytes in prop::collection::vec(any::<u8>(), 0..12),
+        ) {
             if let Some((first, second, end)) = read_short_pair(&bytes, 0) {
                 let (one, at) = read_compressed(&bytes, 0).unwrap();
-                prop_assert_eq!((one, read_compressed(&bytes, at)), (first.into(), Some((second.into(), end))));
+                let expected = (first.into(), Some((second.into(), end)));
+                prop_assert_eq!((one, read_compressed(&bytes, at)), expected);
             }
         }
 
         #[test]
-        fn skipping_is_reading_without_a_value(bytes in prop::collection::vec(any::<u8>(), 0..60), count in 0usize..12) {
+        fn skipping_is_reading_without_a_value(
+            bytes in prop::collection::vec(any::<u8>(), 0..60),
+            count in 0usize..12,
+        ) {
             let mut at = Some(0);
             for _ in 0..count {
                 at = at.and_then(|at| read_compressed(&bytes, at)).map(|(_, next)| next);

@@ -138,7 +138,8 @@ mod tests {
     proptest! {
         #[test]
         fn keys_keep_their_first_position(
-            keys in prop::collection::vec(-60i64..60, 0..200), room in prop::sample::select(&[0, 1, 10, 100, 1_000][..]),
+            keys in prop::collection::vec(-60i64..60, 0..200),
+            room in prop::sample::select(&[0, 1, 10, 100, 1_000][..]),
         ) {
             let mut index = KeyIndex::default();
             let mut order: Vec<i64> = Vec::new();

@@ -68,7 +68,9 @@ impl LiveInterface<'_> {
 }
 
 macro_rules! functions {
-    ($($table:ty { $($slot:literal $name:ident $accessor:ident ($($arg:ty),* $(,)?) $(, $variadic:tt)?;)* })*) => {
+    ($($table:ty {
+        $($slot:literal $name:ident $accessor:ident ($($arg:ty),* $(,)?) $(, $variadic:tt)?;)*
+    })*) => {
         /// Names and slots of the functions typed here. Slots are numbered from 1, as in the specification.
         pub const FUNCTIONS: &[(&str, usize)] = &[$($((stringify!($name), $slot),)*)*];
 

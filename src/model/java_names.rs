@@ -302,7 +302,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics_and_only_shortens(class in "(\\PC|[/.+$0-9x]|\\$\\$Lambda|jdk/proxy|LambdaForm\\$){0,20}") {
+        fn never_panics_and_only_shortens(
+            class in "(\\PC|[/.+$0-9x]|\\$\\$Lambda|jdk/proxy|LambdaForm\\$){0,20}",
+        ) {
             prop_assert!(normalise_class_name(&class).len() <= class.len());
             prop_assert_eq!(java_class_name(&class).len(), class.len());
         }

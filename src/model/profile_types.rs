@@ -137,7 +137,8 @@ profile_types! {
     /// Natively allocated bytes that were not freed.
     NATIVELEAK_SPACE = "nativeleak-space", "nativemem-leak", "inuse_space" / "bytes", "malloc" / "bytes";
     /// Native allocations that were not freed.
-    NATIVELEAK_OBJECTS = "nativeleak-objects", "nativemem-leak", "inuse_objects" / "count", "malloc" / "bytes";
+    NATIVELEAK_OBJECTS = "nativeleak-objects", "nativemem-leak", "inuse_objects" / "count",
+        "malloc" / "bytes";
     /// Exceptions created or thrown.
     EXCEPTIONS = "exceptions", "exceptions", "exceptions" / "count", "exceptions" / "count";
     /// Calls of traced methods that took at least as long as their threshold.

@@ -69,8 +69,8 @@ pub enum StartError {
 fn allowed_by(kind: ClockKind) -> &'static str {
     match kind {
         ClockKind::Perf => {
-            "allow it by CAP_PERFMON, or by sysctl kernel.perf_event_paranoid=1, and in a container by a seccomp profile that \
-             lets perf_event_open through; "
+            "allow it by CAP_PERFMON, or by sysctl kernel.perf_event_paranoid=1, and in a container by a \
+             seccomp profile that lets perf_event_open through; "
         }
         ClockKind::Timer => {
             "allow more of them by ulimit -i, the limit of pending signals, of which each timer uses one; "

@@ -49,9 +49,12 @@ impl Function {
 macro_rules! stand_ins {
     ($($function:ident = $name:ident($($argument:ident: $type:ty),*),)*) => {
         $(
-            static $function: Function = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => Function::new(name),
-                Err(_) => panic!("no C string"),
+            static $function: Function = {
+                let name = concat!(stringify!($name), "\0").as_bytes();
+                match CStr::from_bytes_with_nul(name) {
+                    Ok(name) => Function::new(name),
+                    Err(_) => panic!("no C string"),
+                }
             };
 
             unsafe extern "C" fn $name($($argument: $type),*) -> c_int {

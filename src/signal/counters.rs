@@ -78,7 +78,11 @@ macro_rules! counters {
 
             /// Returns every counter except walk errors and frozen frames, with its name. Counts by engine
             /// are summed over all engines. Ordinary zone only.
-            #[expect(clippy::disallowed_types, clippy::disallowed_macros, reason = "for reports, not in a handler")]
+            #[expect(
+                clippy::disallowed_types,
+                clippy::disallowed_macros,
+                reason = "for reports, not in a handler"
+            )]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![
                     ("samples_taken", self.samples_taken.sum()),

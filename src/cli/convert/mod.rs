@@ -84,7 +84,13 @@ pub(super) struct Args {
     follow: bool,
 
     /// The interval of --follow
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = windows::parse_interval, requires = "follow")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "60s",
+        value_parser = windows::parse_interval,
+        requires = "follow"
+    )]
     interval: Duration,
 
     /// Check the output against every rule before writing it, as `otlpprof validate` does

@@ -201,7 +201,8 @@ impl Output {
 
 fn too_large(bytes: u64) -> anyhow::Error {
     anyhow::anyhow!(
-        "the result would have {bytes} bytes, and a protobuf message ends at 2 GiB: convert fewer recordings, or leave out --include-payload"
+        "the result would have {bytes} bytes, and a protobuf message ends at 2 GiB: convert fewer \
+         recordings, or leave out --include-payload"
     )
 }
 

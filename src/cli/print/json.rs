@@ -56,7 +56,9 @@ fn tops(sums: &Sums, args: &Args) -> Value {
             "stackCount": top.stack_count(),
             "stacks": stacks.map(|stack| self::stack(&stack, sums)).collect::<Value>(),
             "frames": frames
-                .map(|(frame, sum)| json!({ "frame": frame, "self": number(sum.own), "total": number(sum.total) }))
+                .map(|(frame, sum)| {
+                    json!({ "frame": frame, "self": number(sum.own), "total": number(sum.total) })
+                })
                 .collect::<Value>(),
         })
     });

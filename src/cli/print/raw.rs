@@ -21,7 +21,8 @@ pub(super) fn print(tables: EncodedTables<'_>, out: &mut dyn Write) -> io::Resul
         let file = tables.text(name);
         writeln!(
             out,
-            "mapping_table[{index}] {start:#x}..{limit:#x} from {offset:#x} of {name} {file:?} attributes {attributes:?}"
+            "mapping_table[{index}] {start:#x}..{limit:#x} from {offset:#x} of {name} {file:?} attributes \
+             {attributes:?}"
         )?;
     }
     for (index, function) in tables.functions().enumerate() {

@@ -151,7 +151,8 @@ mod tests {
             others in proptest::collection::vec((0u32..60, 0u32..20, 0u16..3), 0..8),
         ) {
             let ranges = |given: &[(u32, u32, u16)]| {
-                let mut given: Vec<_> = given.iter().map(|&(start, len, rule)| (start, start + len, rule)).collect();
+                let mut given: Vec<_> =
+                    given.iter().map(|&(start, len, rule)| (start, start + len, rule)).collect();
                 given.sort();
                 given
             };

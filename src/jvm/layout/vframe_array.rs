@@ -34,8 +34,8 @@ pub(super) fn vframe_array(structs: &VmStructs) -> Result<VframeArrayLayout, Lay
         && element_size == element_method + 32;
     let Some(vm_frame) = vm_frame.filter(|_| fits) else {
         let reason = format!(
-            "{size} bytes, with frames of {frame} at {original} and {caller}, {frames}, {registers} registers, elements of \
-             {element_size} with {element_bci} and {element_method}"
+            "{size} bytes, with frames of {frame} at {original} and {caller}, {frames}, {registers} \
+             registers, elements of {element_size} with {element_bci} and {element_method}"
         );
         return Err(LayoutError::implausible("vframeArray", "_caller", reason));
     };

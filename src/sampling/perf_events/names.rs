@@ -137,8 +137,8 @@ const KNOWN: &[KnownEvent] = &[
 ];
 
 /// The syntax of events that are not in the table.
-const OTHER_FORMS: &str = "SYSTEM:TRACEPOINT, kprobe:SYMBOL[+OFFSET], uprobe:/PATH:SYMBOL, uprobe:/PATH:+OFFSET, rNNN \
-                           (raw, hexadecimal)";
+const OTHER_FORMS: &str = "SYSTEM:TRACEPOINT, kprobe:SYMBOL[+OFFSET], uprobe:/PATH:SYMBOL, \
+                           uprobe:/PATH:+OFFSET, rNNN (raw, hexadecimal)";
 
 impl EventSpec {
     /// Parses `NAME[:u][:PERIOD]`.

@@ -31,7 +31,10 @@ pub enum Refusal {
     #[error("this kernel has no tracepoint {0}; /sys/kernel/tracing/events lists its tracepoints")]
     NoTracepoint(String),
     /// The kernel does not support probes of this kind.
-    #[error("this kernel has no {kind}s; they need one that is built with CONFIG_{}_EVENTS", .kind.to_uppercase())]
+    #[error(
+        "this kernel has no {kind}s; they need one that is built with CONFIG_{}_EVENTS",
+        .kind.to_uppercase()
+    )]
     NoProbes {
         /// `kprobe` or `uprobe`.
         kind: &'static str,
@@ -46,7 +49,8 @@ pub enum Refusal {
     },
     /// The file does not have the function.
     #[error(
-        "{path} has no function {symbol} in its symbol tables; give its position in the file, uprobe:{path}:+OFFSET"
+        "{path} has no function {symbol} in its symbol tables; give its position in the file, \
+         uprobe:{path}:+OFFSET"
     )]
     NoSymbol {
         /// The file.
@@ -78,8 +82,9 @@ fn not_granted(event: &EventSpec, paranoia: Option<i32>) -> String {
     let enough = if is_probe { -1 } else { 1 };
     let now = paranoia.map_or(String::new(), |level| format!(", now {level}"));
     let mut message = format!(
-        "the process may not count it; allow it by CAP_PERFMON, or by sysctl kernel.perf_event_paranoid={enough}{now}, and in \
-         a container by a seccomp profile that lets perf_event_open through"
+        "the process may not count it; allow it by CAP_PERFMON, or by sysctl \
+         kernel.perf_event_paranoid={enough}{now}, and in a container by a seccomp profile that lets \
+         perf_event_open through"
     );
     if !is_probe && !event.user_only && EventSpec::parse(&format!("{}:u", event.name)).is_ok() {
         message += &format!("; event={}:u leaves the kernel out", event.name);

@@ -58,8 +58,9 @@ impl Sender {
             Err(error) => {
                 if !HAS_LOGGED_REFUSED.swap(true, Ordering::Relaxed) {
                     log::warn!(
-                        "wall: the system refuses rt_tgsigqueueinfo ({error}): threads are signalled by tgkill, and a signal \
-                         {} that the program sends one of them may be taken for the profiler's",
+                        "wall: the system refuses rt_tgsigqueueinfo ({error}): threads are signalled by \
+                         tgkill, and a signal {} that the program sends one of them may be taken for the \
+                         profiler's",
                         self.signal
                     );
                 }

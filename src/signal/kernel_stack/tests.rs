@@ -153,7 +153,14 @@ proptest! {
     fn any_words_are_read_in_bounds(
         tail in (0..4 * PAGE / 8).prop_map(|words| 8 * words),
         words in prop::collection::vec(
-            prop_oneof![any::<u64>(), 0..20_u64, Just(record(SAMPLE, &[0; 6])[0]), Just(SP), Just(PC), Just(KERNEL_MARK)],
+            prop_oneof![
+                any::<u64>(),
+                0..20_u64,
+                Just(record(SAMPLE, &[0; 6])[0]),
+                Just(SP),
+                Just(PC),
+                Just(KERNEL_MARK),
+            ],
             0..100,
         ),
         random: u64,
