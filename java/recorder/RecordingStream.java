@@ -155,7 +155,8 @@ public final class RecordingStream {
             try {
                 stream = recorder.openStream(recording, options);
             } catch (RuntimeException | IOException e) {
-                fail("this JVM does not give out a recording that is still running; 17 and later do: " + e.getMessage());
+                fail("this JVM does not give out a recording that is still running; 17 and later do: "
+                        + e.getMessage());
                 return;
             }
             copy(recorder, stream, recording, System.nanoTime() + seconds * 1_000_000_000L, out);

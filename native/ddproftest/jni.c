@@ -59,13 +59,15 @@ JNIEXPORT jint JNICALL Java_programs_Native_signalled(JNIEnv *env, jclass type, 
     return result;
 }
 
-JNIEXPORT jint JNICALL Java_programs_Native_pthreads(JNIEnv *env, jclass type, jint threads, jint milliseconds)
+JNIEXPORT jint JNICALL Java_programs_Native_pthreads(JNIEnv *env, jclass type, jint threads,
+                                                     jint milliseconds)
 {
     (void)env, (void)type;
     return ddprof_pthreads((uint32_t)threads, (uint32_t)milliseconds);
 }
 
-JNIEXPORT jint JNICALL Java_programs_Native_shortPthreads(JNIEnv *env, jclass type, jint threads, jlong rounds)
+JNIEXPORT jint JNICALL Java_programs_Native_shortPthreads(JNIEnv *env, jclass type, jint threads,
+                                                          jlong rounds)
 {
     (void)env, (void)type;
     return ddprof_short_pthreads((uint32_t)threads, (uint64_t)rounds);
@@ -129,7 +131,8 @@ static void run_task(void *argument)
 }
 
 /* Runs `task` on the current thread with a small alternate signal stack. */
-JNIEXPORT jlong JNICALL Java_programs_Native_alternateStack(JNIEnv *env, jclass type, jint bytes, jobject task)
+JNIEXPORT jlong JNICALL Java_programs_Native_alternateStack(JNIEnv *env, jclass type, jint bytes,
+                                                            jobject task)
 {
     (void)type;
     struct upcall upcall = {env, task};
@@ -151,7 +154,8 @@ JNIEXPORT jlong JNICALL Java_programs_Native_fiber(JNIEnv *env, jclass type, jin
 /* Loads an agent into this JVM as the JVM itself does, without an attach and without another process. The
  * library is one for
  * -agentpath. Returns the result of Agent_OnAttach, or -1000 if the library has no such function. */
-JNIEXPORT jint JNICALL Java_programs_Native_driveAgent(JNIEnv *env, jclass type, jstring library, jstring options)
+JNIEXPORT jint JNICALL Java_programs_Native_driveAgent(JNIEnv *env, jclass type, jstring library,
+                                                       jstring options)
 {
     (void)type;
     typedef jint attach_fn(JavaVM *, const char *, void *);

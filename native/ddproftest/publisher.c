@@ -24,7 +24,8 @@ DDPROF_EXPORT int ddprof_publish(const void *payload, size_t bytes)
     struct timespec now;
     void *copy = malloc(bytes);
     int file = memfd_create("OTEL_CTX", MFD_CLOEXEC);
-    if (!copy || file < 0 || ftruncate(file, sizeof(struct header)) != 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0)
+    if (!copy || file < 0 || ftruncate(file, sizeof(struct header)) != 0 ||
+        clock_gettime(CLOCK_BOOTTIME, &now) != 0)
         return -1;
     memcpy(copy, payload, bytes);
     struct header *header =

@@ -58,6 +58,7 @@ __attribute__((destructor)) static void print(void) {
     FILE *const file = path ? fopen(path, "w") : NULL;
     if (!file)
         return;
-    fprintf(file, "handler_calls=%llu handler_ns=%llu\n", (unsigned long long)calls, (unsigned long long)total_ns);
+    fprintf(file, "handler_calls=%llu handler_ns=%llu\n", (unsigned long long)calls,
+            (unsigned long long)total_ns);
     fclose(file);
 }

@@ -192,7 +192,8 @@ EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
     return NEXT_COND(pthread_cond_wait)(condition, mutex);
 }
 
-EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
+EXPORT int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                  const struct timespec *until)
 {
     CHECK("pthread_cond_timedwait");
     return NEXT_COND(pthread_cond_timedwait)(condition, mutex, until);

@@ -18,7 +18,10 @@ public final class OpenTelemetryApi {
 
     public static void main(String[] args) {
         Span span = Span.wrap(SpanContext.create(
-                "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", TraceFlags.getSampled(), TraceState.getDefault()));
+                "0af7651916cd43dd8448eb211c80319c",
+                "b7ad6b7169203331",
+                TraceFlags.getSampled(),
+                TraceState.getDefault()));
         ContextSetter setter = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
         Burning.announce("outer", span, "/own");
         for (int i = 0; i < 10; i++) {

@@ -50,7 +50,10 @@ public final class OpenTelemetrySpans {
         outer.setAttribute("http.request.method", "GET");
         outer.setAttribute("http.route", "/orders/{id}");
         Span inner = tracer.spanBuilder("inner").setParent(Context.root().with(outer)).startSpan();
-        Span second = tracer.spanBuilder("receive").setSpanKind(SpanKind.CONSUMER).setParent(from(inner)).startSpan();
+        Span second = tracer.spanBuilder("receive")
+                .setSpanKind(SpanKind.CONSUMER)
+                .setParent(from(inner))
+                .startSpan();
         second.updateName("receive order");
         Span client = tracer.spanBuilder("GET").setSpanKind(SpanKind.CLIENT).setNoParent().startSpan();
         Span ended = tracer.spanBuilder("ended").setParent(Context.root().with(outer)).startSpan();
@@ -87,7 +90,8 @@ public final class OpenTelemetrySpans {
                 hopped.join();
                 bare.join();
                 if (START_VIRTUAL != null) {
-                    Thread virtual = (Thread) START_VIRTUAL.invoke(null, Context.current().wrap(Burning::virtual));
+                    Runnable task = Context.current().wrap(Burning::virtual);
+                    Thread virtual = (Thread) START_VIRTUAL.invoke(null, task);
                     virtual.join();
                 }
             }

@@ -55,7 +55,8 @@ public final class ContextCalls {
             looksAreSeldom();
         }
         names(profiler, withAgent);
-        ContextSetter setter = new ContextSetter(profiler, List.of("rest_endpoint", "traceid", "spanid", "tenant"));
+        List<String> attributes = List.of("rest_endpoint", "traceid", "spanid", "tenant");
+        ContextSetter setter = new ContextSetter(profiler, attributes);
         values(setter, withAgent);
         ContextMistakes.hold(profiler, setter, withAgent);
         ids(setter, withAgent);
@@ -76,17 +77,25 @@ public final class ContextCalls {
         expect(false, profiler.recordTraceRoot("no trace", null, "/cart/{id}", null));
         expect(false, profiler.recordTraceRoot(1, 2, 3, "/cart/{id}", "GET"));
         Class<?> type = ContextCalls.class;
-        expect(false, profiler.recordQueueTime(1, 2, type, Thread.class, List.class, 3, Thread.currentThread()));
+        expect(
+                false,
+                profiler.recordQueueTime(1, 2, type, Thread.class, List.class, 3, Thread.currentThread()));
         expect(false, profiler.recordQueueTime(2, 1, type, Thread.class, null, -1, null));
         expect(false, profiler.recordDuration("checkout", 1, 2));
         DurationEvent event = profiler.openDuration("checkout");
         event.close();
         event.close();
         expectThrown(NullPointerException.class, "options", () -> profiler.start(null));
-        expectThrown(NullPointerException.class, "endpoint", () -> profiler.recordTraceRoot(TRACE, SPAN, null, "GET"));
+        expectThrown(
+                NullPointerException.class,
+                "endpoint",
+                () -> profiler.recordTraceRoot(TRACE, SPAN, null, "GET"));
         expectThrown(NullPointerException.class, "name", () -> profiler.recordDuration(null, 1, 2));
         expectThrown(NullPointerException.class, "name", () -> profiler.openDuration(null));
-        expectThrown(NullPointerException.class, "task", () -> profiler.recordQueueTime(1, 2, null, type, null, 0, null));
+        expectThrown(
+                NullPointerException.class,
+                "task",
+                () -> profiler.recordQueueTime(1, 2, null, type, null, 0, null));
     }
 
     /** However often the program asks for the agent, a missing agent is looked for only once a second. */
@@ -130,9 +139,15 @@ public final class ContextCalls {
         expectThrown(IllegalArgumentException.class, "name9", () -> clear(setter, "name9"));
         List<String> ten = new ArrayList<>(nine);
         ten.add("tenth");
-        expectThrown(IllegalArgumentException.class, "9 attributes at most", () -> new ContextSetter(profiler, ten));
+        expectThrown(
+                IllegalArgumentException.class,
+                "9 attributes at most",
+                () -> new ContextSetter(profiler, ten));
         for (List<String> bad : List.of(List.of(""), List.of("a", "a"))) {
-            expectThrown(IllegalArgumentException.class, "must be different", () -> new ContextSetter(profiler, bad));
+            expectThrown(
+                    IllegalArgumentException.class,
+                    "must be different",
+                    () -> new ContextSetter(profiler, bad));
         }
         if (withAgent) {
             expectThrown(
@@ -174,8 +189,9 @@ public final class ContextCalls {
         expect(withAgent, setter.setTraceContext(1, 0, 1, 0) && setter.setTraceContext(0, 1, 1, 0));
         String zeros = "0".repeat(32);
         String[][] bad = {
-            {null, SPAN}, {TRACE, null}, {TRACE + "0", SPAN}, {TRACE.substring(1), SPAN}, {TRACE, SPAN + "0"}, {"", ""},
-            {TRACE.replace('a', 'g'), SPAN}, {TRACE, "b7ad6b716920333\u0131"}, {TRACE, "b7ad6b716920333/"},
+            {null, SPAN}, {TRACE, null}, {TRACE + "0", SPAN}, {TRACE.substring(1), SPAN}, {TRACE, SPAN + "0"},
+            {"", ""}, {TRACE.replace('a', 'g'), SPAN}, {TRACE, "b7ad6b716920333\u0131"},
+            {TRACE, "b7ad6b716920333/"},
             {zeros, SPAN}, {TRACE, zeros.substring(16)}
         };
         for (String[] ids : bad) {
@@ -214,7 +230,9 @@ public final class ContextCalls {
     private static void idsTakeNoRoom(ContextSetter setter, boolean withAgent) {
         for (long i = 0; i < 70_000; i++) {
             String digits = Long.toHexString(i | 1L << 60);
-            expect(withAgent, setter.setAttribute("traceid", digits + digits) && setter.setAttribute("spanid", digits));
+            expect(
+                    withAgent,
+                    setter.setAttribute("traceid", digits + digits) && setter.setAttribute("spanid", digits));
         }
         setter.clear();
     }
@@ -248,10 +266,14 @@ public final class ContextCalls {
         expect(false, setter.setTraceContext(1, 2, 3, 1, 3, "t".repeat(256)));
         expect(withAgent, hasSpan(setter) && setter.setTraceContext(1, 2, 3, 1, 3, null));
         expectThrown(IndexOutOfBoundsException.class, "", () -> setter.setTraceContext(1, 2, 3, 1, 4, "x"));
-        expectThrown(IndexOutOfBoundsException.class, "", () -> setter.setTraceContext(TRACE, SPAN, 1, 4, "x"));
+        expectThrown(
+                IndexOutOfBoundsException.class, "", () -> setter.setTraceContext(TRACE, SPAN, 1, 4, "x"));
         if (withAgent) {
             int id = setter.offsetOf("spanid");
-            expectThrown(IllegalArgumentException.class, "spanid", () -> setter.setTraceContext(1, 2, 3, 1, id, SPAN));
+            expectThrown(
+                    IllegalArgumentException.class,
+                    "spanid",
+                    () -> setter.setTraceContext(1, 2, 3, 1, id, SPAN));
         }
         expect(withAgent, setter.setTraceContext(TRACE, SPAN, 1, 3, "as text") && hasSpan(setter));
         String asText = setter.copy().toString();
@@ -282,7 +304,8 @@ public final class ContextCalls {
                 boolean isDigit = character < 128 && Character.digit(character, 16) >= 0;
                 expect(withAgent && isDigit, setter.setTraceContext(TRACE, id.toString(), 1));
                 if (withAgent && isDigit) {
-                    expect(true, setter.copy().toString().endsWith(TRACE + "-" + id.toString().toLowerCase() + "]"));
+                    String expected = TRACE + "-" + id.toString().toLowerCase() + "]";
+                    expect(true, setter.copy().toString().endsWith(expected));
                 }
             }
         }
@@ -311,7 +334,8 @@ public final class ContextCalls {
         expectNothingAllocated("spans as text", i -> setter.setTraceContext(TRACE, spans[i & 7], i));
         expectNothingAllocated("spans as numbers", i -> setter.setTraceContext(i, 1, i | 1, 1));
         expectNothingAllocated("both", i -> setter.setTraceContext(i, 1, i | 1, 1, 0, values[i & 7]));
-        expectNothingAllocated("both as text", i -> setter.setTraceContext(TRACE, spans[i & 7], 1, 0, values[i & 7]));
+        expectNothingAllocated(
+                "both as text", i -> setter.setTraceContext(TRACE, spans[i & 7], 1, 0, values[i & 7]));
         expectNothingAllocated("span ids alone", i -> setter.setAttribute("spanid", spans[i & 7]));
         expectNothingAllocated("clears of a span", i -> setter.clearTraceContext());
         expectNothingAllocated("restores", i -> setter.restore(snapshot));

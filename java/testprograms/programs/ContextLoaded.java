@@ -38,7 +38,9 @@ public final class ContextLoaded {
             profiler.start(options + ",context=1+2+3+4+5+6+7+8+9");
             expect(false, "a tenth attribute");
         } catch (IllegalStateException e) {
-            expect(e.getMessage().contains("9 context attributes at most") && e.getMessage().contains("rest_endpoint"),
+            expect(
+                    e.getMessage().contains("9 context attributes at most")
+                            && e.getMessage().contains("rest_endpoint"),
                     e.getMessage());
         }
         new ContextSetter(profiler, List.of("none", "of", "the", "names", "has", "been", "taken", "yet"));

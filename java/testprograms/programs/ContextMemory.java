@@ -15,7 +15,8 @@ import java.util.concurrent.CountDownLatch;
  * start. Needs Java 21, which is reached by reflection.
  */
 public final class ContextMemory {
-    private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
+    private static final ContextSetter CONTEXT =
+            new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
 
     private ContextMemory() {}
 

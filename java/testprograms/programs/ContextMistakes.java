@@ -17,7 +17,15 @@ import java.util.concurrent.Callable;
 final class ContextMistakes {
     /** The names of all attributes that the process has in the end, in the order of their slots. */
     static final List<String> SLOTS = List.of(
-            "rest_endpoint", "tenant", "name2", "name3", "name4", "name5", "name\ud834\udd1e", "name7", "name8");
+            "rest_endpoint",
+            "tenant",
+            "name2",
+            "name3",
+            "name4",
+            "name5",
+            "name\ud834\udd1e",
+            "name7",
+            "name8");
 
     private ContextMistakes() {}
 
@@ -67,7 +75,9 @@ final class ContextMistakes {
         for (String noId : List.of("t".repeat(256), "")) {
             setAll(all);
             expect(false, setter.setAttribute("spanid", noId));
-            expect(withAgent ? "[" + String.join(", ", valuesOfAll()) + "; no span]" : NO_CONTEXT, all.copy().toString());
+            expect(
+                    withAgent ? "[" + String.join(", ", valuesOfAll()) + "; no span]" : NO_CONTEXT,
+                    all.copy().toString());
         }
         all.clear();
         expect(NO_CONTEXT, all.copy().toString());

@@ -95,7 +95,9 @@ public final class ContextRequests {
     private static long leftByOthers() throws IOException {
         String[] ticks = Files.readAllLines(Path.of("/proc/stat")).get(0).split(" +");
         long idle = (Long.parseLong(ticks[4]) + Long.parseLong(ticks[5])) * 10_000_000;
-        return idle + ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
+        OperatingSystemMXBean system =
+                (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        return idle + system.getProcessCpuTime();
     }
 
     private static void work(BlockingQueue<Integer> requests) {

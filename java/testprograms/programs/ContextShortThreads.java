@@ -22,7 +22,8 @@ public final class ContextShortThreads {
         for (int i = 0; i < count; i += 2) {
             int number = i & 6;
             Thread[] threads = {
-                new Thread(() -> burnWith(setter, "/e" + number), "with-" + number), new Thread(() -> burn(), "without")
+                new Thread(() -> burnWith(setter, "/e" + number), "with-" + number),
+                new Thread(() -> burn(), "without")
             };
             for (Thread thread : threads) {
                 thread.start();

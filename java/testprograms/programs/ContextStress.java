@@ -17,7 +17,9 @@ import java.util.List;
  */
 public final class ContextStress {
     private static final ContextSetter CONTEXT =
-            new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint", "traceid", "witness", "spanid", "request"));
+            new ContextSetter(
+                    Otlpprof.getInstance(),
+                    List.of("rest_endpoint", "traceid", "witness", "spanid", "request"));
     private static final int ENDPOINT = CONTEXT.offsetOf("rest_endpoint");
     private static final int TRACE = CONTEXT.offsetOf("traceid");
     private static final int WITNESS = CONTEXT.offsetOf("witness");

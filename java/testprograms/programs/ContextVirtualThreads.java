@@ -18,7 +18,8 @@ import java.util.concurrent.locks.LockSupport;
  * that mode access to java.lang. Both are reached by reflection, since the programs are compiled for 11.
  */
 public final class ContextVirtualThreads {
-    private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
+    private static final ContextSetter CONTEXT =
+            new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
     private static final Semaphore SEMAPHORE = new Semaphore(1);
     private static final Object[] MONITORS = new Object[16];
     private static final String[] ENDPOINTS = {"/e0", "/e1", "/e2", "/e3"};
@@ -83,7 +84,8 @@ public final class ContextVirtualThreads {
         }
     }
 
-    private static void digits(int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
+    private static void digits(
+            int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
         if (left == 0) {
             work(number, there, go, done);
             return;
@@ -116,35 +118,43 @@ public final class ContextVirtualThreads {
         }
     }
 
-    private static void digit0(int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
+    private static void digit0(
+            int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
         digits(number, left - 1, there, go, done);
     }
 
-    private static void digit1(int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
+    private static void digit1(
+            int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
         digits(number, left - 1, there, go, done);
     }
 
-    private static void digit2(int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
+    private static void digit2(
+            int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
         digits(number, left - 1, there, go, done);
     }
 
-    private static void digit3(int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
+    private static void digit3(
+            int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
         digits(number, left - 1, there, go, done);
     }
 
-    private static void digit4(int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
+    private static void digit4(
+            int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
         digits(number, left - 1, there, go, done);
     }
 
-    private static void digit5(int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
+    private static void digit5(
+            int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
         digits(number, left - 1, there, go, done);
     }
 
-    private static void digit6(int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
+    private static void digit6(
+            int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
         digits(number, left - 1, there, go, done);
     }
 
-    private static void digit7(int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
+    private static void digit7(
+            int number, int left, CountDownLatch there, CountDownLatch go, CountDownLatch done) {
         digits(number, left - 1, there, go, done);
     }
 

@@ -41,7 +41,13 @@ public final class Events {
         check(!PROFILER.recordTraceRoot(null, "b7ad6b7169203331", "/", null));
         for (int i = 0; i < 3; i++) {
             check(PROFILER.recordQueueTime(
-                    100, 1100, Events.class, Thread.class, ArrayBlockingQueue.class, 37, Thread.currentThread()));
+                    100,
+                    1100,
+                    Events.class,
+                    Thread.class,
+                    ArrayBlockingQueue.class,
+                    37,
+                    Thread.currentThread()));
         }
         check(PROFILER.recordQueueTime(5, 4, Events.class, Thread.class, null, -1, null));
         CONTEXT.setTraceContext(7, 8, 9, 1);

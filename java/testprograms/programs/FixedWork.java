@@ -83,7 +83,8 @@ public final class FixedWork {
     }
 
     private static final Level[] LEVELS = {
-        new Level0(), new Level1(), new Level2(), new Level3(), new Level4(), new Level5(), new Level6(), new Level7(),
+        new Level0(), new Level1(), new Level2(), new Level3(),
+        new Level4(), new Level5(), new Level6(), new Level7(),
     };
 
     private static long next(int depth, long way) {
@@ -107,7 +108,8 @@ public final class FixedWork {
         run(depth, rounds);
         wall = System.nanoTime() - wall;
         cpu = system.getProcessCpuTime() - cpu;
-        System.out.println("cpu_ns=" + cpu + " wall_ns=" + wall + " process_cpu_ns=" + system.getProcessCpuTime());
+        System.out.println(
+                "cpu_ns=" + cpu + " wall_ns=" + wall + " process_cpu_ns=" + system.getProcessCpuTime());
     }
 
     private static void run(int depth, int rounds) {

@@ -37,7 +37,8 @@ public final class HiddenClassStorm {
         Thread[] storm = new Thread[threads];
         for (int i = 0; i < threads; i++) {
             int index = i;
-            storm[i] = new Thread(() -> classes[index] = run(clock, definer, index, threads, rounds), "storm-" + i);
+            storm[i] = new Thread(
+                    () -> classes[index] = run(clock, definer, index, threads, rounds), "storm-" + i);
             storm[i].start();
         }
         long total = 0;
@@ -77,7 +78,8 @@ public final class HiddenClassStorm {
         for (Method method : MethodHandles.Lookup.class.getMethods()) {
             if (method.getName().equals("defineHiddenClass")) {
                 Object noOptions = Array.newInstance(method.getParameterTypes()[2].getComponentType(), 0);
-                return bytes -> ((MethodHandles.Lookup) method.invoke(lookup, bytes, false, noOptions)).lookupClass();
+                return bytes ->
+                        ((MethodHandles.Lookup) method.invoke(lookup, bytes, false, noOptions)).lookupClass();
             }
         }
         return bytes -> new OneClassLoader().define(bytes);

@@ -95,10 +95,11 @@ public final class NativeMemory {
         pause(50);
     }
 
-    private static void report(String function, long size, long count, long bytes, long allocations, long kept) {
+    private static void report(
+            String function, long size, long count, long bytes, long allocations, long kept) {
         long all = count * ROUNDS;
-        System.out.println("allocating_" + function + " " + size + " " + bytes * all + " " + allocations * all + " "
-                + kept * all + " " + (kept == 0 ? 0 : all));
+        System.out.println("allocating_" + function + " " + size + " " + bytes * all + " "
+                + allocations * all + " " + kept * all + " " + (kept == 0 ? 0 : all));
     }
 
     private static void pause(long milliseconds) {

@@ -64,7 +64,8 @@ public final class PerfEvents {
     /** Writes to private pages of a mapped file. The kernel copies each page at its first write. */
     private static void touch(int pages) throws Exception {
         Path path = Files.createTempFile("pages", ".bin");
-        try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        try (FileChannel channel =
+                FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             channel.truncate(0);
             channel.write(java.nio.ByteBuffer.allocate(1), (long) pages * PAGE - 1);
             MappedByteBuffer map = channel.map(FileChannel.MapMode.PRIVATE, 0, (long) pages * PAGE);

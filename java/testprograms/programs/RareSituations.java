@@ -150,7 +150,8 @@ public final class RareSituations {
         private final byte[] victim;
 
         Deoptimisation() throws IOException {
-            try (java.io.InputStream in = RareSituations.class.getResourceAsStream("RareSituations$Victim.class")) {
+            try (java.io.InputStream in =
+                    RareSituations.class.getResourceAsStream("RareSituations$Victim.class")) {
                 victim = in.readAllBytes();
             }
         }
@@ -399,7 +400,9 @@ public final class RareSituations {
         @Override
         void burn() {
             try {
-                Work.sink = dive(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24);
+                Work.sink = dive(
+                        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+                        13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24);
             } catch (StackOverflowError e) {
                 Work.sink++;
             }
@@ -407,9 +410,13 @@ public final class RareSituations {
 
         @SuppressWarnings("InfiniteRecursion")
         private static long dive(
-                long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k, long l,
-                long m, long n, long o, long p, long q, long r, long s, long t, long u, long v, long w, long x) {
-            return Work.mix(dive(b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, Work.mix(a))) + x;
+                long a, long b, long c, long d, long e, long f, long g, long h,
+                long i, long j, long k, long l, long m, long n, long o, long p,
+                long q, long r, long s, long t, long u, long v, long w, long x) {
+            return Work.mix(dive(
+                            b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x,
+                            Work.mix(a)))
+                    + x;
         }
     }
 

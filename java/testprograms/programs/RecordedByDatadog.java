@@ -18,12 +18,14 @@ public final class RecordedByDatadog {
         type.getMethod("addThread").invoke(profiler);
         type.getMethod("setContext", long.class, long.class).invoke(profiler, 0x1234_5678L, 0x9abc_def0L);
         Class<?> setter = Class.forName("com.datadoghq.profiler.ContextSetter");
-        Object context = setter.getConstructor(type, List.class).newInstance(profiler, List.of("traceid", "rest_endpoint"));
+        Object context = setter.getConstructor(type, List.class)
+                .newInstance(profiler, List.of("traceid", "rest_endpoint"));
         setter.getMethod("setContextValue", String.class, String.class)
                 .invoke(context, "traceid", "0123456789abcdef0123456789abcdef");
         // Without any value the recording would have an empty pool of strings, which the JDK's reader
         // refuses.
-        setter.getMethod("setContextValue", String.class, String.class).invoke(context, "rest_endpoint", "GET /mice");
+        setter.getMethod("setContextValue", String.class, String.class)
+                .invoke(context, "rest_endpoint", "GET /mice");
         Recorded.main(args.length > 1 ? new String[] {args[1]} : new String[0]);
         Clock clock = new Clock(new String[0], 1);
         double sum = 0;

@@ -26,7 +26,8 @@ import jdk.jfr.RecordingState;
  * are left.
  */
 public final class RecordedContexts {
-    private static final ContextSetter CONTEXT = new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
+    private static final ContextSetter CONTEXT =
+            new ContextSetter(Otlpprof.getInstance(), List.of("rest_endpoint"));
     private static final String[] ENDPOINTS = {"/e0", "/e1", "/e2", "/e3"};
     private static final String[] METHODS = {"work0", "work1", "work2", "work3", "nothing"};
     private static final AtomicLong[] ROUNDS = new AtomicLong[METHODS.length];
@@ -97,7 +98,8 @@ public final class RecordedContexts {
     private static void awaitRecording() throws InterruptedException {
         while (true) {
             for (Recording recording : FlightRecorder.getFlightRecorder().getRecordings()) {
-                if (recording.getState() == RecordingState.RUNNING && "otlpprof".equals(recording.getName())) {
+                if (recording.getState() == RecordingState.RUNNING
+                        && "otlpprof".equals(recording.getName())) {
                     return;
                 }
             }

@@ -15,7 +15,8 @@ public final class SettingDefaults {
     public static void main(String[] args) {
         for (EventType event : FlightRecorder.getFlightRecorder().getEventTypes()) {
             for (SettingDescriptor setting : event.getSettingDescriptors()) {
-                System.out.println(event.getName() + "\t" + setting.getName() + "\t" + setting.getDefaultValue());
+                System.out.println(
+                        event.getName() + "\t" + setting.getName() + "\t" + setting.getDefaultValue());
             }
         }
     }

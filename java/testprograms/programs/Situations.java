@@ -300,7 +300,10 @@ public final class Situations {
         }
 
         private static long count(int i) {
-            return java.util.stream.IntStream.range(i, i + 50).filter(n -> n % 3 == 0).mapToLong(n -> n * 31L).sum();
+            return java.util.stream.IntStream.range(i, i + 50)
+                    .filter(n -> n % 3 == 0)
+                    .mapToLong(n -> n * 31L)
+                    .sum();
         }
     }
 
@@ -319,7 +322,8 @@ public final class Situations {
         @Override
         void burn() {
             for (int i = 0; i < 2_000; i++) {
-                Work.sink += compare(TEXTS[i & 3], TEXTS[i >> 2 & 3]) + search(TEXTS[i & 3], WANTED[i >> 2 & 3]);
+                Work.sink += compare(TEXTS[i & 3], TEXTS[i >> 2 & 3])
+                        + search(TEXTS[i & 3], WANTED[i >> 2 & 3]);
             }
         }
 

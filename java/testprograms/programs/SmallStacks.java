@@ -19,7 +19,9 @@ public final class SmallStacks {
         for (int i = 2; i < args.length; i++) {
             int bytes = Integer.parseInt(args[i]);
             Clock clock = new Clock(args, 1);
-            long overrun = args[1].equals("alternate") ? onLargeThread(clock, bytes) : inNative(clock, args[1], bytes);
+            long overrun = args[1].equals("alternate")
+                    ? onLargeThread(clock, bytes)
+                    : inNative(clock, args[1], bytes);
             System.out.println(args[1] + " " + bytes + " overrun by " + overrun);
         }
     }
@@ -39,7 +41,8 @@ public final class SmallStacks {
                 Work.sink += descend(i % 4 == 0 ? DEEP : i % 40);
             }
         };
-        Thread thread = new Thread(null, () -> overrun[0] = Native.alternateStack(bytes, task), "small", 16 << 20);
+        Thread thread =
+                new Thread(null, () -> overrun[0] = Native.alternateStack(bytes, task), "small", 16 << 20);
         thread.start();
         thread.join();
         return overrun[0];
@@ -53,7 +56,10 @@ public final class SmallStacks {
     private static long work() {
         long sum = 0;
         for (int i = 0; i < 20; i++) {
-            sum += IntStream.range(0, 50).mapToObj(Integer::toString).filter(text -> text.length() > 1).count();
+            sum += IntStream.range(0, 50)
+                    .mapToObj(Integer::toString)
+                    .filter(text -> text.length() > 1)
+                    .count();
             sum = Work.mix(sum);
         }
         byte[] bytes = new byte[2_000];

@@ -54,8 +54,10 @@ public final class StartStop {
             System.out.println("after a while: " + now);
         }
         burners.forEach(Thread::interrupt);
-        if (during.threads <= now.threads || during.descriptors + during.timers <= now.descriptors + now.timers) {
-            throw new IllegalStateException("a session shows in nothing: what remained of one would not either");
+        if (during.threads <= now.threads
+                || during.descriptors + during.timers <= now.descriptors + now.timers) {
+            throw new IllegalStateException(
+                    "a session shows in nothing: what remained of one would not either");
         }
         boolean hasGrown = now.exceeds(middle);
         System.out.println(hasGrown ? "StartStop: something remains" : "StartStop done");

@@ -23,7 +23,8 @@ public final class TwoApis {
             Class<?> setter = loader.loadClass("io.otlpprof.ContextSetter");
             Object other = setter.getConstructor(profiler, List.class)
                     .newInstance(profiler.getMethod("getInstance").invoke(null), List.of("tenant"));
-            check((boolean) setter.getMethod("setAttribute", int.class, String.class).invoke(other, 0, "tenant-42"));
+            check((boolean) setter.getMethod("setAttribute", int.class, String.class)
+                    .invoke(other, 0, "tenant-42"));
             check(one.setAttribute(0, "/payments"));
             System.out.println("set");
             Thread.sleep(60_000);

@@ -40,7 +40,8 @@ public final class VirtualThreads {
     }
 
     /** Passes a value round. A negative value means that the other side has stopped. */
-    private static void exchange(Clock clock, SynchronousQueue<Long> in, SynchronousQueue<Long> out, boolean first)
+    private static void exchange(
+            Clock clock, SynchronousQueue<Long> in, SynchronousQueue<Long> out, boolean first)
             throws InterruptedException {
         if (first) {
             out.put(1L);

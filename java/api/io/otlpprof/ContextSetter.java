@@ -71,13 +71,15 @@ public final class ContextSetter {
         this.names = names.toArray(new String[0]);
         if (this.names.length > MAX_ATTRIBUTES) {
             throw new IllegalArgumentException(
-                    "a context has " + MAX_ATTRIBUTES + " attributes at most, not " + this.names.length + ": " + names);
+                    "a context has " + MAX_ATTRIBUTES + " attributes at most, not "
+                            + this.names.length + ": " + names);
         }
         this.slots = new int[this.names.length];
         for (int i = 0; i < this.names.length; i++) {
             String name = Objects.requireNonNull(this.names[i], "an attribute's name");
             if (name.isEmpty() || names.indexOf(name) != i) {
-                throw new IllegalArgumentException("attribute names must be different and not empty: " + names);
+                throw new IllegalArgumentException(
+                        "attribute names must be different and not empty: " + names);
             }
         }
         if (!active) {
@@ -87,7 +89,9 @@ public final class ContextSetter {
         long given = Natives.slots0(names.stream().filter(name -> !isOfLink(name)).toArray(String[]::new));
         for (int i = 0; i < this.names.length; i++) {
             if (isOfLink(this.names[i])) {
-                this.slots[i] = this.names[i].equals(IdTexts.TRACE_ID) ? ThreadContext.TRACE : ThreadContext.SPAN;
+                this.slots[i] = this.names[i].equals(IdTexts.TRACE_ID)
+                        ? ThreadContext.TRACE
+                        : ThreadContext.SPAN;
             } else {
                 this.slots[i] = (int) given & 0xf;
                 given >>>= 4;
@@ -112,7 +116,8 @@ public final class ContextSetter {
                 return i;
             }
         }
-        throw new IllegalArgumentException("no attribute of this setter: " + name + " (it has " + List.of(names) + ")");
+        throw new IllegalArgumentException(
+                "no attribute of this setter: " + name + " (it has " + List.of(names) + ")");
     }
 
     /**
@@ -245,7 +250,8 @@ public final class ContextSetter {
             long traceIdHigh, long traceIdLow, long spanId, int flags, int offset, String value) {
         int slot = slotBesideSpan(offset);
         return slot >= 0
-                && ThreadContext.current().setTraceAndLabel(traceIdHigh, traceIdLow, spanId, flags, slot, value);
+                && ThreadContext.current()
+                        .setTraceAndLabel(traceIdHigh, traceIdLow, spanId, flags, slot, value);
     }
 
     /**

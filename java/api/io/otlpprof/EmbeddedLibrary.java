@@ -21,7 +21,8 @@ final class EmbeddedLibrary {
         try (InputStream library = EmbeddedLibrary.class.getResourceAsStream(platform() + "/" + name)) {
             if (library == null) {
                 throw new UnsatisfiedLinkError(
-                        "no " + name + " in java.library.path, and none for " + platform() + " beside these classes");
+                        "no " + name + " in java.library.path, and none for " + platform()
+                                + " beside these classes");
             }
             load(library);
         } catch (IOException e) {

@@ -53,7 +53,8 @@ final class IdTexts {
     private static synchronized int takeSlot(int which) {
         int slot;
         try {
-            slot = (int) Natives.slots0(new String[] {which == ThreadContext.TRACE ? TRACE_ID : SPAN_ID}) & 0xf;
+            String[] names = {which == ThreadContext.TRACE ? TRACE_ID : SPAN_ID};
+            slot = (int) Natives.slots0(names) & 0xf;
         } catch (IllegalArgumentException e) {
             // This holds until the process ends, since attributes keep their slots.
             slot = NO_ROOM;

@@ -185,7 +185,8 @@ public final class Otlpprof {
             System.getLogger("io.otlpprof")
                     .log(
                             Level.WARNING,
-                            "the profiling agent is not in this process ({0}): calls of io.otlpprof do nothing",
+                            "the profiling agent is not in this process ({0}):"
+                                    + " calls of io.otlpprof do nothing",
                             reason);
         }
         return WITHOUT_AGENT;
@@ -471,7 +472,8 @@ public final class Otlpprof {
      */
     private static boolean isVirtual(Thread thread) {
         String name = thread.getClass().getName();
-        return name.equals("java.lang.VirtualThread") || name.equals("java.lang.ThreadBuilders$BoundVirtualThread");
+        return name.equals("java.lang.VirtualThread")
+                || name.equals("java.lang.ThreadBuilders$BoundVirtualThread");
     }
 
     /**

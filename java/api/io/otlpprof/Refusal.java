@@ -65,7 +65,8 @@ enum Refusal {
                 line.append("null, ");
             } else {
                 boolean isLong = argument.length() > LONGEST_SHOWN;
-                line.append('"').append(isLong ? argument.substring(0, LONGEST_SHOWN) + "..." : argument).append("\", ");
+                String shown = isLong ? argument.substring(0, LONGEST_SHOWN) + "..." : argument;
+                line.append('"').append(shown).append("\", ");
             }
         }
         line.setLength(line.length() - 2);

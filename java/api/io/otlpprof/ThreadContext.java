@@ -322,7 +322,9 @@ final class ThreadContext extends WeakReference<Thread> {
         boolean hasSpan = (traceIdHigh | traceIdLow) != 0 && spanId != 0;
         int state = hasSpan ? (flags & 0xff) << 8 | VALID : LABELS;
         KnownValue known = value == null ? KnownValue.NOTHING : KnownValue.known(value);
-        boolean isSet = intact != null && known != null && writeBoth(traceIdHigh, traceIdLow, spanId, state, slot, known)
+        boolean isSet = intact != null
+                        && known != null
+                        && writeBoth(traceIdHigh, traceIdLow, spanId, state, slot, known)
                 || setBothSlowly(traceIdHigh, traceIdLow, spanId, state, slot, value);
         isWaiting = false;
         changed();
@@ -351,7 +353,12 @@ final class ThreadContext extends WeakReference<Thread> {
         if (published != null) {
             boolean hasSpan = state != LABELS;
             published.setTraceAndValue(
-                    hasSpan ? traceIdHigh : 0, hasSpan ? traceIdLow : 0, hasSpan ? spanId : 0, state >>> 8, slot, known.value);
+                    hasSpan ? traceIdHigh : 0,
+                    hasSpan ? traceIdLow : 0,
+                    hasSpan ? spanId : 0,
+                    state >>> 8,
+                    slot,
+                    known.value);
         }
         return value == null || known.value != null;
     }

@@ -68,7 +68,8 @@ public final class LocalRootProcessor implements SpanProcessor {
         LocalRoot root = known.root;
         String endpoint = root == null || !root.isOf(span) ? null : root.lateEndpoint();
         if (endpoint != null) {
-            profiler.recordTraceRoot(known.traceIdHigh, known.traceIdLow, known.spanId, endpoint, root.method());
+            profiler.recordTraceRoot(
+                    known.traceIdHigh, known.traceIdLow, known.spanId, endpoint, root.method());
         }
     }
 

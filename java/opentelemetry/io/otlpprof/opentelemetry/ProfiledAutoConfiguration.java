@@ -16,7 +16,9 @@ public final class ProfiledAutoConfiguration implements AutoConfigurationCustomi
     public void customize(AutoConfigurationCustomizer configuration) {
         // The Java agent does not ask extensions for a context storage.
         ContextStorage.addWrapper(
-                storage -> storage instanceof ProfiledContextStorage ? storage : new ProfiledContextStorage(storage));
+                storage -> storage instanceof ProfiledContextStorage
+                        ? storage
+                        : new ProfiledContextStorage(storage));
         configuration.addTracerProviderCustomizer(
                 (provider, properties) -> provider.addSpanProcessor(new LocalRootProcessor()));
     }

@@ -46,7 +46,8 @@ public final class ProfiledContextStorage implements ContextStorage {
                 setter = new ContextSetter(profiler, List.of(name));
                 hasEndpoint = true;
             } catch (IllegalArgumentException e) {
-                System.getLogger("io.otlpprof").log(Level.WARNING, "samples have no endpoint: {0}", e.getMessage());
+                System.getLogger("io.otlpprof")
+                        .log(Level.WARNING, "samples have no endpoint: {0}", e.getMessage());
             }
         }
         this.setter = setter;
