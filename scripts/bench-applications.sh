@@ -75,7 +75,8 @@ prepare() {
         libraries=$(scripts/fetch-maven.sh --with-dependencies "${artifacts[@]}") || return
     fi
     mkdir -p "$work/$name"
-    javac --release 17 -nowarn -Xlint:none -d "$work/$name" -cp "$libraries" "benches/applications/$name.java" >&2 || return
+    javac --release 17 -nowarn -Xlint:none -d "$work/$name" -cp "$libraries" \
+        "benches/applications/$name.java" >&2 || return
     echo "$work/$name:$libraries"
 }
 
@@ -98,8 +99,9 @@ run() {
     esac
     readarray -t options < <(head_of "$name" Options | tr ' ' '\n')
     # The JDK ignores options that it does not know.
-    (cd "$work" && timeout $((seconds * 6 + 120)) "$home/bin/java" "$option" -XX:+IgnoreUnrecognizedVMOptions \
-        "${options[@]}" -cp "$classes" "$name" "$seconds") >"$work/$name-$jdk-$profiler.log" 2>&1 || {
+    (cd "$work" && timeout $((seconds * 6 + 120)) "$home/bin/java" "$option" \
+        -XX:+IgnoreUnrecognizedVMOptions "${options[@]}" -cp "$classes" "$name" "$seconds") \
+        >"$work/$name-$jdk-$profiler.log" 2>&1 || {
         echo "bench-applications: $name on $jdk under $profiler failed: $work/$name-$jdk-$profiler.log" >&2
         return 1
     }
@@ -137,7 +139,8 @@ done
 
 # Prints the number of stacks and the per cent of broken ones.
 share() {
-    awk -v all="$1" -v broken="$2" 'BEGIN { printf all ? "%d | %.4f %%" : " | ", all, 100 * broken / (all ? all : 1) }'
+    awk -v all="$1" -v broken="$2" \
+        'BEGIN { printf all ? "%d | %.4f %%" : " | ", all, 100 * broken / (all ? all : 1) }'
 }
 
 echo "| Application | JDK | otlpprof: stacks | broken | async-profiler: stacks | broken |"

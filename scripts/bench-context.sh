@@ -21,8 +21,10 @@ trap 'rm -rf "$classes"' EXIT
 # From JDK 23 on, javac runs annotation processors only if they are named.
 jars=$jars:$(scripts/fetch-opentelemetry.sh)
 # Compiles for one release, so that every JVM runs the same classes.
-"$javac" --release 11 -d "$classes" -cp "$API:$jars" -processor org.openjdk.jmh.generators.BenchmarkProcessor \
-    -Xlint:all,-options,-processing,-classfile,-try benches/context/*.java java/opentelemetry/io/otlpprof/opentelemetry/*.java
+"$javac" --release 11 -d "$classes" -cp "$API:$jars" \
+    -processor org.openjdk.jmh.generators.BenchmarkProcessor \
+    -Xlint:all,-options,-processing,-classfile,-try \
+    benches/context/*.java java/opentelemetry/io/otlpprof/opentelemetry/*.java
 "$java" -cp "$classes:$API:$jars" context.Turns "-Dotlpprof.library=$OTLPPROF" ${JVM_OPTIONS:-}
 # Measures the memory for the contexts of 100,000 virtual threads, beside 100,000 threads without contexts.
 # The heap is touched at the start, so that later growth of the resident memory is outside of the Java heap.

@@ -33,7 +33,8 @@ else
 fi
 "${JAVA%java}javac" -d "$work" -cp "${JFR_CONVERTER:-}:${JMC:-}" "${contenders[@]/#/benches/jfr/}"
 export CLASSES=$work
-if cargo build --quiet --release --locked --manifest-path benches/jfr/jfrs/Cargo.toml --target-dir "$target/bench-jfrs" </dev/null; then
+if cargo build --quiet --release --locked --manifest-path benches/jfr/jfrs/Cargo.toml \
+    --target-dir "$target/bench-jfrs" </dev/null; then
     export JFRS=$target/bench-jfrs/release/otlpprof-bench-jfrs
 fi
 
@@ -48,9 +49,11 @@ if [ -z "${RECORDINGS:-}" ]; then
         -cp "$programs" programs.Recorded "$seconds" $name >"$work/log" 2>&1 </dev/null
     RECORDINGS=$work/jdk.jfr
     if library=$(scripts/fetch-async-profiler.sh); then
-        "$JAVA" "-agentpath:$library=start,event=ctimer,interval=200us,alloc=100k,lock=100us,jstackdepth=512,file=$work/async-profiler.jfr" \
+        options=start,event=ctimer,interval=200us,alloc=100k,lock=100us,jstackdepth=512
+        "$JAVA" "-agentpath:$library=$options,file=$work/async-profiler.jfr" \
             -Xmx256m -cp "$programs" programs.Recorded "$seconds" $name >"$work/log" 2>&1 </dev/null
-        "$JAVA" "-agentpath:$library=start,event=programs.RecordedStacks.reached,jstackdepth=512,file=$work/deep-stacks.jfr" \
+        options=start,event=programs.RecordedStacks.reached,jstackdepth=512
+        "$JAVA" "-agentpath:$library=$options,file=$work/deep-stacks.jfr" \
             -Xmx256m -cp "$programs" programs.RecordedStacks 200000 60 >"$work/log" 2>&1 </dev/null
         RECORDINGS+=:$work/async-profiler.jfr:$work/deep-stacks.jfr
     fi

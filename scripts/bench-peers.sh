@@ -53,7 +53,8 @@ for home in "$PWD"/.cache/jdks/*; do
     [ ! -x "$home/bin/javac" ] || installed+=:$home
 done
 
-echo "machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | head -1), Linux $(uname -r)" >&2
+echo "machine: $(nproc) CPUs," \
+    "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | head -1), Linux $(uname -r)" >&2
 echo "load average: $(cut -d' ' -f1-3 /proc/loadavg)" >&2
 for name in "${names[@]}"; do
     case $name in

@@ -51,7 +51,8 @@ export JAVAS
 # Without budget and limit: the cost of a sample is measured at any number of samples.
 export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 
-echo "machine: $(nproc) CPUs, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | head -1), Linux $(uname -r)"
+echo "machine: $(nproc) CPUs," \
+    "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | head -1), Linux $(uname -r)"
 echo "load average: $(cut -d' ' -f1-3 /proc/loadavg)"
 for name in "${names[@]}"; do
     case $name in

@@ -39,5 +39,6 @@ export OTLPPROF_PORTABLE=true CARGO_TARGET_DIR=$target
 export CARGO_ZIGBUILD_PYTHON_PATH=$zig/bin/python3 CARGO_ZIGBUILD_CACHE_DIR=$zig/wrappers
 export ZIG_GLOBAL_CACHE_DIR=$zig/cache ZIG_LOCAL_CACHE_DIR=$zig/cache
 cargo zigbuild --release --locked --quiet --target "$triple.$GLIBC" </dev/null >&2
-scripts/check-loads.sh "$GLIBC" "$target/$triple/release/libotlpprof.so" "$target/$triple/release/otlpprof" >&2
+scripts/check-loads.sh "$GLIBC" "$target/$triple/release/libotlpprof.so" \
+    "$target/$triple/release/otlpprof" >&2
 echo "$target/$triple/release"

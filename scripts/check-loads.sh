@@ -22,7 +22,8 @@ for file in "$@"; do
     dynamic=$(readelf -dW "$file")
     libraries=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$dynamic")
     [ -n "$libraries" ] || fail "$file: readelf names no needed library, so the file was not read"
-    others=$(grep -vE '^(lib(c|m|dl|rt|pthread|util)\.so\.[0-9]|ld-linux.*\.so\.[0-9])$' <<<"$libraries" || true)
+    others=$(grep -vE '^(lib(c|m|dl|rt|pthread|util)\.so\.[0-9]|ld-linux.*\.so\.[0-9])$' \
+        <<<"$libraries" || true)
     [ -z "$others" ] || fail "$file needs more than the C library: $(paste -sd ' ' <<<"$others")"
     # The columns: number, value, size, type, binding, visibility, section, name@version and the version's
     # number.

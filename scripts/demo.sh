@@ -107,7 +107,8 @@ symbol=$(addr2line -f -e "$build/libddproftest.so" "$address" | head -n1)
 
 cat <<END
 
-Java frames have names. Frames of native libraries are left as build-id and address, for a backend that has the
+Java frames have names. Frames of native libraries are left as build-id and address, \
+for a backend that has the
 symbols: $id is libddproftest.so, and its $address is $symbol().
 
 == Next

@@ -23,7 +23,8 @@ fail() {
 
 # Whether the default Rust has the target's standard library, or rustup can install it.
 has_target() {
-    compgen -G "$(rustc --print target-libdir --target "$TARGET" 2>/dev/null)/libstd-*.rlib" >/dev/null && return
+    compgen -G "$(rustc --print target-libdir --target "$TARGET" 2>/dev/null)/libstd-*.rlib" >/dev/null &&
+        return
     command -v rustup >/dev/null 2>&1 || return
     echo "install-aarch64: asking rustup for $TARGET" >&2
     timeout 120 rustup target add "$TARGET" </dev/null >/dev/null 2>&1 &&
@@ -36,8 +37,9 @@ debian() {
     local command=$1
     shift
     "$command" -qq -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-        -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" -o Dir::Cache="$scratch/cache" \
-        -o APT::Architectures=amd64,arm64 -o APT::Sandbox::User=root "$@" </dev/null
+        -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" \
+        -o Dir::Cache="$scratch/cache" -o APT::Architectures=amd64,arm64 \
+        -o APT::Sandbox::User=root "$@" </dev/null
 }
 
 # Writes a wrapper that runs a program of the unpacked Rust with that Rust's C library. Programs that it
@@ -53,7 +55,8 @@ END
 
 install_debians_rust() {
     [ -x "$HOME_DIR/bin/rustc" ] && "$HOME_DIR/bin/rustc" -V >/dev/null 2>&1 && return
-    local by_hand="install a Rust toolchain with the target $TARGET by hand" mirror=http://deb.debian.org library said
+    local by_hand="install a Rust toolchain with the target $TARGET by hand"
+    local mirror=http://deb.debian.org library said
     command -v apt-get >/dev/null 2>&1 || fail "rustup cannot add $TARGET, and there is no apt-get; $by_hand"
     echo "install-aarch64: rustup cannot add $TARGET; downloading Debian's Rust" >&2
     mkdir -p "$HOME_DIR"
@@ -61,13 +64,18 @@ install_debians_rust() {
     mkdir -p "$scratch/state/lists/partial" "$scratch/cache/archives/partial" "$scratch/rust"
     : >"$scratch/state/status"
     local signed="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
-    printf 'deb %s %s/%s main\n' "$signed" "$mirror" "debian trixie" "$signed" "$mirror" "debian trixie-updates" \
+    printf 'deb %s %s/%s main\n' "$signed" "$mirror" "debian trixie" \
+        "$signed" "$mirror" "debian trixie-updates" \
         "$signed" "$mirror" "debian-security trixie-security" >"$scratch/sources.list"
-    said=$(debian apt-get update 2>&1) || fail "Debian's packages cannot be listed: $(tail -n1 <<<"$said" | cut -c 1-200)"
-    library=$(debian apt-cache depends libstd-rust-web-dev | sed -n 's/^ *Depends: \(libstd-rust-web-[0-9.]*\)$/\1/p')
+    said=$(debian apt-get update 2>&1) ||
+        fail "Debian's packages cannot be listed: $(tail -n1 <<<"$said" | cut -c 1-200)"
+    library=$(debian apt-cache depends libstd-rust-web-dev |
+        sed -n 's/^ *Depends: \(libstd-rust-web-[0-9.]*\)$/\1/p')
     [ -n "$library" ] || fail "Debian has no rustc-web any more; $by_hand"
-    said=$(debian apt-get install -y --download-only --no-install-recommends "$library" 2>&1 && cd "$scratch/cache/archives" &&
-        debian apt-get download rustc-web rust-web-clippy libstd-rust-web-dev libstd-rust-web-dev:arm64 2>&1) ||
+    said=$(debian apt-get install -y --download-only --no-install-recommends "$library" 2>&1 &&
+        cd "$scratch/cache/archives" &&
+        debian apt-get download rustc-web rust-web-clippy \
+            libstd-rust-web-dev libstd-rust-web-dev:arm64 2>&1) ||
         fail "Debian's Rust cannot be downloaded: $(tail -n1 <<<"$said" | cut -c 1-200)"
     local package
     for package in "$scratch"/cache/archives/*.deb; do

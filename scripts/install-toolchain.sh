@@ -71,7 +71,8 @@ apt_install() {
     say "installing $*"
     # An update may fail and yet leave usable lists.
     local stale=
-    apt_get update -o APT::Update::Error-Mode=any || stale=" ($(sed -n 's/^[EW]: //p' "$scratch/apt" | head -n1))"
+    apt_get update -o APT::Update::Error-Mode=any ||
+        stale=" ($(sed -n 's/^[EW]: //p' "$scratch/apt" | head -n1))"
     apt_get install -y --no-install-recommends "$@" || fail "apt-get cannot install $*:" \
         "$(sed -n 's/^E: //p' "$scratch/apt" | last_words)$stale; install them by hand"
 }
@@ -93,17 +94,20 @@ install_rust() {
     if has rustup && ! cargo --version >/dev/null 2>&1; then
         # Debian's rustup comes without a toolchain.
         say "installing Rust through the installed rustup"
-        rustup toolchain install stable --profile minimal "${components[@]}" </dev/null >"$scratch/rustup" 2>&1 &&
+        rustup toolchain install stable --profile minimal "${components[@]}" \
+            </dev/null >"$scratch/rustup" 2>&1 &&
             rustup default stable </dev/null >>"$scratch/rustup" 2>&1 ||
             fail "rustup cannot install Rust ($(last_words <"$scratch/rustup")); $by_hand"
     elif ! has cargo; then
         say "installing Rust through rustup"
         download https://sh.rustup.rs "$scratch/rustup-init.sh" "$by_hand"
-        sh "$scratch/rustup-init.sh" -y --quiet --profile minimal "${components[@]}" </dev/null >"$scratch/rustup" 2>&1 ||
+        sh "$scratch/rustup-init.sh" -y --quiet --profile minimal "${components[@]}" \
+            </dev/null >"$scratch/rustup" 2>&1 ||
             fail "rustup cannot install Rust ($(last_words <"$scratch/rustup")); $by_hand"
     fi
     if ! cargo fmt --version >/dev/null 2>&1 || ! cargo clippy --version >/dev/null 2>&1; then
-        has rustup || fail "cargo fmt or cargo clippy is missing, and so is rustup, which installs them; $by_hand"
+        has rustup ||
+            fail "cargo fmt or cargo clippy is missing, and so is rustup, which installs them; $by_hand"
         say "installing rustfmt and clippy through rustup"
         rustup component add rustfmt clippy </dev/null >"$scratch/rustup" 2>&1 ||
             fail "rustup cannot install rustfmt and clippy ($(last_words <"$scratch/rustup")); $by_hand"
@@ -140,7 +144,7 @@ install_python() {
 
 install_go() {
     export PATH="$PATH:/usr/local/go/bin:$PWD/.cache/go/bin"
-    local found debians
+    local found debians architecture
     found=$(go env GOVERSION 2>/dev/null || true)
     [ -z "$found" ] || ! at_least "${found#go}" "$GO_FETCHES_ITSELF" || return 0
     if has apt-get && { [ "$(id -u)" = 0 ] || has sudo; }; then
@@ -153,8 +157,9 @@ install_go() {
     fi
     say "downloading Go $GO_VERSION"
     make_scratch
-    download "https://go.dev/dl/go$GO_VERSION.linux-$(dpkg --print-architecture 2>/dev/null || echo amd64).tar.gz" \
-        "$scratch/go.tar.gz" "install Go $GO_FETCHES_ITSELF or later by hand (Debian 12 has it in bookworm-backports)"
+    architecture=$(dpkg --print-architecture 2>/dev/null || echo amd64)
+    download "https://go.dev/dl/go$GO_VERSION.linux-$architecture.tar.gz" "$scratch/go.tar.gz" \
+        "install Go $GO_FETCHES_ITSELF or later by hand (Debian 12 has it in bookworm-backports)"
     mkdir -p .cache
     tar -xz -C "$scratch" -f "$scratch/go.tar.gz"
     rm -rf .cache/go

@@ -56,7 +56,8 @@ record_killed() {
         -XX:StartFlightRecording:settings="$PWD/scripts/jfr-corpus.jfc" \
         -cp "$PROGRAMS" programs.Recorded 60 >"$work/log" 2>&1 </dev/null &
     local jvm=$! waited=0
-    while [ $waited -lt 100 ] && [ "$(find "$work/$name" -name '*.jfr' -size +200k 2>/dev/null | wc -l)" = 0 ]; do
+    while [ $waited -lt 100 ] &&
+        [ "$(find "$work/$name" -name '*.jfr' -size +200k 2>/dev/null | wc -l)" = 0 ]; do
         sleep 0.1
         waited=$((waited + 1))
     done
@@ -87,8 +88,8 @@ jfr=${homes[25]}/bin/jfr
 whole=$CORPUS/$(basename "${homes[25]}")-deep.jfr
 if [ ! -f "$CORPUS/scrubbed.jfr" ] && [ -x "$jfr" ]; then
     echo "jfr-corpus: scrubbed" >&2
-    "$jfr" scrub --exclude-events jdk.ActiveSetting,jdk.MethodTrace --exclude-threads main "$whole" "$work/scrubbed.jfr" \
-        >"$work/log" 2>&1
+    "$jfr" scrub --exclude-events jdk.ActiveSetting,jdk.MethodTrace --exclude-threads main \
+        "$whole" "$work/scrubbed.jfr" >"$work/log" 2>&1
     keep scrubbed.jfr
 fi
 if [ ! -f "$CORPUS/disassembled_0.jfr" ] && [ -x "$jfr" ]; then
@@ -118,8 +119,10 @@ record_by_async_profiler async-profiler-chunks 7 interval=20ms,alloc=2m,lock=1ms
 record_by_async_profiler async-profiler-sync $SECONDS_LONG interval=2ms,alloc=200k,lock=100us,jfrsync=default
 if [ ! -f "$CORPUS/datadog.jfr" ] && jar=$(scripts/fetch-maven.sh com.datadoghq:ddprof:1.22.0); then
     echo "jfr-corpus: datadog" >&2
-    command="start,cpu=2ms,wall=10ms,memory=65536:al,cstack=vm,jfr,attributes=traceid;rest_endpoint,file=$work/datadog.jfr"
-    "$java" -cp "$PROGRAMS:$jar" programs.RecordedByDatadog "$command" $SECONDS_LONG >"$work/log" 2>&1 </dev/null
+    command="start,cpu=2ms,wall=10ms,memory=65536:al,cstack=vm,jfr"
+    command+=",attributes=traceid;rest_endpoint,file=$work/datadog.jfr"
+    "$java" -cp "$PROGRAMS:$jar" programs.RecordedByDatadog "$command" $SECONDS_LONG \
+        >"$work/log" 2>&1 </dev/null
     keep datadog.jfr
 fi
 

@@ -45,7 +45,8 @@ fi
 # Prints the architecture of an ELF file, from e_machine in its header, two bytes (elf.h: EM_X86_64,
 # EM_AARCH64).
 architecture() {
-    [ "$(od -An -tx1 -N6 "$1" | tr -d ' ')" = 7f454c460201 ] || fail "$1 is not a 64-bit little-endian ELF file"
+    [ "$(od -An -tx1 -N6 "$1" | tr -d ' ')" = 7f454c460201 ] ||
+        fail "$1 is not a 64-bit little-endian ELF file"
     case $(od -An -tu2 -j18 -N2 "$1" | tr -d ' ') in
     62) echo x86_64 ;;
     183) echo aarch64 ;;
@@ -153,13 +154,15 @@ rm -r "$work/extension/io/otlpprof"/linux-*
 jar --create --file "$extension" -C "$work/extension" io -C "$api" META-INF/LICENSE
 jar --update --file "$extension" -C "$companion" io -C "$companion" META-INF/services
 
-echo io.otlpprof.opentelemetry.ProfiledContextStorageProvider >"$services/io.opentelemetry.context.ContextStorageProvider"
+echo io.otlpprof.opentelemetry.ProfiledContextStorageProvider \
+    >"$services/io.opentelemetry.context.ContextStorageProvider"
 cat >"$work/manifest" <<END
 Automatic-Module-Name: io.otlpprof.opentelemetry
 Implementation-Title: otlpprof-opentelemetry
 Implementation-Version: $version
 END
-publish otlpprof-opentelemetry "Links profiles to OpenTelemetry's spans" "$(dependency io.otlpprof otlpprof "$version")" \
+publish otlpprof-opentelemetry "Links profiles to OpenTelemetry's spans" \
+    "$(dependency io.otlpprof otlpprof "$version")" \
     "$api:$opentelemetry" "$companion" java/opentelemetry/io/otlpprof/opentelemetry "$work/manifest"
 
 mkdir -p "$out"

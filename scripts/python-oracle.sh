@@ -21,7 +21,8 @@ exec 9>"$venv.lock"
 flock 9
 if [ ! -e "$venv/installed" ]; then
     rm -rf "$venv"
-    said=$({ python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check "$package"; } 2>&1) || {
+    said=$({ python3 -m venv "$venv" &&
+        "$venv/bin/pip" install --quiet --disable-pip-version-check "$package"; } 2>&1) || {
         echo "python-oracle: $package cannot be installed: $(echo "$said" | tail -n 1 | cut -c 1-200)" >&2
         exit 1
     }

@@ -36,7 +36,16 @@ fi
 
 runs=$(mktemp -d)
 failures=0
-trap 'if [[ $failures -eq 0 ]]; then rm -rf "$runs"; else echo "soak: the files of the failed runs are in $runs" >&2; fi' EXIT
+
+# Removes the files of all runs, unless a run has failed.
+clean_up() {
+    if [[ $failures -eq 0 ]]; then
+        rm -rf "$runs"
+    else
+        echo "soak: the files of the failed runs are in $runs" >&2
+    fi
+}
+trap clean_up EXIT
 
 failed() {
     failures=$((failures + 1))
@@ -94,14 +103,16 @@ sample() {
     local remote=${REMOTE:-false} known_roots=
     [[ $remote == true ]] || known_roots=--known-roots
     local options="file=profiles.otlp,remotesym=$remote,cpu=100us,interval=5s,timestamps=true"
-    java "$jdk" "$seconds" "$name" "-agentpath:$target/libotlpprof.so=$options $flags" "$program" "$seconds" || return 0
+    java "$jdk" "$seconds" "$name" "-agentpath:$target/libotlpprof.so=$options $flags" \
+        "$program" "$seconds" || return 0
     local result
     result=$("$target/otlpprof" check-stacks $known_roots --distinct-times --at-least "$PERCENT" \
         "$run/profiles.otlp") ||
         failed "$jdk $name: less than $PERCENT % of the stacks reach their root:"$'\n'"$result"
     "$target/otlpprof" validate --show 1 "$run/profiles.otlp" >"$run/validate.txt" 2>&1 ||
         failed "$jdk $name: the profiles are not valid:"$'\n'"$(cat "$run/validate.txt")"
-    printf '%-28s %-10s %-28s %s\n' "$(basename "$jdk")" "$name" "$program${flags:+ $flags}" "${result%%$'\n'*}"
+    printf '%-28s %-10s %-28s %s\n' "$(basename "$jdk")" "$name" \
+        "$program${flags:+ $flags}" "${result%%$'\n'*}"
     [[ ${result%% *} -ge $LEAST ]] || failed "$jdk $name: less than $LEAST samples"
     # The agent's own counts. Dropped samples do not fail this test.
     grep -oE 'samples_(recorded|dropped)=[0-9]+' "$run/output.txt" | paste -sd ' ' || true

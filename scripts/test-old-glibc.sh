@@ -29,8 +29,9 @@ not_tested() {
 # Runs apt-get on Debian 11's list only. Installs nothing.
 debian11() {
     apt-get -qq -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-        -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" -o Dir::Cache="$scratch/cache" \
-        -o APT::Architectures="$(dpkg --print-architecture)" -o APT::Sandbox::User=root "$@" </dev/null 2>&1
+        -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" \
+        -o Dir::Cache="$scratch/cache" -o APT::Architectures="$(dpkg --print-architecture)" \
+        -o APT::Sandbox::User=root "$@" </dev/null 2>&1
 }
 
 install_debian11() {
@@ -38,13 +39,15 @@ install_debian11() {
     command -v apt-get >/dev/null || not_tested "no apt-get to download Debian 11's C library with"
     # Uses the mirror that this system's own packages come from.
     local mirror said
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m1 '/debian/$' || true)
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
+        grep -m1 '/debian/$' || true)
     [ -n "$mirror" ] || not_tested "this system is no Debian, whose mirror would have Debian 11's C library"
     mkdir -p "$DEBIAN"
     scratch=$(mktemp -d "$DEBIAN/.download.XXXXXX")
     mkdir -p "$scratch/state/lists/partial" "$scratch/cache/archives/partial" "$scratch/root"
     : >"$scratch/state/status"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bullseye main" >"$scratch/sources.list"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bullseye main" \
+        >"$scratch/sources.list"
     said=$(debian11 update && cd "$scratch" && debian11 download libc6 libc-bin) ||
         fail "Debian 11's C library cannot be downloaded: $(tail -n1 <<<"$said" | cut -c 1-200)"
     local package
@@ -59,10 +62,13 @@ install_debian11() {
 find_jdk() {
     local jdk foreign
     for jdk in $(printf '%s\n' .cache/jdks/* | sort -rV); do
-        foreign=$(readelf -dW "$jdk"/bin/java "$jdk"/lib/server/libjvm.so "$jdk"/lib/lib{jli,java,zip,net,nio,jimage}.so 2>/dev/null |
-            sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(lib(jvm|jli|java|zip|net|nio|jimage|verify|c|m|dl|rt|pthread)|ld-linux-.*)\.so' ||
+        foreign=$(readelf -dW "$jdk"/bin/java "$jdk"/lib/server/libjvm.so \
+            "$jdk"/lib/lib{jli,java,zip,net,nio,jimage}.so 2>/dev/null |
+            sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+            grep -vE '^(lib(jvm|jli|java|zip|net|nio|jimage|verify|c|m|dl|rt|pthread)|ld-linux-.*)\.so' ||
             true)
-        if [ -z "$foreign" ] && scripts/check-loads.sh 2.31 "$(realpath "$jdk")/lib/server/libjvm.so" >/dev/null 2>&1; then
+        if [ -z "$foreign" ] &&
+            scripts/check-loads.sh 2.31 "$(realpath "$jdk")/lib/server/libjvm.so" >/dev/null 2>&1; then
             realpath "$jdk"
             return
         fi
@@ -70,7 +76,8 @@ find_jdk() {
     fail "no JDK in .cache/jdks runs on glibc 2.31 (scripts/install-jdks.sh)"
 }
 
-[ $# = 1 ] && [ -f "$1/libotlpprof.so" ] || fail "usage: scripts/test-old-glibc.sh FOLDER (of scripts/build-release.sh)"
+[ $# = 1 ] && [ -f "$1/libotlpprof.so" ] ||
+    fail "usage: scripts/test-old-glibc.sh FOLDER (of scripts/build-release.sh)"
 folder=$(realpath "$1")
 if [ "$(id -u)" = 0 ]; then
     alone=(unshare --mount --fork)
@@ -106,10 +113,13 @@ in_debian11() {
 }
 
 options=file=/out/profiles.otlp,interval=1s,cpu=1ms,wall,jfr
-in_debian11 /jdk/bin/java "-agentpath:/release/libotlpprof.so=$options" -cp /release/testprograms programs.UserLoop 3 \
-    >"$work/java.log" 2>&1 || fail "the JVM failed: $(cat "$work/java.log")"
+in_debian11 /jdk/bin/java "-agentpath:/release/libotlpprof.so=$options" \
+    -cp /release/testprograms programs.UserLoop 3 >"$work/java.log" 2>&1 ||
+    fail "the JVM failed: $(cat "$work/java.log")"
 [ -s "$work/out/profiles.otlp" ] || fail "no profile: $(cat "$work/java.log")"
-in_debian11 /release/otlpprof validate /out/profiles.otlp >"$work/validate.log" 2>&1 || fail "$(cat "$work/validate.log")"
-in_debian11 /release/otlpprof print /out/profiles.otlp >"$work/print.log" 2>&1 || fail "$(cat "$work/print.log")"
+in_debian11 /release/otlpprof validate /out/profiles.otlp >"$work/validate.log" 2>&1 ||
+    fail "$(cat "$work/validate.log")"
+in_debian11 /release/otlpprof print /out/profiles.otlp >"$work/print.log" 2>&1 ||
+    fail "$(cat "$work/print.log")"
 grep -q 'programs\.UserLoop' "$work/print.log" || fail "no method of the program: $(cat "$work/print.log")"
 echo "test-old-glibc: $(basename "$jdk") is profiled on glibc 2.31"

@@ -26,7 +26,8 @@ for line in sys.stdin:
     message = json.loads(line)
     if message.get("reason") == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
         target = message["target"]
-        print("lib" if "lib" in target["kind"] or "cdylib" in target["kind"] else target["name"], message["executable"])
+        is_library = "lib" in target["kind"] or "cdylib" in target["kind"]
+        print("lib" if is_library else target["name"], message["executable"])
 ' >"$folder/programs"
 [ -s "$folder/programs" ] || {
     echo "test-under-load: cargo has built no tests" >&2
@@ -60,7 +61,8 @@ while read -r name program; do
         which=(--test "$name")
         [ "$name" != lib ] || which=(--lib)
         result=passed
-        timeout "$LIMIT_S" cargo test --locked "${which[@]}" </dev/null >"$folder/$name.output" 2>&1 || result=failed
+        timeout "$LIMIT_S" cargo test --locked "${which[@]}" \
+            </dev/null >"$folder/$name.output" 2>&1 || result=failed
         echo "$result $((SECONDS - start)) $name $digest" | tee -a "$ledger"
         if [ "$result" = failed ]; then
             mv "$folder/$name.output" "$folder/$name.failed-$(date +%H%M%S)"
