@@ -140,7 +140,8 @@ impl Bench {
                     Spread::of(with.iter().map(|run| part(&run.written)).collect()).median
                 };
                 print!(
-                    "  {:>7.1} KiB ({:.1} system names), {:>6.1} compressed, of {:>7} samples in {:>4}: {:>6.2} bytes a sample, compressed {:.2}",
+                    "  {:>7.1} KiB ({:.1} system names), {:>6.1} compressed, of {:>7} samples in {:>4}: \
+                     {:>6.2} bytes a sample, compressed {:.2}",
                     median(|written| written.bytes / 1024.0),
                     median(|written| written.system_name_bytes / 1024.0),
                     median(|written| written.compressed_bytes / 1024.0),

@@ -118,7 +118,8 @@ fn in_jvms() {
             }
         }
         println!(
-            "handler, {java} ({JVM_TURNS} alternating runs; all samples of the process, the VM's threads included)"
+            "handler, {java} ({JVM_TURNS} alternating runs; all samples of the process, the VM's threads \
+             included)"
         );
         for (((name, ..), depth), times) in runs.iter().zip(times) {
             print(&format!("{name}, {depth} frames"), times);

@@ -77,7 +77,8 @@ fn grid(frames: &str, recording: impl Fn(usize, usize, usize, usize) -> Vec<u8>)
                     })
                 });
                 let title = format!(
-                    "convert {events} events of {frames}, {repeated_percent} % of stacks repeated, {traces} traces"
+                    "convert {events} events of {frames}, {repeated_percent} % of stacks repeated, {traces} \
+                     traces"
                 );
                 compare(&title, GRID_TURNS, contenders.collect());
             }

@@ -48,7 +48,8 @@ enum Need {
 const SITUATIONS: Option<&str> = Some("java/testprograms/grammars/Situations.txt");
 
 /// A join, sorts and aggregates over some hundred thousand rows.
-const H2_SQL: &str = "CREATE TABLE t AS SELECT x, MOD(x * 7919, 5003) k, 'name ' || x s FROM SYSTEM_RANGE(1, 200000); \
+const H2_SQL: &str = "\
+    CREATE TABLE t AS SELECT x, MOD(x * 7919, 5003) k, 'name ' || x s FROM SYSTEM_RANGE(1, 200000); \
     CREATE INDEX i ON t(k); \
     SELECT COUNT(*), MAX(a.s || b.s) FROM t a JOIN t b ON a.k = b.k WHERE a.x < 40000; \
     SELECT k, COUNT(*), SUM(x), MIN(s) FROM t GROUP BY k ORDER BY 3 DESC LIMIT 5; \
@@ -149,7 +150,8 @@ fn main() {
     let walkers = profilers::list("WALKERS", "vm:vmx:dwarf:fp");
     let wanted = profilers::list("PROGRAMS", "");
     println!(
-        "| JDK | Program | Walker | otlpprof: samples | broken | async-profiler: samples | broken | illegal calls | |"
+        "| JDK | Program | Walker | otlpprof: samples | broken | async-profiler: samples | broken | \
+         illegal calls | |"
     );
     println!("|---|---|---|---:|---:|---:|---:|---|---|");
     for home in profilers::list("JDKS", "") {

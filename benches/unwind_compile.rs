@@ -30,7 +30,8 @@ fn main() {
         let table = sections.compile();
         let compile_ms = best_of(10, || drop(sections.compile()));
         println!(
-            "unwind_compile {}: {} rows, {:.2} MiB, {} rules, compiled in {compile_ms:.1} ms ({:.0} x its copy's {copy_ms:.2} ms)",
+            "unwind_compile {}: {} rows, {:.2} MiB, {} rules, compiled in {compile_ms:.1} ms ({:.0} x its \
+             copy's {copy_ms:.2} ms)",
             path.display(),
             table.len(),
             table.heap_bytes() as f64 / (1 << 20) as f64,

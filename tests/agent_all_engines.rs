@@ -234,8 +234,9 @@ fn report(run: &Finished, without: &Finished) -> String {
     let messages = run.messages();
     let written: u64 = run.files().iter().map(|file| file.metadata().map_or(0, |file| file.len())).sum();
     format!(
-        "{}: {} samples ({} left to others to stand for, {} dropped) in {} messages of {written} bytes; handlers {:.2} %, \
-         signals {:.2} %, threads {:.2} % of {:?} CPU ({:?} without the agent); {:.1} MiB resident at most ({:.1} without)",
+        "{}: {} samples ({} left to others to stand for, {} dropped) in {} messages of {written} bytes; \
+         handlers {:.2} %, signals {:.2} %, threads {:.2} % of {:?} CPU ({:?} without the agent); {:.1} MiB \
+         resident at most ({:.1} without)",
         run.label,
         counter("handler.samples_recorded"),
         counter("handler.samples_thinned"),

@@ -156,12 +156,14 @@ fn has_right_shares(home: &Path, seconds: &str) -> bool {
     let load = machine.load(served, used_ns as f64);
     let (found, known) = (shares(&found), shares(&known));
     eprintln!(
-        "{}: {served} requests, {load:?}, {periods} periods, {in_methods} in methods, {found:.4?}, known {known:.4?}",
+        "{}: {served} requests, {load:?}, {periods} periods, {in_methods} in methods, {found:.4?}, known \
+         {known:.4?}",
         run.label
     );
     if load == Load::Starved {
         warn_loudly(&format!(
-            "{}: {served} requests in {:.1} s, and not {WANTED_PER_S}/s: other programs left {:.1} s of CPU time",
+            "{}: {served} requests in {:.1} s, and not {WANTED_PER_S}/s: other programs left {:.1} s of CPU \
+             time",
             run.label,
             machine.elapsed_ns / 1e9,
             machine.left_ns / 1e9

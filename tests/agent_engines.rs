@@ -370,7 +370,8 @@ fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u64, sle
     let seconds = messages.iter().map(profiles::duration_ns).sum::<u64>() as f64 / 1e9;
     let [signals, idle] = ["signals", "idle"].map(|what| run.counter(&format!("wall.{what}")));
     let label = format!(
-        "{}: {parked} were woken {sleeps} times in {intervals} intervals; {signals} signals and {idle} idle visits in {seconds} s",
+        "{}: {parked} were woken {sleeps} times in {intervals} intervals; {signals} signals and {idle} idle \
+         visits in {seconds} s",
         run.label
     );
     assert!(sleeps <= 2 * parked * intervals, "{label}");

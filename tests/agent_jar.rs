@@ -148,10 +148,12 @@ fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it(
     let project = format!(
         "<project xmlns='http://maven.apache.org/POM/4.0.0'><modelVersion>4.0.0</modelVersion>
         <groupId>user</groupId><artifactId>user</artifactId><version>1</version>
-        <properties><maven.compiler.source>11</maven.compiler.source><maven.compiler.target>11</maven.compiler.target>
+        <properties>
+        <maven.compiler.source>11</maven.compiler.source><maven.compiler.target>11</maven.compiler.target>
         <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties>
         <repositories><repository><id>published</id><url>file://{}</url></repository></repositories>
-        <dependencies><dependency><groupId>io.otlpprof</groupId><artifactId>otlpprof-opentelemetry</artifactId>
+        <dependencies><dependency>
+        <groupId>io.otlpprof</groupId><artifactId>otlpprof-opentelemetry</artifactId>
         <version>{version}</version></dependency></dependencies></project>",
         repository.display()
     );
@@ -331,8 +333,8 @@ fn without_a_library_for_the_machine_calls_do_nothing_and_say_so_once() {
             .run()
             .expect_success();
         assert_eq!(run.stdout, "done\n");
-        let printed = "the profiling agent is not in this process (no libotlpprof.so in java.library.path, and none for \
-                    linux-riscv64 beside these classes)";
+        let printed = "the profiling agent is not in this process (no libotlpprof.so in java.library.path, \
+                       and none for linux-riscv64 beside these classes)";
         assert_eq!(run.stderr.matches(printed).count(), 1, "{}: {}", run.label, run.stderr);
         assert_no_files_left(&run, &folder);
     }

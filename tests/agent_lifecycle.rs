@@ -124,8 +124,8 @@ fn child_processes_have_nothing_of_the_agent() {
 /// create ids, and the Java API with its sessions and mistakes.
 #[test]
 fn the_jvms_own_checks_find_nothing() {
-    const ENGINES: &str = "cpu=2ms,wall=5ms,alloc,live=64k,lock=1ns,wait=1ns,exceptions,nativemem,nativemem.leaks,jfr,\
-                           trace=programs.MixedWork.*";
+    const ENGINES: &str = "cpu=2ms,wall=5ms,alloc,live=64k,lock=1ns,wait=1ns,exceptions,nativemem,\
+                           nativemem.leaks,jfr,trace=programs.MixedWork.*";
     let folder = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
     for home in java_homes() {
         let run = |program, arguments: &[&str], options: &str| {

@@ -185,8 +185,8 @@ fn signals_that_the_program_has_already_are_a_line_for_each_engine_and_the_other
             [("wall", libc::SIGVTALRM, "wall.signal"), ("event", libc::SIGSTKFLT, "event.signal")]
         {
             let line = format!(
-                "{engine} is off: another agent of this process, or the program, has a handler for signal {signal}; \
-                 `{option}` chooses another signal"
+                "{engine} is off: another agent of this process, or the program, has a handler for signal \
+                 {signal}; `{option}` chooses another signal"
             );
             assert_eq!(printed.matches(&line).count(), 1, "{}: {printed}", jvm.label);
         }

@@ -319,7 +319,8 @@ fn barriers_that_the_interpreters_entries_have_for_compiled_code() {
         "-XX:CompileCommand=quiet",
         "-XX:CompileCommand=dontinline,java.lang.ref.Reference::get",
         "-XX:CompileCommand=exclude,java.lang.ref.Reference::get",
-        "-XX:CompileCommand=option,programs.RareSituations$References::*,ccstrlist,DisableIntrinsic,_Reference_get",
+        "-XX:CompileCommand=option,programs.RareSituations$References::*,ccstrlist,\
+         DisableIntrinsic,_Reference_get",
         "-XX:+UnlockExperimentalVMOptions",
         "-XX:+ExplicitGCInvokesConcurrent",
     ];

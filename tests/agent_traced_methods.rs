@@ -9,7 +9,8 @@ use agent_support::running::Finished;
 use agent_support::stacks::{Stack, stacks_of};
 use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 
-const METHODS: &str = "programs.Traced.fast:1h+programs.Traced.switched:1h+programs.Traced.*:3ms+programs.Traced.<init>:3ms+programs.Traced$Nested.instance:3ms\
+const METHODS: &str = "programs.Traced.fast:1h+programs.Traced.switched:1h+programs.Traced.*:3ms\
+                       +programs.Traced.<init>:3ms+programs.Traced$Nested.instance:3ms\
                        +programs.Traced$Later.l*:3ms";
 
 /// Makes the VM verify all classes, including the boot loader's.

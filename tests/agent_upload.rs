@@ -156,7 +156,8 @@ fn a_profile_of_more_than_the_queue_holds_arrives_whole_at_a_collector_that_is_w
     for home in oldest_and_newest() {
         let server = FaultServer::start([]);
         let options = format!(
-            "cpu=50us,cpu.clock=timer,timestamps,interval=1h,file=FILE,upload.limit=64k,upload.queue=64k,endpoint=http://{}",
+            "cpu=50us,cpu.clock=timer,timestamps,interval=1h,file=FILE,upload.limit=64k,\
+             upload.queue=64k,endpoint=http://{}",
             server.address
         );
         let run = JavaRun::new(&home, "Demo").argument(1.5).agent(&options).run().expect_success();

@@ -127,9 +127,12 @@ fn json(data: &ProfilesData) -> String {
     let stack = |one: &Stack| format!("{{\"locationIndices\":{:?}}}", one.location_indices);
     format!(
         r#"{{"resourceProfiles":[{{"resource":{{}},"scopeProfiles":[{{"scope":{{"name":"test"}},"profiles":[{{
-            "sampleType":{{"typeStrindex":1,"unitStrindex":2}},"periodType":{{"typeStrindex":1,"unitStrindex":2}},
-            "period":"1","timeUnixNano":"1","durationNano":"1099511627776","samples":[{}]}}]}}]}}],"dictionary":{{
-            "mappingTable":[{{}}],"linkTable":[{{}}],"attributeTable":[{{}}],"locationTable":[{}],"functionTable":[{}],
+            "sampleType":{{"typeStrindex":1,"unitStrindex":2}},
+            "periodType":{{"typeStrindex":1,"unitStrindex":2}},
+            "period":"1","timeUnixNano":"1","durationNano":"1099511627776",
+            "samples":[{}]}}]}}]}}],"dictionary":{{
+            "mappingTable":[{{}}],"linkTable":[{{}}],"attributeTable":[{{}}],
+            "locationTable":[{}],"functionTable":[{}],
             "stackTable":[{}],"stringTable":[{}]}}}}"#,
         list(samples.iter().map(sample).collect()),
         list(tables.location_table.iter().map(location).collect()),

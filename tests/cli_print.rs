@@ -308,7 +308,8 @@ fn every_sample_is_shown_on_request() {
     let file = files.add("app", &valid().encode_to_vec());
     let text = stdout(&["print", "--all", "--top", "0", &file]);
     let first = format!(
-        "  sample 0: 30\n    thread.name = \"worker\"\n    thread.id = 17\n    trace {} span {}\n      {BUILD_ID}.<remote>(0x1234)\n",
+        "  sample 0: 30\n    thread.name = \"worker\"\n    thread.id = 17\n    trace {} \
+         span {}\n      {BUILD_ID}.<remote>(0x1234)\n",
         "aa".repeat(16),
         "bb".repeat(8),
     );

@@ -68,7 +68,8 @@ fn breaches_are_printed_with_rule_and_place() {
     assert_eq!(
         text,
         format!(
-            "{name}: error: index-out-of-range: message 0, profile 0, sample 1: attribute_indices is 999, attribute_table has {attributes}\n\
+            "{name}: error: index-out-of-range: message 0, profile 0, sample 1: attribute_indices is 999, \
+             attribute_table has {attributes}\n\
              {name}: warning: period-missing: message 0, profile 0: 0\n\
              {name}: warning: period-missing: and 1 more\n\
              {name}: 1 messages, 2 profiles, 4 samples; 1 errors, 2 warnings\n"

@@ -316,7 +316,8 @@ fn a_client_that_expects_100_continue_gets_it_or_an_error() {
     let receiving = Receiving::start();
     let head = |mime: &str| {
         format!(
-            "POST /v1development/profiles HTTP/1.1\r\nHost: c\r\n{mime}Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+            "POST /v1development/profiles HTTP/1.1\r\nHost: c\r\n{mime}Expect: 100-continue\r\n\
+             Content-Length: {}\r\n\r\n",
             body().len()
         )
     };

@@ -159,13 +159,17 @@ fn note_sizes_that_leave_the_segment_are_errors() {
     for elf in all_forms() {
         for size in [9, 0x1000, 0x7fff_ffff, 0xffff_fff4, u32::MAX] {
             let long_name = elf.clone().notes(note_that_lies(&elf, size, 4));
-            assert!(
-                matches!(build_id(&long_name), Err(BuildIdError::Note(NoteError::NameOutside { size: given, left: 8, .. })) if given == size)
-            );
+            assert!(matches!(
+                build_id(&long_name),
+                Err(BuildIdError::Note(NoteError::NameOutside { size: given, left: 8, .. }))
+                    if given == size
+            ));
             let long_description = elf.clone().notes(note_that_lies(&elf, 4, size));
-            assert!(
-                matches!(build_id(&long_description), Err(BuildIdError::Note(NoteError::DescriptionOutside { size: given, left: 4, .. })) if given == size)
-            );
+            assert!(matches!(
+                build_id(&long_description),
+                Err(BuildIdError::Note(NoteError::DescriptionOutside { size: given, left: 4, .. }))
+                    if given == size
+            ));
         }
         let cut = elf.clone().notes(elf.build_id_note(&ID)[..11].to_vec());
         assert!(matches!(
@@ -270,9 +274,10 @@ fn program_header_tables_that_lie_are_errors() {
 fn missing_files_other_files_and_pipes_are_errors() {
     let directory = tempfile::tempdir().unwrap();
     let missing = build_id::of_file(&directory.path().join("missing.so"));
-    assert!(
-        matches!(missing, Err(BuildIdError::File(FileError::Io(error))) if error.kind() == std::io::ErrorKind::NotFound)
-    );
+    assert!(matches!(
+        missing,
+        Err(BuildIdError::File(FileError::Io(error))) if error.kind() == std::io::ErrorKind::NotFound
+    ));
     for content in [&b""[..], b"\x7fEL", b"#!/bin/sh\n", &[0; 4096]] {
         let path = directory.path().join("file");
         std::fs::write(&path, content).unwrap();

@@ -321,7 +321,10 @@ proptest::proptest! {
     /// Whatever the sections contain, compilation ends, and the rows stay within the code.
     #[test]
     fn damaged_sections_are_compiled_without_panic(
-        damage in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), proptest::prelude::any::<u8>()), 1..12),
+        damage in proptest::collection::vec(
+            (proptest::prelude::any::<proptest::sample::Index>(), proptest::prelude::any::<u8>()),
+            1..12,
+        ),
     ) {
         // SAFETY: getauxval has no preconditions.
         let vdso = image_at(unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) });

@@ -202,7 +202,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn any_split_gives_the_same_events(lengths in prop::collection::vec(1usize..900, 1..30), events in 0usize..40) {
+    fn any_split_gives_the_same_events(
+        lengths in prop::collection::vec(1usize..900, 1..30),
+        events in 0usize..40,
+    ) {
         let bytes = [recording(Shape { events, ..SMALL }), recording(SMALL)].concat();
         prop_assert_eq!(pushed(&bytes, true, &lengths), whole(&bytes, true));
     }
@@ -222,7 +225,10 @@ proptest! {
 
     #[test]
     fn damaged_metadata_costs_no_panic_and_no_hang(
-        places in prop::collection::vec((0usize..1 << 16, prop::sample::select(vec![0u8, 1, 5, 0x7f, 0x80, 0xff])), 1..20),
+        places in prop::collection::vec(
+            (0usize..1 << 16, prop::sample::select(vec![0u8, 1, 5, 0x7f, 0x80, 0xff])),
+            1..20,
+        ),
     ) {
         let mut bytes = recording(Shape { events: 3, ..SMALL });
         let metadata = u64::from_be_bytes(bytes[24..32].try_into().unwrap()) as usize;

@@ -62,7 +62,8 @@ proptest! {
                 assert_passes("generated", &bytes);
                 prop_assert!(broken.is_empty(), "{broken:?}");
             }
-            let samples = resolved::of_batch(&batch, options.native_frames).iter().map(|p| p.samples.len()).sum::<usize>();
+            let profiles = resolved::of_batch(&batch, options.native_frames);
+            let samples: usize = profiles.iter().map(|profile| profile.samples.len()).sum();
             prop_assert_eq!(report.samples, samples as u64);
         }
     }
@@ -92,8 +93,9 @@ proptest! {
             let is_count = profile.profile_type.sample_unit == "count";
             let observations: Vec<_> =
                 (0..profile.samples().len()).flat_map(|sample| profile.observations(sample)).collect();
-            let repeatable = observations.iter().all(|observation| observation.value > 0)
-                && observations.iter().map(|observation| i128::from(observation.value)).sum::<i128>() <= 1 << 20;
+            let total: i128 = observations.iter().map(|observation| i128::from(observation.value)).sum();
+            let repeatable =
+                observations.iter().all(|observation| observation.value > 0) && total <= 1 << 20;
             let mut expected = Vec::new();
             if profile.is_timed() && (repeatable || !is_count) {
                 for observation in observations {

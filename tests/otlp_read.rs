@@ -135,7 +135,8 @@ fn forms() -> [Vec<u8>; 4] {
     gzip.write_all(&frames).unwrap();
     let json = br#"{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{"samples":[{"stackIndex":1,
         "values":["5"],"timestampsUnixNano":["1"]}],"profileId":"00","originalPayload":"AAAA"}]}]}],
-        "dictionary":{"stackTable":[{},{"locationIndices":[1]}],"attributeTable":[{"value":{"doubleValue":1.5}}]}}"#;
+        "dictionary":{"stackTable":[{},{"locationIndices":[1]}],
+        "attributeTable":[{"value":{"doubleValue":1.5}}]}}"#;
     [valid().encode_to_vec(), frames, gzip.finish().unwrap(), json.repeat(2)]
 }
 

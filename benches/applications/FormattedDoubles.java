@@ -15,7 +15,8 @@ final class FormattedDoubles {
             message.setLength(0);
             for (int id = 0; id < 50; id++) {
                 double price = random.nextDouble() * 1_000_000;
-                message.append(String.format("{\"id\": %d, \"price\": %.3f}", id, price)).append(price).append('\n');
+                message.append(String.format("{\"id\": %d, \"price\": %.3f}", id, price));
+                message.append(price).append('\n');
                 characters += (long) Double.parseDouble(Double.toString(price));
             }
             char[] utf16 = new char[message.length()];

@@ -18,9 +18,15 @@ final class H2Queries {
                     + " FROM SYSTEM_RANGE(1, 50000)");
             statement.execute("CREATE INDEX i ON t(k)");
             while (System.nanoTime() < end) {
-                count(statement, "SELECT COUNT(*), MAX(a.s || b.s) FROM t a JOIN t b ON a.k = b.k WHERE a.x < 5000");
-                count(statement, "SELECT k, COUNT(*), SUM(x), MIN(s) FROM t GROUP BY k ORDER BY 3 DESC LIMIT 5");
-                count(statement, "SELECT COUNT(DISTINCT SUBSTRING(s, 3)) FROM (SELECT UPPER(s) s FROM t ORDER BY s)");
+                count(
+                        statement,
+                        "SELECT COUNT(*), MAX(a.s || b.s) FROM t a JOIN t b ON a.k = b.k WHERE a.x < 5000");
+                count(
+                        statement,
+                        "SELECT k, COUNT(*), SUM(x), MIN(s) FROM t GROUP BY k ORDER BY 3 DESC LIMIT 5");
+                count(
+                        statement,
+                        "SELECT COUNT(DISTINCT SUBSTRING(s, 3)) FROM (SELECT UPPER(s) s FROM t ORDER BY s)");
                 statement.execute("UPDATE t SET s = s || '.' WHERE k < 50");
             }
         }

@@ -26,8 +26,8 @@ final class HelidonServer {
             HttpClient client = HttpClient.newHttpClient();
             for (int number = 0; System.nanoTime() < end; number++) {
                 URI uri = URI.create("http://127.0.0.1:" + server.port() + "/sum/" + (number % 1000));
-                HttpResponse<String> response =
-                        client.send(HttpRequest.newBuilder(uri).build(), HttpResponse.BodyHandlers.ofString());
+                HttpResponse<String> response = client.send(
+                        HttpRequest.newBuilder(uri).build(), HttpResponse.BodyHandlers.ofString());
                 if (response.statusCode() != 200) {
                     throw new AssertionError(response);
                 }

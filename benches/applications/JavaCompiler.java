@@ -21,7 +21,8 @@ final class JavaCompiler {
         while (System.nanoTime() < end) {
             try (StandardJavaFileManager files = compiler.getStandardFileManager(null, null, null)) {
                 List<String> options = List.of("-d", folder.toString());
-                if (!compiler.getTask(null, files, null, options, null, files.getJavaFileObjects(source)).call()) {
+                if (!compiler.getTask(null, files, null, options, null, files.getJavaFileObjects(source))
+                        .call()) {
                     throw new AssertionError("does not compile");
                 }
             }
@@ -29,7 +30,8 @@ final class JavaCompiler {
     }
 
     private static String source() {
-        StringBuilder source = new StringBuilder("import java.util.*;\nimport java.util.stream.*;\n\nclass Shapes {\n");
+        StringBuilder source = new StringBuilder(
+                "import java.util.*;\nimport java.util.stream.*;\n\nclass Shapes {\n");
         for (int number = 0; number < 200; number++) {
             source.append(String.format(
                     "    record Shape%d(double width, List<String> names) {%n"

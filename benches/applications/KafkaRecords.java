@@ -19,7 +19,11 @@ final class KafkaRecords {
     public static void main(String[] arguments) {
         long end = System.nanoTime() + Long.parseLong(arguments[0]) * 1_000_000_000L;
         CompressionType[] codecs = {
-            CompressionType.ZSTD, CompressionType.ZSTD, CompressionType.LZ4, CompressionType.SNAPPY, CompressionType.GZIP
+            CompressionType.ZSTD,
+            CompressionType.ZSTD,
+            CompressionType.LZ4,
+            CompressionType.SNAPPY,
+            CompressionType.GZIP
         };
         Random random = new Random(1);
         long bytes = 0;
@@ -41,7 +45,8 @@ final class KafkaRecords {
         try (MemoryRecordsBuilder builder =
                 MemoryRecords.builder(buffer, codec, TimestampType.CREATE_TIME, 0)) {
             for (int offset = 0; offset < 2000; offset++) {
-                String value = String.format("{\"id\": %d, \"price\": %.3f}", offset, random.nextDouble() * 1000);
+                String value = String.format(
+                        "{\"id\": %d, \"price\": %.3f}", offset, random.nextDouble() * 1000);
                 builder.append(offset, ("key " + offset).getBytes(StandardCharsets.UTF_8),
                         value.getBytes(StandardCharsets.UTF_8));
             }

@@ -54,7 +54,9 @@ final class LuceneIndex {
             for (int times = 0; times < 500; times++) {
                 BooleanQuery.Builder query = new BooleanQuery.Builder();
                 query.add(new TermQuery(new Term("text", word(random))), BooleanClause.Occur.SHOULD);
-                query.add(new PrefixQuery(new Term("text", word(random).substring(0, 2))), BooleanClause.Occur.SHOULD);
+                query.add(
+                        new PrefixQuery(new Term("text", word(random).substring(0, 2))),
+                        BooleanClause.Occur.SHOULD);
                 searcher.search(query.build(), 10);
             }
         }

@@ -64,7 +64,8 @@ final class NettyTls {
         }
     }
 
-    private static ChannelInitializer<SocketChannel> initializer(SslContext context, long bytes, boolean begins) {
+    private static ChannelInitializer<SocketChannel> initializer(
+            SslContext context, long bytes, boolean begins) {
         return new ChannelInitializer<>() {
             @Override
             protected void initChannel(SocketChannel channel) {

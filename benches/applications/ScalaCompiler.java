@@ -25,12 +25,14 @@ final class ScalaCompiler {
     }
 
     private static String source() {
-        StringBuilder source = new StringBuilder("package shapes\n\nsealed trait Shape { def area: Double }\n");
+        StringBuilder source =
+                new StringBuilder("package shapes\n\nsealed trait Shape { def area: Double }\n");
         for (int number = 0; number < 60; number++) {
             source.append(String.format(
                     "case class Shape%d(width: Double, height: Double) extends Shape {%n"
                             + "  def area = List(width, height).map(_ * %d).foldLeft(1.0)(_ * _)%n"
-                            + "  def grown = for (side <- Seq(width, height) if side > 0) yield copy(side + 1)%n}%n",
+                            + "  def grown = "
+                            + "for (side <- Seq(width, height) if side > 0) yield copy(side + 1)%n}%n",
                     number, number));
         }
         return source.toString();

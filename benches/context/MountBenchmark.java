@@ -25,7 +25,11 @@ import org.openjdk.jmh.annotations.State;
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
-@Fork(jvmArgsAppend = {"-Djdk.virtualThreadScheduler.parallelism=1", "-Djdk.virtualThreadScheduler.maxPoolSize=1"})
+@Fork(
+        jvmArgsAppend = {
+            "-Djdk.virtualThreadScheduler.parallelism=1",
+            "-Djdk.virtualThreadScheduler.maxPoolSize=1"
+        })
 public class MountBenchmark {
     private static final int YIELDS = 10_000;
 

@@ -89,7 +89,11 @@ public final class Turns {
         byContender.forEach((contender, scores) -> {
             System.out.printf(
                     "context: %-22s %-9s %8.2f ns [%.2f %.2f]",
-                    operation, contender, quantile(scores, 0.5), quantile(scores, 0.25), quantile(scores, 0.75));
+                    operation,
+                    contender,
+                    quantile(scores, 0.5),
+                    quantile(scores, 0.25),
+                    quantile(scores, 0.75));
             if (ours != null && scores != ours) {
                 double own = quantile(ours, 0.5);
                 double other = quantile(scores, 0.5);

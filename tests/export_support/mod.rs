@@ -121,7 +121,8 @@ fn serve(
     match step {
         Step::Answer(status, headers, mime, body) => {
             let head = format!(
-                "HTTP/1.1 {status} Because\r\nContent-Type: {mime}\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n",
+                "HTTP/1.1 {status} Because\r\nContent-Type: {mime}\r\nContent-Length: {}\r\n\
+                 Connection: close\r\n{headers}\r\n",
                 body.len()
             );
             let _ = stream.write_all(&[head.as_bytes(), &body].concat());

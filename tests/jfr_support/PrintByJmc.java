@@ -34,7 +34,8 @@ public final class PrintByJmc {
                     for (IAccessorKey<?> key : type.getAccessorKeys().keySet()) {
                         add(fields, key.getIdentifier(), member(type, key, item));
                     }
-                    out.write("{\"type\":" + quoted(type.getIdentifier()) + ",\"values\":" + object(fields) + "}\n");
+                    String name = quoted(type.getIdentifier());
+                    out.write("{\"type\":" + name + ",\"values\":" + object(fields) + "}\n");
                 }
             }
         }
@@ -45,7 +46,8 @@ public final class PrintByJmc {
         return accessor.getMember(item);
     }
 
-    private static void add(List<String> fields, String name, Object value) throws ReflectiveOperationException {
+    private static void add(List<String> fields, String name, Object value)
+            throws ReflectiveOperationException {
         if (value != null) {
             fields.add(quoted(name) + ":" + json(value));
         }
