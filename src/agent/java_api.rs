@@ -296,8 +296,9 @@ unsafe fn block_of_current_thread(env: *mut JNIEnv) -> Option<&'static ContextBl
     match unsafe { ThreadKind::of(agent.vm.jvmti, env, current) }.ok()? {
         ThreadKind::Platform => threads::platform_block(false),
         ThreadKind::Carrier => threads::platform_block(true),
-        // A virtual thread that is bound to a kernel thread for its whole life. The VM does not report its
-        // end reliably.
+        // A virtual thread that is bound to a kernel thread for its whole life. For its end the VM sends no
+        // ThreadEnd, in which a platform thread's block is released (`JvmtiExport::post_thread_end`,
+        // prims/jvmtiExport.cpp, 21 and 25).
         ThreadKind::BoundVirtual => None,
         ThreadKind::Virtual => {
             let names = agent.vm.names()?;

@@ -2,7 +2,7 @@
 //! is at least one listener; the agent has one callback for each of the two.
 //!
 //! The VM sends the mount event when the virtual thread has become the current thread, and the unmount event
-//! while it still is, also before it ends (jvmtiThreadState.cpp,
+//! while it still is, also before it ends (prims/jvmtiThreadState.cpp,
 //! `JvmtiVTMSTransitionDisabler::VTMS_vthread_{start,mount,unmount,end}`, JDK 21 and 25). So all code that
 //! runs between the two events runs in the virtual thread.
 

@@ -1,8 +1,8 @@
 //! Stop-the-world garbage collections, as the VM announces them. A thread in native code continues to run
 //! during a collection, and the heap that it reads may be half moved.
 //!
-//! One collection may be announced within another (gc/shared/gcVMOperations.hpp, `SvcGCMarker`, at G1's full
-//! collections).
+//! One collection may be announced within another (`SvcGCMarker`, gc/shared/gcVMOperations.hpp, in 11
+//! gc/shared/vmGCOperations.hpp; at G1's full collections).
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

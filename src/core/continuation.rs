@@ -66,7 +66,7 @@ pub struct ThreadObjectLayout {
     pub continuation_klass: u64,
 }
 
-/// `oops/stackChunkOop.hpp`, `classfile/javaClasses.hpp` (jdk_internal_vm_StackChunk), 21 and 25.
+/// `oops/stackChunkOop.hpp`, `runtime/continuationJavaClasses.hpp` (jdk_internal_vm_StackChunk), 21 and 25.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrozenLayout {
     /// Continuation: `tail`, the youngest StackChunk.
@@ -123,9 +123,9 @@ pub enum KlassWord {
 pub enum References {
     /// A u4: the address minus `base`, shifted right.
     Narrow {
-        /// `CompressedOops::_narrow_oop._base`.
+        /// `CompressedOops::_narrow_oop._base` (21), `CompressedOops::_base` (25).
         base: u64,
-        /// `CompressedOops::_narrow_oop._shift`.
+        /// `CompressedOops::_narrow_oop._shift` (21), `CompressedOops::_shift` (25).
         shift: u32,
     },
     /// An address.

@@ -37,8 +37,8 @@ pub struct InterpreterExit {
 }
 
 /// A stage of the interpreter's code between the removal of a frame for an exception and the jump to the
-/// caller's handler (templateInterpreterGenerator_*.cpp, generate_throw_exception). A stage extends to the
-/// next one.
+/// caller's handler (cpu/*/templateInterpreterGenerator_*.cpp, generate_throw_exception). A stage extends to
+/// the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrowStage {
     /// The run-time address of its first instruction.

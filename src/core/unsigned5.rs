@@ -1,5 +1,5 @@
 //! UNSIGNED5, HotSpot's variable-length integers (`utilities/unsigned5.hpp`; until 19
-//! `code/compressedStream.cpp`): base 64 with the low digits first. HotSpot encodes the scopes of compiled
+//! `code/compressedStream.hpp`): base 64 with the low digits first. HotSpot encodes the scopes of compiled
 //! methods and line tables in this format.
 
 /// The largest number of bytes of one integer.

@@ -196,7 +196,8 @@ pub enum SourceFileIndex {
     ConstantPool(u32),
 }
 
-/// `runtime/javaThread.hpp`, `runtime/javaFrameAnchor.hpp`, `runtime/javaCalls.hpp`.
+/// `runtime/javaThread.hpp` (11 and 17: `runtime/thread.hpp`), `runtime/javaFrameAnchor.hpp`,
+/// `runtime/javaCalls.hpp`.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadLayout {
     /// JavaThread: `_anchor._last_Java_sp`.
@@ -280,7 +281,8 @@ pub struct VframeArrayLayout {
     pub element_method: u32,
 }
 
-/// The owner of the monitor that a thread waits for (`runtime/javaThread.hpp`, `runtime/objectMonitor.hpp`).
+/// The owner of the monitor that a thread waits for (`runtime/javaThread.hpp`, in 11 and 17
+/// `runtime/thread.hpp`; `runtime/objectMonitor.hpp`).
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorLayout {
     /// JavaThread or Thread: `_current_pending_monitor`, the `ObjectMonitor*` that the thread waits to enter.
@@ -291,9 +293,9 @@ pub struct MonitorLayout {
     pub owner_is: MonitorOwnerWord,
 }
 
-/// The content of `ObjectMonitor::_owner`. All versions also use values that identify no owner:
+/// The content of `ObjectMonitor::_owner`. From 17 on the VM also stores values that identify no owner:
 /// `ANONYMOUS_OWNER` (1, from 21 on) means that the owner has entered the monitor by the object's header
-/// alone.
+/// alone; `DEFLATER_MARKER` (-1 in 17, 2 from 21 on) means that the monitor is being deflated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorOwnerWord {
     /// Until 23: a `Thread*`, or an address on the owner's stack (of its BasicLock) if the owner had locked
@@ -305,7 +307,8 @@ pub enum MonitorOwnerWord {
     ThreadId,
 }
 
-/// The list of all JavaThreads (`runtime/thread.hpp`, `runtime/threadSMR.hpp`).
+/// The list of all JavaThreads (`runtime/thread.hpp`, in 21 and 25 `runtime/threads.hpp`;
+/// `runtime/threadSMR.hpp`).
 #[derive(Clone, Copy, Debug)]
 pub enum ThreadList {
     /// A linked list (11).

@@ -1,5 +1,5 @@
-//! The VM's list of Java threads, read from memory without calling the VM (`runtime/threads.hpp`,
-//! `runtime/threadSMR.hpp`).
+//! The VM's list of Java threads, read from memory without calling the VM (`runtime/threads.hpp`, in 11 and
+//! 17 `runtime/thread.hpp`; `runtime/threadSMR.hpp`).
 //!
 //! The list may change while it is read. A thread that starts or ends meanwhile may be missing or reported;
 //! all others are reported.

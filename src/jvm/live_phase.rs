@@ -2,10 +2,10 @@
 //! may wait for another thread.
 //!
 //! The thread that ends the VM may hold a lock that another thread waits for, and the VM may wait for that
-//! other thread. On 21 `SetEventNotificationMode` waits until no virtual thread is being mounted or unmounted
-//! (`JvmtiVTMSTransitionDisabler` in prims/jvmtiThreadState.cpp). RetransformClasses waits for redefinitions
-//! by other threads and for a safepoint, and Java code waits for whatever it locks. An ending VM sends no
-//! more events and needs nothing restored, so all these calls can be skipped.
+//! other thread. On 21 and 25 `SetEventNotificationMode` waits until no virtual thread is being mounted or
+//! unmounted (`JvmtiVTMSTransitionDisabler` in prims/jvmtiThreadState.cpp). RetransformClasses waits for
+//! redefinitions by other threads and for a safepoint, and Java code waits for whatever it locks. An ending
+//! VM sends no more events and needs nothing restored, so all these calls can be skipped.
 //!
 //! This module is the only gate. [`Jvmti`](super::jvmti::Jvmti) refuses such functions with the error that
 //! the VM returns in a wrong phase. A [`LivePhaseMutex`], which threads hold while they call such a function,

@@ -1,9 +1,10 @@
 //! The owner of the monitor that a thread waits for, read from memory without calling the VM.
 //!
-//! Before it sends MonitorContendedEnter, the VM stores the awaited monitor in the waiting thread, and the
-//! value stays until the thread has entered the monitor (`ObjectMonitor::enter`, runtime/objectMonitor.cpp,
-//! 11-23; `notify_contended_enter`, 24 on). The VM does not deflate a monitor that a thread waits for. The
-//! owner may change at any time. The returned owner held the monitor both at the first load and at the last.
+//! Before it sends MonitorContendedEnter, the VM stores the awaited monitor in the waiting thread. The value
+//! stays until the thread has entered the monitor or, on 25, until the virtual thread has been unmounted
+//! (runtime/objectMonitor.cpp: `ObjectMonitor::enter` in 11-21, `notify_contended_enter` in 25). The VM does
+//! not deflate a monitor that a thread waits for (`deflate_monitor`). The owner may change at any time. The
+//! returned owner held the monitor both at the first load and at the last.
 
 use super::java_threads;
 use crate::core::memory::Memory;

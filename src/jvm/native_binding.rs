@@ -2,9 +2,9 @@
 //!
 //! The VM does not report the function that a native method is bound to. The function's address is the word
 //! after the `Method` (`Method::native_function_addr`, oops/method.hpp, 11-25). JNI's RegisterNatives sets a
-//! new one, so that compiled wrappers, which embed the old address, are regenerated. From 15 on the VM warns
-//! if code of another class loader rebinds a platform method (`jni_RegisterNatives`, prims/jni.cpp). A class
-//! of the agent in the boot loader therefore makes the call.
+//! new one, so that compiled wrappers, which embed the old address, are regenerated. The VM warns if code of
+//! another class loader rebinds a platform method (`jni_RegisterNatives`, prims/jni.cpp, 17-25). A class of
+//! the agent in the boot loader therefore makes the call.
 
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -374,8 +374,8 @@ static NOT_INTERRUPTED: [u64; size_of::<libc::ucontext_t>() / 8] = [0; size_of::
 static ROOTS: RootMethods = RootMethods::new();
 
 /// Returns AsyncGetCallTrace for the current thread, a Java thread, with the `ucontext_t` at `context`.
-/// AsyncGetCallTrace does not read the `ucontext_t` of a thread that has called the VM (`forte.cpp`,
-/// `pd_get_top_frame`, 11-25).
+/// AsyncGetCallTrace does not read the `ucontext_t` of a thread that has called the VM
+/// (`pd_get_top_frame_for_signal_handler`, called in prims/forte.cpp, 11-25).
 fn call_trace(java_thread: u64, context: *mut c_void, ids_point_to_methods: bool) -> Option<CallTraceSource> {
     let function = SETUP.async_get_call_trace.load(Ordering::Acquire);
     if function.is_null() || java_thread == 0 {

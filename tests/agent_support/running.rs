@@ -64,9 +64,9 @@ impl Running {
 
     /// Loads the agent like [`Running::load_agent_by_jcmd`], but without starting another JVM. Uses the
     /// socket that the JVM has opened for its first jcmd. Sends the protocol's version, the command and its
-    /// three arguments, each terminated by a zero byte (HotSpot: attachListener_posix.cpp). Falls back to
-    /// jcmd if there is no such socket: a cleaner of /tmp may have removed it, and jcmd makes the JVM open
-    /// another.
+    /// three arguments, each terminated by a zero byte (HotSpot: os/posix/attachListener_posix.cpp, until 21
+    /// os/linux/attachListener_linux.cpp). Falls back to jcmd if there is no such socket: a cleaner of /tmp
+    /// may have removed it, and jcmd makes the JVM open another.
     pub(crate) fn load_agent(&self, options: &str) -> String {
         let Ok(mut socket) = UnixStream::connect(format!("/tmp/.java_pid{}", self.child.id())) else {
             return self.load_agent_by_jcmd(options);

@@ -129,7 +129,8 @@ pub(super) unsafe extern "system" fn sampled_object_alloc(
     let Some(_inside) = GATE.enter() else { return };
     guarded("SampledObjectAlloc", |agent| {
         let size = size.cast_unsigned();
-        // The VM has just chosen the thread's next point (threadHeapSampler.cpp, `sample_if_needed`, 11-25).
+        // The VM has just chosen the thread's next point (runtime/threadHeapSampler.cpp, `check_for_sampling`
+        // in 11-21, `sample` in 25).
         let now = INTERVALS.of_vm.load(Ordering::Relaxed);
         let of_vm = match CHOSEN_WITH.replace(now) {
             0 => now,

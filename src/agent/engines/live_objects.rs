@@ -51,7 +51,7 @@ impl WeakReference {
     unsafe fn is_cleared(self, env: *mut JNIEnv, asks_vm: bool) -> bool {
         if !asks_vm {
             // A collection clears the handle's word (JNIHandles::weak_oops_do, JDK 11). The lowest bit of the
-            // reference marks it as weak (jniHandles.hpp).
+            // reference marks it as weak (`weak_tag_mask`, runtime/jniHandles.hpp).
             return ProcessMemory.load_u64(self.0 as u64 & !1) == Some(0);
         }
         // SAFETY: the contract requires a reference that has not been deleted, and the current thread's
@@ -60,9 +60,10 @@ impl WeakReference {
     }
 }
 
-/// Whether the VM can be asked about a weakly referenced object without keeping it alive. JDK 11 answers as
-/// if the program had resolved the reference (`jni_IsSameObject`, jni.cpp: `resolve`; `resolve_no_keepalive`
-/// in 17): a collector that is marking would then keep the object and everything reachable from it.
+/// Whether the VM can be asked about a weakly referenced object without keeping it alive. Up to 11.0.4 the VM
+/// answers as if the program had resolved the reference (`jni_IsSameObject`, prims/jni.cpp; from 11.0.5 on
+/// `JNIHandles::is_same_object`, runtime/jniHandles.inline.hpp): a collector that is marking would then keep
+/// the object and everything reachable from it. All of 11 is treated alike.
 fn asks_without_keeping(jvmti: Jvmti) -> bool {
     const MAJOR_17: i32 = 17 << 16;
     !jvmti.version_number().is_ok_and(|version| version & 0x0fff_ffff < MAJOR_17)

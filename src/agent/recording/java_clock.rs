@@ -1,8 +1,8 @@
 //! The clock by which Java notes changes of contexts: `System.nanoTime`.
 //!
-//! libjvm calls the process's `clock_gettime` for it (os_linux.cpp, `os::javaTimeNanos`, 11-25). If a library
-//! is preloaded to change the time, that differs from the kernel's clock, which this library uses everywhere
-//! else.
+//! libjvm calls the process's `clock_gettime` for it (`os::javaTimeNanos`, os/linux/os_linux.cpp in 11,
+//! os/posix/os_posix.cpp in 17-25). If a library is preloaded to change the time, that differs from the
+//! kernel's clock, which this library uses everywhere else.
 
 use std::mem::transmute;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! Learns the stages of the stubs that thaw frozen frames, from the stubs' instructions (aarch64).
 //!
-//! Source: cpu/aarch64/stubGenerator_aarch64.cpp (`generate_cont_thaw`), macroAssembler_aarch64.cpp
-//! (`call_VM_leaf_base`), 21 and 25. The stub
+//! Sources: cpu/aarch64/stubGenerator_aarch64.cpp (`generate_cont_thaw`),
+//! cpu/aarch64/macroAssembler_aarch64.cpp (`call_VM_leaf_base`), 21 and 25. The stub
 //!
 //! 1. calls `prepare_thaw`;
 //! 2. makes room, by `sub x8, sp, x9; and x8, x8, -16; mov sp, x8`;

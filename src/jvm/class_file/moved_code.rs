@@ -31,7 +31,8 @@ impl Method<'_> {
 const MOST_CODE: usize = 65_535;
 
 /// The most bytes of a method's code that the VM compiles by default (`HugeMethodLimit` in
-/// runtime/globals.hpp, `can_be_compiled` in compiler/compilationPolicy.cpp, 11-25).
+/// compiler/compiler_globals.hpp, `can_be_compiled` in compiler/compilationPolicy.cpp, 17-25; in 11
+/// runtime/globals.hpp and runtime/compilationPolicy.cpp).
 const MOST_COMPILED_CODE: usize = 8_000;
 
 /// An exception handler in the class file's format: start_pc, end_pc, handler_pc, catch_type.

@@ -1,4 +1,6 @@
 //! The frozen frames of virtual threads (`runtime/continuation*.hpp`, `oops/stackChunkOop.hpp`), 21 and 25.
+//! A StackChunk of 21.0.1 has the field `argsize`; 21.0.8 and 25 have `bottom` in its place. The frozen
+//! frames of a VM without `bottom` are not read.
 //!
 //! libjvm exports almost nothing about them. JNI provides the offsets of the fields that Java declares (a
 //! jfieldID encodes an offset, `runtime/jfieldIDWorkaround.hpp`). The classes provide instance sizes and

@@ -83,8 +83,8 @@ fn walk(
     Ok(codelets)
 }
 
-/// Classifies the codelets for the walker, by the names that `templateInterpreterGenerator.cpp` and
-/// `bytecodes.cpp` assign (11-25).
+/// Classifies the codelets for the walker, by the names that `interpreter/templateInterpreterGenerator.cpp`
+/// and `interpreter/bytecodes.cpp` assign (11-25).
 pub(super) fn classify(named: &[NamedCodelet]) -> Result<Vec<Codelet>, LayoutError> {
     let codelets: Vec<_> =
         named.iter().map(|codelet| Codelet { code: codelet.code, kind: kind_of(&codelet.name) }).collect();

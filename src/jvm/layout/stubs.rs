@@ -8,8 +8,8 @@ use crate::jvm::interpreter_code;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::vm_structs::VmStructs;
 
-/// Names of stubs, newer names included. The names changed in 23 (`stubRoutines*.cpp`,
-/// `stubDeclarations.hpp`); until then they differed between architectures (`cpu/*/stubGenerator_*.cpp`).
+/// Names of stubs, newer names included. The names changed in 25 (`runtime/stubDeclarations.hpp`); until then
+/// they differed between architectures (`cpu/*/stubGenerator_*.cpp`).
 const METHOD_ENTRY_BARRIER: [&str; 2] = ["method_entry_barrier", "nmethod_entry_barrier"];
 const CALL_STUB: [&str; 1] = ["call_stub"];
 const CATCH_EXCEPTION: [&str; 1] = ["catch_exception"];

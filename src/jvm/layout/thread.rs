@@ -1,5 +1,5 @@
-//! Threads and their frame anchors (`runtime/javaThread.hpp`, `runtime/javaFrameAnchor.hpp`,
-//! `runtime/javaCalls.hpp`).
+//! Threads and their frame anchors (`runtime/javaThread.hpp`, in 11 and 17 `runtime/thread.hpp`;
+//! `runtime/javaFrameAnchor.hpp`, `runtime/javaCalls.hpp`).
 
 use super::{LayoutError, stubs};
 use crate::core::memory::Memory;

@@ -1,6 +1,8 @@
-//! The instructions by which compiled methods build their frames (x86_64; cpu/x86/macroAssembler_x86.cpp
-//! `verified_entry`, cpu/x86/c1_MacroAssembler_x86.cpp `build_frame`, 11-25): `sub rsp, imm`. The return
+//! The instructions by which compiled methods build their frames (x86_64): `sub rsp, imm`. The return
 //! address, and usually RBP, have been pushed before. A frame of only these two has no `sub`.
+//!
+//! Sources: `build_frame` in cpu/x86/c1_MacroAssembler_x86.cpp (11-25); `verified_entry` in
+//! cpu/x86/c2_MacroAssembler_x86.cpp (21 and 25) and cpu/x86/macroAssembler_x86.cpp (11 and 17).
 
 /// `sub rsp, imm8` and `sub rsp, imm32`, without the immediate.
 const SUB_RSP_8: &[u8] = &[0x48, 0x83, 0xec];

@@ -1,8 +1,9 @@
 //! The frame slots that the interpreter's code and the call stub use, found in their instructions (x86_64).
 //!
 //! Sources: cpu/x86/templateInterpreterGenerator_x86.cpp (`generate_return_entry_for`),
-//! cpu/x86/interp_masm_x86.cpp (`get_const`, `remove_activation`), cpu/x86/stubGenerator_x86_64.cpp
-//! (`generate_call_stub`), JDK 11-25. All of this code addresses a slot by an 8-bit displacement from rbp.
+//! cpu/x86/interp_masm_x86.hpp (`get_const`), cpu/x86/interp_masm_x86.cpp (`remove_activation`),
+//! cpu/x86/stubGenerator_x86_64.cpp (`generate_call_stub`), JDK 11-25. All of this code addresses a slot by
+//! an 8-bit displacement from rbp.
 
 use super::interpreter_code::find_exits;
 use crate::jvm::interpreter_slots::UsedSlots;

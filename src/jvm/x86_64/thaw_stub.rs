@@ -1,6 +1,6 @@
 //! Learns the stages of the stubs that thaw frozen frames, from the stubs' instructions (x86_64).
 //!
-//! Source: cpu/x86/stubGenerator_x86_64.cpp (`generate_cont_thaw`), macroAssembler_x86.cpp
+//! Sources: cpu/x86/stubGenerator_x86_64.cpp (`generate_cont_thaw`), cpu/x86/macroAssembler_x86.cpp
 //! (`call_VM_leaf_base`), 21 and 25. The stub
 //!
 //! 1. calls `prepare_thaw`;

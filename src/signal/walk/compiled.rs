@@ -15,7 +15,7 @@ use crate::core::vm_layout::VmLayout;
 const MAX_INLINE_DEPTH: usize = 512;
 
 /// The scope offset of a PcDesc that has no scope (`DebugInformationRecorder::serialized_null`,
-/// code/debugInfoRec.hpp). The last PcDesc, right after the blob's content, has this offset
+/// code/debugInfoRec.hpp). The last PcDesc, whose PC lies beyond the blob's content, has this offset
 /// (`nmethod::copy_scopes_pcs`, code/nmethod.cpp, JDK 11 to 25).
 const NO_SCOPE: i32 = 0;
 

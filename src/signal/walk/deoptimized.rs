@@ -1,6 +1,6 @@
 //! A compiled frame that is being replaced by interpreter frames (runtime/deoptimization.cpp,
-//! cpu/x86/sharedRuntime_x86_64.cpp generate_deopt_blob, cpu/x86/runtime_x86_64.cpp
-//! generate_uncommon_trap_blob, JDK 11-25).
+//! cpu/x86/sharedRuntime_x86_64.cpp generate_deopt_blob, JDK 11-25; generate_uncommon_trap_blob, JDK 11-21 in
+//! cpu/x86/sharedRuntime_x86_64.cpp, JDK 25 in cpu/x86/runtime_x86_64.cpp).
 //!
 //! The blob pops the compiled frame and pushes interpreter frames. Their methods and bytecodes are garbage
 //! until `Deoptimization::unpack_frames` has filled them in. From before the pop until after the filling in,

@@ -4,7 +4,8 @@
 //! a hash table from old to new places, and lives until no reference leads to the page any more. An object
 //! without an entry is still in its place, and stays there while the page is retained. Sources:
 //! gc/z/zBarrier.inline.hpp (`remap_generation`, `relocate_or_remap`), zForwarding.inline.hpp,
-//! zForwardingEntry.hpp, zHash.inline.hpp (JDK 21 and 25), and the files of the same names in gc/x (JDK 21).
+//! zForwardingEntry.hpp, zHash.inline.hpp (JDK 21 and 25); in JDK 21 also gc/x/xHeap.inline.hpp
+//! (`remap_object`), xForwarding.inline.hpp, xForwardingEntry.hpp, xHash.inline.hpp.
 
 use std::cell::Cell;
 

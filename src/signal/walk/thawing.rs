@@ -10,8 +10,10 @@
 //! - A slow thaw (`finalize_thaw`) sets `sp`, then subtracts the distance of the frames from
 //!   `maxThawingSize`, and copies one to three frames. At last (`finish_thaw`) it subtracts these frames'
 //!   words of alignment or, if the chunk is empty, the whole rest. If a collector has seen an empty chunk,
-//!   the thaw then unlinks the chunk from the continuation, and the room on the stack is the only trace of
+//!   the thaw also unlinks the chunk from the continuation, and the room on the stack is the only trace of
 //!   it.
+//!
+//! From JDK 24 on the stub's frame of a preempted thread comes on top of these numbers of frames.
 
 use super::continuation::{
     Chunk, Frozen, FrozenFrame, MAX_CHUNK_WORDS, METADATA_BYTES, Next, frozen_layout, sized_caller,

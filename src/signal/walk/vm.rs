@@ -166,8 +166,8 @@ impl<M: Memory> Walk<'_, M> {
         if sp == 0 || !sp.is_multiple_of(8) {
             return None;
         }
-        // The interpreter leaves the anchor's PC empty: it is the return address in the word below the last
-        // SP.
+        // On x86_64 the interpreter leaves the anchor's PC empty: it is the return address in the word below
+        // the last SP.
         let pc = if pc != 0 { pc } else { self.load_return_address(sp.wrapping_sub(8)).ok()? };
         Some(Cursor { pc, sp, fp, interrupted: false })
     }

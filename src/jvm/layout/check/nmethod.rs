@@ -7,8 +7,8 @@ use crate::jvm::arch::compiled_prologue;
 use crate::jvm::method_reader::MethodReader;
 
 /// The offset of the sentinel before the first PcDesc (`PcDesc::lower_offset_limit`, `code/pcDesc.hpp`). The
-/// sentinel after the last has the code's size as its offset (`nmethod::copy_scopes_pcs`,
-/// `code/nmethod.cpp`).
+/// sentinel after the last lies beyond the content: its offset is the content's size plus 1
+/// (`nmethod::copy_scopes_pcs`, `code/nmethod.cpp`).
 const FIRST_PC_OFFSET: i32 = -1;
 
 /// An upper bound of the length of the code that builds a method's frame.

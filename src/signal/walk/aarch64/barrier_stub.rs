@@ -1,11 +1,11 @@
 //! A compiled method's stubs that call a collector's slow path, on aarch64. They lie after the method's own
 //! code, and save the live registers below the method's frame.
 //!
-//! Such a stub consists of pushes, a call, the pops, and `b continuation` (SaveLiveRegisters,
-//! gc/shared/barrierSetAssembler_aarch64.cpp, JDK 21 on; ZSaveLiveRegisters,
-//! gc/z/zBarrierSetAssembler_aarch64.cpp, JDK 17). A set of registers is pushed by a store that first lowers
-//! SP, and popped by a load that raises SP afterwards (MacroAssembler::push, pop, push_fp, pop_fp,
-//! macroAssembler_aarch64.cpp).
+//! Such a stub consists of pushes, a call, the pops, and `b continuation` (cpu/aarch64:
+//! gc/z/zBarrierSetAssembler_aarch64.cpp, ZSaveLiveRegisters, JDK 17 and 21;
+//! gc/shared/barrierSetAssembler_aarch64.cpp, SaveLiveRegisters, JDK 25). A set of registers is pushed by a
+//! store that first lowers SP, and popped by a load that raises SP afterwards (MacroAssembler::push, pop,
+//! push_fp, pop_fp, macroAssembler_aarch64.cpp).
 //!
 //! C1 makes room for r0, if that is live, and for arguments: `sub sp, sp, 32; str x0, [sp, 16]; str …; str …;
 //! bl slow_path; mov reference, x0; ldr x0, [sp, 16]; add sp, sp, 32; b continuation`, or the same with 16

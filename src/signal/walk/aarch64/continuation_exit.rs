@@ -1,8 +1,8 @@
 //! Code that leaves a continuation for its carrier, on aarch64: the ends of `Continuation.doYield` and of
 //! cont_preempt. The code is `ldr x8, [x28, _cont_entry]; mov sp, x8`, then instructions that restore the
 //! thread's fields, then `add x29, sp, 64; mov sp, x29; ldp x29, x30, [sp], 16; ret`
-//! (cpu/aarch64/sharedRuntime_aarch64.cpp gen_continuation_yield, continuation_enter_cleanup;
-//! stubGenerator_aarch64.cpp generate_cont_preempt_stub; JDK 21 and 25).
+//! (cpu/aarch64/sharedRuntime_aarch64.cpp gen_continuation_yield, continuation_enter_cleanup, JDK 21 and 25;
+//! stubGenerator_aarch64.cpp generate_cont_preempt_stub, JDK 25).
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, RET};
 use super::return_address::strip;

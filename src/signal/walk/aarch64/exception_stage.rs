@@ -3,8 +3,8 @@
 //! where a stub is entered.
 //!
 //! - ExceptionBlob, to which a compiled method's exception handler jumps: `stp x29, x30, [sp, -16]!; … ;
-//!   ldp x29, x3, [sp], 16; … ; br x8` (runtime_aarch64.cpp generate_exception_blob, JDK 11-25; x30 in place
-//!   of x3 in 11 and 17).
+//!   ldp x29, x3, [sp], 16; … ; br x8` (generate_exception_blob, cpu/aarch64/sharedRuntime_aarch64.cpp, in
+//!   JDK 25 cpu/aarch64/runtime_aarch64.cpp; x30 in place of x3 in 11 and 17).
 //! - Stubs that are entered with a return address and leave for the handler of that address:
 //!   `mov x3, x30; … ; br`, or `mov x3, x19` in forward_exception, which keeps the address in x19
 //!   (stubGenerator_aarch64.cpp generate_forward_exception; C1's unwind_exception, c1_Runtime1_aarch64.cpp

@@ -152,8 +152,8 @@ impl Around {
 
     /// Whether the interrupted instruction is in the stub of a poll before a return, where the frame has
     /// already been removed, as at the poll: `adr x8, poll; str x8, [x28, offset]`, and a jump
-    /// (c1_CodeStubs_aarch64.cpp C1SafepointPollStub, c2_CodeStubs_aarch64.cpp C2SafepointPollStub, JDK 17
-    /// on).
+    /// (cpu/aarch64/c1_CodeStubs_aarch64.cpp C1SafepointPollStub, JDK 17-25; c2_CodeStubs_aarch64.cpp
+    /// C2SafepointPollStub, JDK 21 and 25; c2_safepointPollStubTable_aarch64.cpp, JDK 17).
     fn is_return_poll_stub(&self) -> bool {
         let is_adr = |instruction: u32| instruction & 0x9f00_001f == 0x1000_0008;
         let is_store = |instruction: u32| instruction & 0xffc0_03ff == 0xf900_0388;

@@ -1,7 +1,7 @@
 //! Return addresses on aarch64: they may be signed.
 //!
 //! glibc and libjvm are built with pointer authentication, and HotSpot signs with
-//! `-XX:UseBranchProtection=standard` (cpu/aarch64/macroAssembler_aarch64.cpp, protect_return_address, JDK 17
+//! `-XX:UseBranchProtection=standard` (cpu/aarch64/macroAssembler_aarch64.cpp, protect_return_address, JDK 19
 //! on). The signature is in the bits above the address: code is below 2^48, unless a program asks for more
 //! (Documentation/arch/arm64/memory.rst).
 

@@ -2,10 +2,11 @@
 //! code, and save the live registers below the method's frame.
 //!
 //! Such a stub is `sub rsp, size; mov …; call slow_path; mov …; add rsp, size; jmp continuation`
-//! (SaveLiveRegisters, gc/shared/barrierSetAssembler_x86.cpp, JDK 21 on; ZSaveLiveRegisters,
-//! gc/z/zBarrierSetAssembler_x86.cpp, JDK 17). Without registers to save it has no `sub` and no `add`. C1
-//! pushes rax, if that is live, and makes room for arguments: `call slow_path; add rsp, 16;
-//! mov reference, rax; pop rax; jmp continuation` (generate_c1_load_barrier_stub, JDK 17 on).
+//! (cpu/x86: gc/z/zBarrierSetAssembler_x86.cpp, ZSaveLiveRegisters, JDK 17 and 21;
+//! gc/shared/barrierSetAssembler_x86.cpp, SaveLiveRegisters, JDK 25). Without registers to save it has no
+//! `sub` and no `add`. C1 pushes rax, if that is live, and makes room for arguments:
+//! `call slow_path; add rsp, 16; mov reference, rax; pop rax; jmp continuation`
+//! (generate_c1_load_barrier_stub, gc/z/zBarrierSetAssembler_x86.cpp, JDK 17 on).
 
 use crate::core::memory::Memory;
 use crate::signal::walk::Walk;

@@ -5,8 +5,8 @@
 //! exit is `add rsp, size; pop rbp; poll; ret`, where the poll is `cmp rsp, [r15+x]; ja stub` (JDK 17 on) or
 //! `mov r10, [r15+x]; test [r10], eax` (JDK 11). The exit for an exception is `add rsp, size; pop rbp; jmp`.
 //! Sources: cpu/x86/x86_64.ad MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_x86.cpp,
-//! macroAssembler_x86.cpp verified_entry. `size` follows from the blob's frame size, so the exact bytes of
-//! the `sub` are known.
+//! verified_entry in macroAssembler_x86.cpp (JDK 11 and 17) and c2_MacroAssembler_x86.cpp (JDK 21 and 25).
+//! `size` follows from the blob's frame size, so the exact bytes of the `sub` are known.
 
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{CodeRange, VmLayout};

@@ -41,8 +41,8 @@ impl<M: Memory> Walk<'_, M> {
 
     /// If a deoptimisation handler was interrupted, the frame in its state after the handler: returned to at
     /// the handler's beginning. The handler pushes that address and leaves:
-    /// `call next; sub qword ptr [rsp], 5; jmp` (JDK 17) or `mov r10, address; push r10; jmp` (JDK 21)
-    /// (cpu/x86/x86_64.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
+    /// `call next; sub qword ptr [rsp], 5; jmp` (C2) or `mov r10, address; push r10; jmp` (C1)
+    /// (emit_deopt_handler in cpu/x86/x86.ad and cpu/x86/c1_LIRAssembler_x86.cpp, JDK 11-25).
     pub(in crate::signal::walk) fn deopt_handler_frame(
         &self,
         vm: &VmLayout,

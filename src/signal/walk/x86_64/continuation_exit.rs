@@ -1,7 +1,7 @@
 //! Code that leaves a continuation for its carrier, on x86_64: the ends of `Continuation.doYield` and of
 //! cont_preempt. The code is `mov rsp, [r15 + _cont_entry]`, then instructions that restore the thread's
 //! fields, then `add rsp, 64; pop rbp; ret` (cpu/x86/sharedRuntime_x86_64.cpp gen_continuation_yield,
-//! continuation_enter_cleanup; stubGenerator_x86_64.cpp generate_cont_preempt_stub; JDK 21 and 25).
+//! continuation_enter_cleanup, JDK 21 and 25; stubGenerator_x86_64.cpp generate_cont_preempt_stub, JDK 25).
 
 use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;

@@ -2,8 +2,8 @@
 //! such a stub is complete, but has made no call: the place where its code was left is in RDX.
 //!
 //! - ExceptionBlob, to which a compiled method's exception handler jumps:
-//!   `push rdx; sub rsp, 8; … ; add rsp, 8; pop rdx; … ; jmp r8` (opto/runtime_x86_64.cpp, in JDK 25
-//!   cpu/x86/runtime_x86_64.cpp, generate_exception_blob, JDK 11-25).
+//!   `push rdx; sub rsp, 8; … ; add rsp, 8; pop rdx; … ; jmp r8` (generate_exception_blob,
+//!   cpu/x86/sharedRuntime_x86_64.cpp, in JDK 25 cpu/x86/runtime_x86_64.cpp).
 //! - Stubs that are entered with a return address on the stack and leave for the handler of that address:
 //!   `pop rdx; jmp register` (C2's rethrow stub: x86_64.ad tailjmpInd; StubRoutines' forward_exception; C1's
 //!   unwind_exception).

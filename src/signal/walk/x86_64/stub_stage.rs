@@ -118,8 +118,8 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The caller of a collector's stub that compiled code calls. The stub saves registers one by one, and
     /// calls out. Shenandoah's stub has a frame below the saved registers for its call
-    /// (gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, generate_shenandoah_lrb;
-    /// gc/z/zBarrierSetAssembler_x86.cpp, generate_load_barrier_stub, JDK 11).
+    /// (cpu/x86: gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, generate_shenandoah_lrb;
+    /// gc/z/zBarrierSetAssembler_x86.cpp, generate_load_barrier_stub; both in JDK 11 alone).
     pub(in crate::signal::walk) fn collector_stub_caller(
         &self,
         vm: &VmLayout,
@@ -212,7 +212,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of `method_entry_barrier` (cpu/x86/stubGenerator_x86_64.cpp, generate_method_entry_barrier,
-    /// JDK 21-25):
+    /// JDK 17-25):
     ///
     /// ```text
     /// push -1; push rbp; mov rbp, rsp; …; leave; add rsp, 8; ret

@@ -12,7 +12,7 @@ use crate::signal::walk::WalkError;
 use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::vm_world::*;
 
-/// `_thread_in_native` (share/utilities/globalDefinitions.hpp, JavaThreadState).
+/// `_thread_in_native` (utilities/globalDefinitions.hpp, JavaThreadState).
 const IN_NATIVE: u32 = 4;
 
 #[test]
