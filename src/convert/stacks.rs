@@ -29,7 +29,20 @@ pub(super) struct Stacks {
     traces: Option<(TypeIndex, Projection<2>)>,
     frame_fields: Option<(TypeIndex, Numbers)>,
     methods: Option<(TypeIndex, Projection<3>)>,
-    scratch: Vec<FrameId>,
+    /// Scratch space: the ids of a stack's frames.
+    ids: Vec<FrameId>,
+    /// Scratch space: the frames of a stack that are not in `recent`.
+    unknown: Vec<Unknown>,
+    /// Scratch space: the same frames, converted.
+    converted: Vec<Frame>,
+}
+
+/// A frame that has no id yet.
+#[derive(Clone, Copy, Debug)]
+struct Unknown {
+    /// The position in its stack.
+    at: usize,
+    key: [i64; 3],
 }
 
 /// The kind of a frame's code. The names are those of HotSpot ("Interpreted", "JIT compiled", "Inlined";
@@ -102,19 +115,32 @@ impl Stacks {
         }
         let Value::Array(frames) = frames else { return None };
         let (of, numbers) = self.frame_fields.take()?;
-        let mut stack = std::mem::take(&mut self.scratch);
+        let (mut stack, mut unknown) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.unknown));
         stack.clear();
-        let mut recent = std::mem::take(&mut self.recent);
-        recent.resize(RECENT_FRAMES, ([0; 3], NO_FRAME));
+        unknown.clear();
+        self.recent.resize(RECENT_FRAMES, ([0; 3], NO_FRAME));
+        let recent = &self.recent;
         let read = numbers.each::<3>(&frames, |key| {
-            let known = &mut recent[recent_place(key)];
-            if known.0 != key || known.1 == NO_FRAME {
-                let frame = self.frame(chunk, &numbers, key, libraries, tables);
-                *known = (key, tables.frames.intern(frame));
+            let known = recent[recent_place(key)];
+            let is_known = known.0 == key && known.1 != NO_FRAME;
+            if !is_known {
+                unknown.push(Unknown { at: stack.len(), key });
             }
-            stack.push(known.1);
+            stack.push(if is_known { known.1 } else { NO_FRAME });
         });
-        self.recent = recent;
+        let mut converted = std::mem::take(&mut self.converted);
+        converted.clear();
+        for unknown in &unknown {
+            converted.push(self.frame(chunk, &numbers, unknown.key, libraries, tables));
+        }
+        let mut next = unknown.iter();
+        tables.frames.intern_all(&converted, |id| {
+            if let Some(unknown) = next.next() {
+                self.recent[recent_place(unknown.key)] = (unknown.key, id);
+                stack[unknown.at] = id;
+            }
+        });
+        (self.unknown, self.converted) = (unknown, converted);
         // The readable frames of a corrupt stack are discarded.
         let is_whole = read.is_ok() && !stack.is_empty();
         if is_whole && truncated.and_then(|value| value.as_i64()) == Some(1) {
@@ -123,7 +149,7 @@ impl Stacks {
         }
         let id = is_whole.then(|| tables.stacks.intern(&stack));
         self.frame_fields = Some((of, numbers));
-        self.scratch = stack;
+        self.ids = stack;
         id
     }
 

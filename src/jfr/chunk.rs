@@ -245,6 +245,16 @@ impl<'c> Chunk<'c> {
         read_value(&mut cursor, kind, false, *self).ok()
     }
 
+    /// The first byte of a constant's value; 0 if the chunk does not have this key. For [`Numbers::each`],
+    /// which reads many constants that lie scattered in memory.
+    ///
+    /// [`Numbers::each`]: super::numbers::Numbers::each
+    #[inline]
+    pub(super) fn first_byte(&self, constant: Constant) -> u8 {
+        let at = self.index.pools.find(constant.of, constant.key);
+        at.and_then(|at| self.bytes.get(at).copied()).unwrap_or(0)
+    }
+
     /// The position of a constant among those of its type. Positions count from 0 in the order in which the
     /// constants were found, so a consumer can keep its own data about constants in a vector.
     #[inline]

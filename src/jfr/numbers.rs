@@ -10,6 +10,9 @@ use super::layout::Layout;
 use super::types::{Field, FieldKind, TypeIndex};
 use super::values::{Array, Constant, Struct, Value};
 
+/// The number of constants that are fetched together.
+const BATCH: usize = 32;
+
 /// The compiled reading of some fields of a type as numbers. The number of a reference is its key.
 #[derive(Clone, Debug)]
 pub struct Numbers {
@@ -163,9 +166,13 @@ impl Numbers {
         let four = self.four.as_ref().and_then(|four| Some((four, four.of_slots.first_chunk::<N>()?)));
         if array.kind() != FieldKind::Struct(self.of) {
             // References to values of the type: JMC writes frames so.
-            for value in array.values() {
-                if let Some(of) = value?.as_struct(chunk).filter(|of| of.of == self.of) {
-                    with(self.next(&mut of.cursor(), chunk, four, |_| Ok(()))?);
+            let mut values = array.values();
+            for batch in (0..array.len()).step_by(BATCH) {
+                touch(chunk, values.clone().take(BATCH));
+                for value in values.by_ref().take(BATCH.min(array.len() - batch)) {
+                    if let Some(of) = value?.as_struct(chunk).filter(|of| of.of == self.of) {
+                        with(self.next(&mut of.cursor(), chunk, four, |_| Ok(()))?);
+                    }
                 }
             }
             return Ok(());
@@ -230,6 +237,16 @@ impl Numbers {
         }
         Ok(())
     }
+}
+
+/// Loads the first byte of each constant, so that the processor fetches them at the same time. Otherwise each
+/// would be fetched only after the one before it has been converted.
+fn touch<'c>(chunk: Chunk<'c>, values: impl Iterator<Item = Result<Value<'c>, JfrError>>) {
+    let first_bytes = values.map(|value| match value {
+        Ok(Value::Constant(constant)) => chunk.first_byte(constant),
+        _ => 0,
+    });
+    std::hint::black_box(first_bytes.fold(0, |all, byte| all ^ byte));
 }
 
 /// The type of an array's elements, whether they are inline or references.

@@ -1,7 +1,8 @@
 //! Interning: every distinct value is stored once and identified by a dense index.
 //!
 //! Each interner owns its values in a vector, in the order of their insertion. The hash table beside it holds
-//! only indices. Equality is always decided by content, never by hash.
+//! indices, and half of each hash: so a table that grows reads no values, which lie scattered in memory.
+//! Equality is always decided by content, never by hash.
 
 use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash};
@@ -27,11 +28,38 @@ fn next_id<I: Id>(len: usize) -> I {
     I::from_index(u32::try_from(len).expect("an interner holds fewer than 2^32 values"))
 }
 
+/// The number of values whose entries are fetched together.
+const BATCH: usize = 32;
+
+/// A value's entry in a hash table.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// The upper half of the value's hash.
+    hash: u32,
+    index: u32,
+}
+
+impl Slot {
+    /// Takes the upper half of a hash.
+    fn half_of(hash: u64) -> u32 {
+        (hash >> 32) as u32
+    }
+
+    /// The number by which the hash table places and tags an entry: the table takes low and high bits.
+    fn spread(half: u32) -> u64 {
+        u64::from(half) << 32 | u64::from(half)
+    }
+
+    fn place(&self) -> u64 {
+        Self::spread(self.hash)
+    }
+}
+
 /// Interns values of one type.
 #[derive(Clone, Debug)]
 pub struct Interner<T, I> {
     values: Vec<T>,
-    indices: HashTable<u32>,
+    indices: HashTable<Slot>,
     hasher: RandomState,
     id: PhantomData<I>,
 }
@@ -59,18 +87,48 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
 
     /// Returns the id of `value`, which is stored if it is new.
     pub fn intern(&mut self, value: T) -> I {
-        let Self { values, indices, hasher, .. } = self;
-        let hash = hasher.hash_one(&value);
-        let is_value = |&index: &u32| values[index as usize] == value;
-        match indices.entry(hash, is_value, |&index| hasher.hash_one(&values[index as usize])) {
-            Entry::Occupied(known) => I::from_index(*known.get()),
+        let hash = Slot::half_of(self.hasher.hash_one(&value));
+        self.intern_hashed(hash, value)
+    }
+
+    fn intern_hashed(&mut self, hash: u32, value: T) -> I {
+        let Self { values, indices, .. } = self;
+        let is_value = |slot: &Slot| slot.hash == hash && values[slot.index as usize] == value;
+        match indices.entry(Slot::spread(hash), is_value, Slot::place) {
+            Entry::Occupied(known) => I::from_index(known.get().index),
             Entry::Vacant(place) => {
                 let id: I = next_id(values.len());
-                place.insert(id.index() as u32);
+                place.insert(Slot { hash, index: id.index() as u32 });
                 values.push(value);
                 id
             }
         }
+    }
+
+    /// Interns values, and passes their ids to `ids` in order. Faster than one call of [`Interner::intern`]
+    /// for each value if there are many in the table: their entries, which lie scattered in memory, are
+    /// fetched at the same time.
+    pub fn intern_all(&mut self, all: &[T], mut ids: impl FnMut(I))
+    where
+        T: Copy,
+    {
+        for batch in all.chunks(BATCH) {
+            let mut found = [(0, None); BATCH];
+            for (value, found) in batch.iter().zip(&mut found) {
+                found.0 = Slot::half_of(self.hasher.hash_one(value));
+            }
+            for (value, (hash, known)) in batch.iter().zip(&mut found) {
+                *known = self.find(*hash, value);
+            }
+            for (&value, (hash, known)) in batch.iter().zip(found) {
+                ids(known.unwrap_or_else(|| self.intern_hashed(hash, value)));
+            }
+        }
+    }
+
+    fn find(&self, hash: u32, value: &T) -> Option<I> {
+        let is_value = |slot: &Slot| slot.hash == hash && self.values[slot.index as usize] == *value;
+        self.indices.find(Slot::spread(hash), is_value).map(|known| I::from_index(known.index))
     }
 
     /// Reserves an id for a value that is not known yet. Until [`Interner::define`] sets the value, the id
@@ -84,14 +142,13 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
     /// Sets the value of a reserved id, and returns the value's id. That is another id if the value was
     /// already stored: then the reserved id must no longer be used.
     pub fn define(&mut self, reserved: I, value: T) -> I {
-        let Self { values, indices, hasher, .. } = self;
-        let hash = hasher.hash_one(&value);
-        if let Some(&index) = indices.find(hash, |&index| values[index as usize] == value) {
-            return I::from_index(index);
+        let hash = Slot::half_of(self.hasher.hash_one(&value));
+        if let Some(known) = self.find(hash, &value) {
+            return known;
         }
-        values[reserved.index()] = value;
-        let index = reserved.index() as u32;
-        indices.insert_unique(hash, index, |&index| hasher.hash_one(&values[index as usize]));
+        self.values[reserved.index()] = value;
+        let slot = Slot { hash, index: reserved.index() as u32 };
+        self.indices.insert_unique(slot.place(), slot, Slot::place);
         reserved
     }
 
@@ -126,7 +183,7 @@ pub struct SliceInterner<T, I> {
     /// The end of each sequence in `items`.
     ends: Vec<usize>,
     /// Indices of the first `indices.len()` sequences.
-    indices: HashTable<u32>,
+    indices: HashTable<Slot>,
     hasher: RandomState,
     id: PhantomData<I>,
 }
@@ -155,15 +212,16 @@ impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
         while self.indices.len() < self.ends.len() {
             let index = self.indices.len() as u32;
             let hash = self.hasher.hash_one(&self.items[range(&self.ends, index as usize)]);
-            self.index(hash, index);
+            self.index(Slot { hash: Slot::half_of(hash), index });
         }
-        let hash = self.hasher.hash_one(slice);
+        let hash = Slot::half_of(self.hasher.hash_one(slice));
         let stored = |index: u32| &self.items[range(&self.ends, index as usize)];
-        if let Some(&index) = self.indices.find(hash, |&index| stored(index) == slice) {
-            return I::from_index(index);
+        let is_slice = |slot: &Slot| slot.hash == hash && stored(slot.index) == slice;
+        if let Some(known) = self.indices.find(Slot::spread(hash), is_slice) {
+            return I::from_index(known.index);
         }
         let id = self.push_distinct(slice);
-        self.index(hash, id.index() as u32);
+        self.index(Slot { hash, index: id.index() as u32 });
         id
     }
 
@@ -176,10 +234,8 @@ impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
         id
     }
 
-    fn index(&mut self, hash: u64, index: u32) {
-        let Self { items, ends, indices, hasher, .. } = self;
-        let rehash = |&index: &u32| hasher.hash_one(&items[range(ends, index as usize)]);
-        indices.insert_unique(hash, index, rehash);
+    fn index(&mut self, slot: Slot) {
+        self.indices.insert_unique(slot.place(), slot, Slot::place);
     }
 
     /// Returns the sequence of `id`.
@@ -211,7 +267,7 @@ impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
 pub struct StringInterner<I> {
     text: String,
     ends: Vec<usize>,
-    indices: HashTable<u32>,
+    indices: HashTable<Slot>,
     hasher: RandomState,
     id: PhantomData<I>,
 }
@@ -231,24 +287,31 @@ impl<I> Default for StringInterner<I> {
 impl<I: Id> StringInterner<I> {
     /// Returns the id of `string`, which is copied if it is new.
     pub fn intern(&mut self, string: &str) -> I {
-        if let Some(id) = self.find(string) {
+        let hash = self.hash(string);
+        if let Some(id) = self.find_by(hash, string) {
             return id;
         }
-        let Self { text, ends, indices, hasher, .. } = self;
-        let id: I = next_id(ends.len());
-        let hash = hasher.hash_one(string);
-        text.push_str(string);
-        ends.push(text.len());
-        let rehash = |&index: &u32| hasher.hash_one(&text[range(ends, index as usize)]);
-        indices.insert_unique(hash, id.index() as u32, rehash);
+        let id: I = next_id(self.ends.len());
+        self.text.push_str(string);
+        self.ends.push(self.text.len());
+        let slot = Slot { hash, index: id.index() as u32 };
+        self.indices.insert_unique(slot.place(), slot, Slot::place);
         id
     }
 
     /// Returns the id of `string`, if it is stored.
     pub fn find(&self, string: &str) -> Option<I> {
-        let hash = self.hasher.hash_one(string);
+        self.find_by(self.hash(string), string)
+    }
+
+    fn hash(&self, string: &str) -> u32 {
+        Slot::half_of(self.hasher.hash_one(string))
+    }
+
+    fn find_by(&self, hash: u32, string: &str) -> Option<I> {
         let stored = |index: u32| &self.text[range(&self.ends, index as usize)];
-        self.indices.find(hash, |&index| stored(index) == string).map(|&index| I::from_index(index))
+        let is_string = |slot: &Slot| slot.hash == hash && stored(slot.index) == string;
+        self.indices.find(Slot::spread(hash), is_string).map(|known| I::from_index(known.index))
     }
 
     /// Returns the string of `id`.
@@ -296,6 +359,21 @@ mod tests {
                 let id = interner.intern(value);
                 prop_assert_eq!(*interner.get(id), value);
             }
+        }
+
+        #[test]
+        fn values_get_the_same_ids_together_and_one_by_one(
+            known in prop::collection::vec(0u16..50, 0..30),
+            input in prop::collection::vec(0u16..100, 0..300)
+        ) {
+            let mut one_by_one = Interner::<u16, FrameId>::default();
+            known.iter().for_each(|&value| { one_by_one.intern(value); });
+            let mut together = one_by_one.clone();
+            let expected: Vec<_> = input.iter().map(|&value| one_by_one.intern(value)).collect();
+            let mut ids = vec![];
+            together.intern_all(&input, |id| ids.push(id));
+            prop_assert_eq!(ids, expected);
+            prop_assert_eq!(together.values(), one_by_one.values());
         }
 
         #[test]
