@@ -179,7 +179,7 @@ fn assert_marks_are_counted(run: &Finished) {
     let walk_errors = walk_errors.map(|name| (format!("[unwalkable: {name}]"), format!("walk_error.{name}")));
     let others = [
         ("[unwalkable: unknown_method]", "resolve.unknown_methods"),
-        ("[unknown object]", "resolve.unknown_objects"),
+        ("[unknown_object]", "resolve.unknown_objects"),
         ("[truncated]", "handler.truncated"),
     ];
     let others = others.map(|(mark, counter)| (mark.to_owned(), counter.to_owned()));

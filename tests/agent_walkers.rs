@@ -170,14 +170,14 @@ fn walker_no_has_only_java_frames_and_loses_no_time() {
         walked.reaches_roots(998);
         let label = &walked.run.label;
         for stack in &walked.stacks {
-            let allowed = |name: &str| name == "[no_Java_frame]" || name.starts_with("[unwalkable");
+            let allowed = |name: &str| name == "[no_java_frame]" || name.starts_with("[unwalkable");
             let native = stack.frames.iter().find(|frame| frame.frame_type != "jvm" && !allowed(&frame.name));
             assert!(native.is_none(), "{label}: {native:?}");
-            assert!(!stack.has("[no_Java_frame]") || stack.frames.len() == 1, "{label}: {stack:?}");
+            assert!(!stack.has("[no_java_frame]") || stack.frames.len() == 1, "{label}: {stack:?}");
         }
         // The compilers' threads have no Java frames, and the library's work counts for the methods that call
         // it.
-        assert!(walked.samples(|stack| stack.has("[no_Java_frame]")) > 10, "{label}");
+        assert!(walked.samples(|stack| stack.has("[no_java_frame]")) > 10, "{label}");
         let native = |stack: &Stack| stack.frames[0].name == "programs.Native.spin";
         assert!(walked.samples(native) > 10, "{label}");
         assert_eq!(walked.all(), walked.run.counter("handler.periods_recorded").cast_signed(), "{label}");

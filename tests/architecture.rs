@@ -362,6 +362,39 @@ fn files_are_documented_short_and_well_named() {
     assert_none(&complaints);
 }
 
+/// The contents of the string literals in a file's constants and formats, for names that one file defines.
+fn literals_of(sources: &[Source], file: &str) -> Vec<String> {
+    let source = sources.iter().find(|source| source.path == Path::new(file)).expect(file);
+    source.code_in_use().split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Complaints about files other than `file` whose code in use contains one of these texts.
+fn spelt_outside(sources: &[Source], file: &str, texts: &BTreeSet<String>) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for source in sources.iter().filter(|source| source.path != Path::new(file)) {
+        let code = source.code_in_use();
+        for text in texts.iter().filter(|text| code.contains(text.as_str())) {
+            complaints.push(format!("{}: {text} belongs in {file}", source.path.display()));
+        }
+    }
+    complaints
+}
+
+/// A marker that is renamed is then renamed everywhere.
+#[test]
+fn markers_are_spelt_in_one_file() {
+    const FILE: &str = "model/markers.rs";
+    let sources = sources();
+    // The kind, and the sign behind the kind: `"[frozen:` and `"[truncated]`.
+    let kinds = literals_of(&sources, FILE).into_iter().filter_map(|literal| {
+        let end = literal.find([':', ']'])?;
+        Some(format!("\"{}", &literal[..=end]))
+    });
+    let kinds: BTreeSet<_> = kinds.collect();
+    assert!(kinds.len() > 10 && kinds.iter().all(|kind| kind.starts_with("\"[")), "{kinds:?}");
+    assert_none(&spelt_outside(&sources, FILE, &kinds));
+}
+
 /// An engineer who changes one architecture thereby finds the file to change for the other.
 #[test]
 fn each_file_of_an_architecture_has_a_twin() {

@@ -78,6 +78,23 @@ fn observations_are_counted_by_verdict() {
     );
 }
 
+/// Files of earlier versions spell some markers differently.
+#[test]
+fn markers_of_earlier_versions_are_read() {
+    let stacks: [(&[&str], i64); 3] = [
+        (&["[no_Java_frame]"], 7),
+        (&["[unknown object]", "a.B.c", "java.lang.Thread.run"], 2),
+        (&["[no stack]"], 1),
+    ];
+    for scope in ["otlpprof", ""] {
+        let (code, text) = check(&profile(scope, &stacks), &["--walker", "no"]);
+        assert_eq!(code, 0);
+        assert!(text.starts_with("10 samples: 7 reach their root (70.000 %), 3 do not\n"), "{text}");
+        assert!(text.contains("broken marker                  3   30.000 %\n"), "{text}");
+        assert!(text.contains("native         [no_Java_frame]\n"), "{text}");
+    }
+}
+
 #[test]
 fn a_profiler_that_marks_broken_stacks_is_trusted_without_known_roots() {
     let reached = |arguments: &[&str]| {

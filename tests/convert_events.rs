@@ -179,7 +179,7 @@ fn events_without_a_stack_count_with_a_marker_frame() {
     assert_eq!((count.converted, count.without_stack, count.other), (4, 3, 0));
     assert_eq!((sum(&data, "delay"), sum(&data, "io_space")), (1_042, 63));
     let samples = &profile(&data, "io_space").samples;
-    let without: Vec<_> = samples.iter().filter(|sample| frames(&data, sample) == ["[no stack]"]).collect();
+    let without: Vec<_> = samples.iter().filter(|sample| frames(&data, sample) == ["[no_stack]"]).collect();
     // There is one sample for each thread.
     let values: Vec<_> = without.iter().map(|sample| sample.values[0]).collect();
     assert_eq!((samples.len(), values), (3, vec![12, 1]));
@@ -190,7 +190,7 @@ fn events_without_a_stack_count_with_a_marker_frame() {
     let (data, count, _) = converted("jdk.ObjectAllocationSample", fields, &[&[10, 1, 70], &[20, 1, 5]]);
     assert_eq!((count.converted, count.without_stack), (2, 2));
     assert_eq!((sum(&data, "samples"), sum(&data, "alloc_space")), (2, 75));
-    assert_eq!(frames(&data, &profile(&data, "samples").samples[0]), ["[no stack]"]);
+    assert_eq!(frames(&data, &profile(&data, "samples").samples[0]), ["[no_stack]"]);
 }
 
 /// The link and the attributes of a sample with these ids of trace, span and local root.

@@ -15,7 +15,7 @@ use crate::core::record::{FrameKind, NO_OBJECT};
 use crate::elf::kernel::{KERNEL_NAME, Kernel};
 use crate::elf::loader_list::LoadCounts;
 use crate::elf::objects::ObjectDetails;
-use crate::model::{Frame, FrameType, Mapping, Tables, native_frame_nowhere, unnamed_native_frame};
+use crate::model::{Frame, FrameType, Mapping, Tables, markers, native_frame_nowhere, unnamed_native_frame};
 
 /// Names native and kernel frames for one session.
 pub(super) struct NativeFrames {
@@ -73,7 +73,7 @@ impl NativeFrames {
             PcLocation::Nowhere(pc) => marker(tables, &native_frame_nowhere(pc)),
             PcLocation::UnknownObject => {
                 self.state.lock().unknown_objects += 1;
-                marker(tables, "[unknown object]")
+                marker(tables, markers::UNKNOWN_OBJECT)
             }
         }
     }
@@ -141,7 +141,7 @@ fn kernel_frame(tables: &mut Tables, pc: RuntimeAddr) -> Frame {
     let function = match (location.function, location.address) {
         (Some(name), _) => tables.named_function(name),
         (None, Some(address)) => tables.named_function(&unnamed_native_frame(KERNEL_NAME, address)),
-        (None, None) => tables.named_function("[kernel]"),
+        (None, None) => tables.named_function(markers::KERNEL),
     };
     let mapping = location.address.map(|_| {
         let filename = tables.strings.intern(KERNEL_NAME);

@@ -10,7 +10,7 @@ use crate::jvm::method_names::MethodNames;
 use crate::jvm::methods::MethodTable;
 use crate::jvm::stubs::StubTable;
 use crate::model::{
-    self, AttributeId, AttributeSetId, Frame, FrameId, FrameType, JavaMethod, Tables, attribute_keys,
+    self, AttributeId, AttributeSetId, Frame, FrameId, FrameType, JavaMethod, Tables, attribute_keys, markers,
 };
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::{FrozenReason, WalkError};
@@ -29,7 +29,7 @@ pub(super) struct FrameResolver {
     pub(super) stubs: &'static StubTable,
     /// Whether names of generated classes leave out their numbers.
     pub(super) normalise_class_names: bool,
-    /// The number of frames resolved to `[unwalkable: unknown_method]`. A frame counts once for every
+    /// The number of frames resolved to [`markers::UNKNOWN_METHOD`]. A frame counts once for every
     /// interval in which it was on a stack, and again after a collection.
     pub(super) unknown_methods: u64,
 }
@@ -46,19 +46,19 @@ impl Resolver for FrameResolver {
             FrameKind::Native | FrameKind::Kernel | FrameKind::Remote => return None,
             FrameKind::Stub => {
                 let name = self.stubs.name_at(frame.value);
-                marker(tables, name.as_deref().unwrap_or("[stub]"), FrameType::Native)
+                marker(tables, name.as_deref().unwrap_or(markers::STUB), FrameType::Native)
             }
             FrameKind::Unwalkable => {
                 let error = WalkError::ALL.get(frame.aux as usize).map_or("unknown", |error| error.name());
-                marker(tables, &format!("[unwalkable: {error}]"), FrameType::Native)
+                marker(tables, &markers::unwalkable(error), FrameType::Native)
             }
-            FrameKind::NoJavaFrame => marker(tables, "[no_Java_frame]", FrameType::Native),
+            FrameKind::NoJavaFrame => marker(tables, markers::NO_JAVA_FRAME, FrameType::Native),
             FrameKind::Frozen => {
                 let reason =
                     FrozenReason::ALL.get(frame.aux as usize).map_or("unknown", |reason| reason.name());
-                marker(tables, &format!("[frozen: {reason}]"), FrameType::Native)
+                marker(tables, &markers::frozen(reason), FrameType::Native)
             }
-            FrameKind::Truncated => marker(tables, "[truncated]", FrameType::Native),
+            FrameKind::Truncated => marker(tables, markers::TRUNCATED, FrameType::Native),
         })
     }
 
@@ -139,7 +139,7 @@ impl FrameResolver {
         });
         let Some((line, info)) = resolved else {
             self.unknown_methods += 1;
-            return marker(tables, "[unwalkable: unknown_method]", FrameType::Jvm);
+            return marker(tables, markers::UNKNOWN_METHOD, FrameType::Jvm);
         };
         let name = JavaMethod {
             class: &info.class.internal_name,
@@ -154,7 +154,7 @@ impl FrameResolver {
     fn java_by_id(&mut self, tables: &mut Tables, id: u64) -> FrameId {
         let Some(name) = self.method_names.as_mut().and_then(|names| names.get(id)) else {
             self.unknown_methods += 1;
-            return marker(tables, "[unwalkable: unknown_method]", FrameType::Jvm);
+            return marker(tables, markers::UNKNOWN_METHOD, FrameType::Jvm);
         };
         let name = JavaMethod {
             class: &name.class,
@@ -189,7 +189,7 @@ mod tests {
     fn each_unknown_method_is_marked_and_counted_however_it_is_known() {
         let mut resolver = without_methods();
         let mut tables = Tables::new();
-        let unknown = marker(&mut tables, "[unwalkable: unknown_method]", FrameType::Jvm);
+        let unknown = marker(&mut tables, markers::UNKNOWN_METHOD, FrameType::Jvm);
         let kinds = [
             FrameKind::Interpreted,
             FrameKind::Compiled,

@@ -23,6 +23,7 @@ use crate::jvm::stubs::StubTable;
 use crate::jvm::system_properties::system_property;
 use crate::jvm::thread_names::ThreadNames;
 use crate::jvm::vm_structs::VmStructs;
+use crate::model::markers;
 use crate::sampling::threads;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::SETUP;
@@ -134,8 +135,9 @@ impl Vm {
                     unsafe { layout::frozen_frames(env, structs, &ProcessMemory, &STUBS, &layout) };
                 let continuation = continuation.inspect_err(|error| {
                     log::warn!(
-                        "frozen frames of virtual threads cannot be read ({error}): a [frozen: …] marker \
-                         stands for them"
+                        "frozen frames of virtual threads cannot be read ({error}): a {} marker stands for \
+                         them",
+                        markers::frozen("…")
                     )
                 });
                 let mut layout =

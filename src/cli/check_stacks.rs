@@ -23,9 +23,9 @@ use crate::otlp::wire::Sample;
 /// Count the samples whose stack reaches its root
 ///
 /// A stack reaches its root if its last frame is where the thread began, and no frame is a raw address or the
-/// marker of an incomplete walk, such as [unwalkable: reason], [truncated], or a marker of async-profiler.
-/// Each observation of a stack counts once: the value if the value is a count, otherwise the number of
-/// timestamps. A sample that stands for several periods of a clock counts as many times, unless
+/// marker of an incomplete walk, such as `[unwalkable: reason]`, `[truncated]`, or a marker of
+/// async-profiler. Each observation of a stack counts once: the value if the value is a count, otherwise the
+/// number of timestamps. A sample that stands for several periods of a clock counts as many times, unless
 /// --distinct-times is given.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -41,7 +41,7 @@ pub(super) struct Args {
     #[arg(long)]
     distinct_times: bool,
     /// The stack walker of profiles that do not name theirs. With vmx, stacks must reach native entries; with
-    /// no, [no_Java_frame] is a complete stack
+    /// no, `[no_java_frame]` is a complete stack
     #[arg(long, value_name = "WALKER", value_parser = walker, default_value = "vm")]
     walker: StackWalker,
     /// Exit with 1 if less than this percentage reaches the root

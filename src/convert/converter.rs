@@ -113,7 +113,7 @@ pub struct EventCount {
     pub converted: u64,
     /// Converted events whose stack the JVM could not walk; a marker frame says so.
     pub failed: u64,
-    /// Converted events without a stack; the frame `[no stack]` says so.
+    /// Converted events without a stack; the frame `[no_stack]` says so.
     pub without_stack: u64,
     /// Events that were not converted because their value is 0 or less, which adds nothing.
     pub without_value: u64,

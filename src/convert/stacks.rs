@@ -14,7 +14,7 @@ use crate::jfr::types::TypeIndex;
 use crate::jfr::values::{Constant, Value};
 use crate::model::{
     Execution, Frame, FrameId, FrameType, FunctionId, JavaMethod, LONGEST_NAME, REMOTE_METHOD, RemoteFrame,
-    StackId, Tables,
+    StackId, Tables, markers,
 };
 
 /// The converted stacks of one chunk.
@@ -144,7 +144,7 @@ impl Stacks {
         // The readable frames of a corrupt stack are discarded.
         let is_whole = read.is_ok() && !stack.is_empty();
         if is_whole && truncated.and_then(|value| value.as_i64()) == Some(1) {
-            let truncated = marker("[truncated]", tables);
+            let truncated = marker(markers::TRUNCATED, tables);
             stack.push(tables.frames.intern(truncated));
         }
         let id = is_whole.then(|| tables.stacks.intern(&stack));
@@ -171,7 +171,7 @@ impl Stacks {
             return Frame::Java { function, line, execution };
         }
         let method = numbers.constant(METHOD, &key).and_then(|method| chunk.resolve(method));
-        let Some(Value::Struct(method)) = method else { return marker("[unknown]", tables) };
+        let Some(Value::Struct(method)) = method else { return marker(markers::UNKNOWN, tables) };
         let of = method.type_index();
         if self.methods.as_ref().is_none_or(|(known, _)| *known != of) {
             self.methods = Some((of, Projection::new(chunk, of, METHOD_FIELDS)));
@@ -205,14 +205,14 @@ impl Stacks {
 
 /// The stack of an event that has none, or whose stack the recording lacks.
 pub(super) fn none(tables: &mut Tables) -> StackId {
-    let none = marker("[no stack]", tables);
+    let none = marker(markers::NO_STACK, tables);
     let frame = tables.frames.intern(none);
     tables.stacks.intern(&[frame])
 }
 
 /// The stack of an event whose stack the JVM could not walk.
 pub(super) fn failed(tables: &mut Tables) -> StackId {
-    let failed = marker("[unwalkable: failed]", tables);
+    let failed = marker(markers::WALK_FAILED, tables);
     let frame = tables.frames.intern(failed);
     tables.stacks.intern(&[frame])
 }
@@ -250,7 +250,7 @@ fn named(
     }
     let is_machine_code = descriptor == "()L;" || descriptor.is_empty();
     match kind {
-        _ if name.is_empty() => marker("[unknown]", tables),
+        _ if name.is_empty() => marker(markers::UNKNOWN, tables),
         Kind::Kernel => {
             Frame::Kernel { mapping: None, address: None, function: tables.named_function(&name) }
         }

@@ -44,8 +44,8 @@ pub enum Frame {
         /// The symbol.
         function: FunctionId,
     },
-    /// A frame that is no function of the program: a stub of the VM, or a note in brackets such as
-    /// `[truncated]` and `[unwalkable: reason]`.
+    /// A frame that is no function of the program: a stub of the VM, or one of the
+    /// [`markers`](super::markers) in brackets.
     Marker {
         /// The marker's text.
         function: FunctionId,

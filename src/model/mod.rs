@@ -12,6 +12,7 @@ mod frame;
 mod intern;
 mod java_names;
 mod label;
+pub mod markers;
 mod observations;
 mod percent;
 mod profile;

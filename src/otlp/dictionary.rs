@@ -8,7 +8,7 @@ use crate::core::address::ElfVaddr;
 use crate::model::{
     Attribute, AttributeId, AttributeSetId, AttributeValue, Execution, Frame, FrameId, FrameType, Function,
     FunctionId, Id, Interner, Link, LinkId, Mapping, MappingId, ProfileType, RemoteFrame, SliceInterner,
-    StackId, StringId, StringInterner, Tables, unnamed_native_frame,
+    StackId, StringId, StringInterner, Tables, markers, unnamed_native_frame,
 };
 
 use super::encode::NativeFrames;
@@ -419,7 +419,7 @@ impl<'a> Dictionary<'a> {
         }
         let Function { name, system_name, is_method, filename, start_line } = *self.tables.functions.get(id);
         let place = if [name, system_name, filename] == [StringId::EMPTY; 3] {
-            self.named_function("[unknown]")
+            self.named_function(markers::UNKNOWN)
         } else {
             let (name, filename) = (self.table_string(name), self.table_string(filename));
             self.functions.intern(EnteredFunction { name, system_name, is_method, filename, start_line })

@@ -7,7 +7,7 @@ use super::lookup::Tables;
 use super::wire::Location;
 use crate::core::address::ElfVaddr;
 use crate::core::build_id::BuildId;
-use crate::model::{FrameType, RemoteFrame};
+use crate::model::{FrameType, RemoteFrame, markers};
 
 /// The information that a frame's text was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ impl fmt::Display for Frame<'_> {
 /// The frames of a stack, leaf first. An index out of range becomes a frame that names the index.
 pub fn frames<'a>(tables: impl Tables<'a>, stack_index: i32) -> Vec<Frame<'a>> {
     let Some(locations) = tables.stack(stack_index) else {
-        return vec![unresolved(format!("[no stack {stack_index}]"))];
+        return vec![unresolved(markers::no_stack_at(stack_index))];
     };
     let mut frames = Vec::with_capacity(locations.len());
     for &index in &*locations {
@@ -67,7 +67,7 @@ pub fn frames<'a>(tables: impl Tables<'a>, stack_index: i32) -> Vec<Frame<'a>> {
 pub fn push_location<'a>(tables: impl Tables<'a>, index: i32, frames: &mut Vec<Frame<'a>>) {
     match tables.location(index) {
         Some(location) => push_frames(tables, &location, frames),
-        None => frames.push(unresolved(format!("[no location {index}]"))),
+        None => frames.push(unresolved(markers::no_location_at(index))),
     }
 }
 
@@ -123,7 +123,7 @@ fn name_without_line<'a>(tables: impl Tables<'a>, location: &Location) -> (Cow<'
         }
     }
     match address.0 {
-        0 => ("[no name]".into(), Naming::Nothing),
+        0 => (markers::NO_NAME.into(), Naming::Nothing),
         _ => (format!("{address:#x}").into(), Naming::RawAddress),
     }
 }

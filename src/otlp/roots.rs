@@ -11,7 +11,7 @@
 //! A raw address, a marker of an unfinished walk or a truncation breaks a stack, wherever it stands.
 //!
 //! The walker `vmx` walks the whole mixed stack, so every thread ends at its native entry, a virtual thread
-//! at its carrier's. The walker `no` omits native frames, so `[no_Java_frame]` stands for the whole stack of
+//! at its carrier's. The walker `no` omits native frames, so `[no_java_frame]` stands for the whole stack of
 //! a thread without Java frames.
 //!
 //! If a stack ends in a Java method that is not a known entry, its frames alone do not distinguish an upcall
@@ -21,6 +21,7 @@
 
 use super::frames::{Frame, Naming};
 use crate::core::stack_walker::StackWalker;
+use crate::model::markers;
 
 /// The scope name of profiles whose unfinished stacks all have a marker.
 pub const MARKING_SCOPE: &str = env!("CARGO_PKG_NAME");
@@ -140,7 +141,7 @@ pub fn classify<'f>(frames: &'f [Frame<'_>], ends: Ends, walker: StackWalker) ->
         StackWalker::Vmx if virtual_root.is_some() => (Root::Virtual, known, ends),
         StackWalker::Vmx if frames.iter().any(is_java) => (Root::Java, known, ends),
         StackWalker::Vm if is_entering_java(frames) => (Root::Java, true, ends),
-        StackWalker::No if last.text == NO_JAVA_FRAME => (Root::Native, true, ends),
+        StackWalker::No if markers::is_no_java_frame(&last.text) => (Root::Native, true, ends),
         // AsyncGetCallTrace leaves no marker if it cannot continue.
         StackWalker::Fp | StackWalker::Dwarf if root == Root::Java => (root, known, Ends::Unmarked),
         _ => (root, known, ends),
@@ -159,14 +160,9 @@ fn is_entering_java(frames: &[Frame<'_>]) -> bool {
     matches!(frames, [frame] if WAYS.contains(&&*frame.text))
 }
 
-/// The frame that walkers without native frames, ours and async-profiler's, write for a thread without Java
-/// frames.
-const NO_JAVA_FRAME: &str = "[no_Java_frame]";
-
-/// Whether a frame marks an unfinished walk. Our markers are recognised by their prefix, async-profiler's by
+/// Whether a frame marks an unfinished walk. `markers` recognises ours; async-profiler's are recognised by
 /// name (`Profiler::asgctError`, `StackWalker::walkVM`, `FrameName::name` in version 4.5).
 pub fn is_marker(text: &str) -> bool {
-    const OURS: [&str; 5] = ["[unwalkable", "[truncated", "[frozen", "[unknown", "[no stack"];
     const ASYNC_PROFILER: [&str; 10] = [
         "[not_walkable_Java]",
         "[not_walkable_not_Java]",
@@ -181,7 +177,7 @@ pub fn is_marker(text: &str) -> bool {
     ];
     let bare = text.strip_prefix('[').unwrap_or(text);
     bare.starts_with("break_")
-        || OURS.iter().any(|prefix| text.starts_with(prefix))
+        || markers::is_of_broken_stack(text)
         || text.starts_with("[jvmtiError ")
         || ASYNC_PROFILER.contains(&text)
 }
@@ -423,6 +419,10 @@ mod tests {
             "[truncated]",
             "[truncated: 2048 frames]",
             "[frozen: 3 frames]",
+            "[no_stack]",
+            "[no stack]",
+            "[unknown_object]",
+            "[unknown object]",
             "[unknown]",
             "[unknown_Java]",
             "[unknown_nmethod]",
@@ -506,8 +506,10 @@ mod tests {
 
     #[test]
     fn a_thread_without_java_frames_is_whole_where_native_ones_are_left_out() {
-        assert_eq!(walked_by(StackWalker::No, &["[no_Java_frame]"]), Ok(Root::Native));
-        assert_eq!(walked_by(StackWalker::No, &["[no_Java_frame]", "[GC tid=17]"]), Ok(Root::Native));
-        assert_eq!(walked_by(StackWalker::Vm, &["[no_Java_frame]"]), Err(Broken::NativeEnd));
+        for marker in ["[no_java_frame]", "[no_Java_frame]"] {
+            assert_eq!(walked_by(StackWalker::No, &[marker]), Ok(Root::Native), "{marker}");
+            assert_eq!(walked_by(StackWalker::No, &[marker, "[GC tid=17]"]), Ok(Root::Native), "{marker}");
+            assert_eq!(walked_by(StackWalker::Vm, &[marker]), Err(Broken::NativeEnd), "{marker}");
+        }
     }
 }
