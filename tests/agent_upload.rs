@@ -57,7 +57,7 @@ fn a_real_collector_decodes_the_files_messages() {
         }
         sent.sort();
         let remote = sent.iter().flat_map(|sample| &sample.stack).any(|location| {
-            let key = otlpprof::model::RemoteFrame::KEY;
+            let key = otlpprof::model::attribute_keys::FRAME_REMOTE;
             location.mapping.is_some()
                 && location.lines.is_empty()
                 && location.attributes.iter().any(|(found, _)| found == key)

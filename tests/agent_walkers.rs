@@ -12,6 +12,7 @@ use agent_support::symbols::addr2line;
 use agent_support::{JavaRun, LIBRARIES, java_homes};
 use otlpprof::core::address::ElfVaddr;
 use otlpprof::core::stack_walker::StackWalker;
+use otlpprof::model::attribute_keys;
 use otlpprof::otlp::frames::frames;
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::roots::{Ends, Root, Verdict, classify};
@@ -40,7 +41,7 @@ fn walk(home: &Path, walker: StackWalker, library: &'static str, more: &str) -> 
         let lookup = Lookup::new(&message.data);
         let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
         for profile in scopes.flat_map(|scope| &scope.profiles) {
-            let named = lookup.attribute_text(&profile.attribute_indices, StackWalker::KEY);
+            let named = lookup.attribute_text(&profile.attribute_indices, attribute_keys::STACK_WALKER);
             assert_eq!(named, Some(walker.name()), "{}", run.label);
             for sample in &profile.samples {
                 let frames = frames(lookup, sample.stack_index);

@@ -395,6 +395,20 @@ fn markers_are_spelt_in_one_file() {
     assert_none(&spelt_outside(&sources, FILE, &kinds));
 }
 
+/// A key that is renamed is then renamed everywhere.
+#[test]
+fn attribute_keys_are_spelt_in_one_file() {
+    const FILE: &str = "model/attribute_keys.rs";
+    let sources = sources();
+    let keys = literals_of(&sources, FILE).into_iter().map(|key| match key.ends_with('.') {
+        true => format!("\"{key}"),
+        false => format!("\"{key}\""),
+    });
+    let keys: BTreeSet<_> = keys.collect();
+    assert!(keys.len() > 40 && keys.iter().all(|key| key.contains('.')), "{keys:?}");
+    assert_none(&spelt_outside(&sources, FILE, &keys));
+}
+
 /// An engineer who changes one architecture thereby finds the file to change for the other.
 #[test]
 fn each_file_of_an_architecture_has_a_twin() {

@@ -208,6 +208,7 @@ mod tests {
     use super::*;
     use crate::agent::events::Events;
     use crate::agent::recording::Recording;
+    use crate::model::attribute_keys;
 
     /// The counters in the first cells of the document's tables. A name that begins with a dot replaces the
     /// last part of the name before.
@@ -238,8 +239,9 @@ mod tests {
             Snapshot::now(Recorded::default(), reported, EncodeStats::default(), Some(&upload), Some(&file));
         let of_engines = of_engines.into_iter().map(|(_, name, _)| name);
         // The interval's end adds these, where they are above 1.
-        assert!(include_str!("session/interval_end.rs").contains("\"otlpprof.limit.{}\""));
-        let limits = Engine::ALL.map(|engine| format!("otlpprof.limit.{}", engine.name()));
+        assert!(include_str!("session/interval_end.rs").contains("attribute_keys::LIMIT_OF_ENGINE"));
+        let limits =
+            Engine::ALL.map(|engine| format!("{}{}", attribute_keys::LIMIT_OF_ENGINE, engine.name()));
         let printed: BTreeSet<_> =
             counts.into_iter().chain(levels).map(|(name, _)| name).chain(of_engines).chain(limits).collect();
         let documented = documented();

@@ -23,7 +23,7 @@ use crate::context::slot_names::SLOT_NAMES;
 use crate::context::{changes, threads, virtual_blocks};
 use crate::core::context::{BLOCK_BYTES, ContextBlock, ContextRecord, ValueRef};
 use crate::jvm::thread_kinds::ThreadKind;
-use crate::model::Link;
+use crate::model::{Link, attribute_keys};
 
 /// Returns `body`'s result, or `otherwise` if it panics.
 fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
@@ -379,17 +379,28 @@ unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlon
         (texts_of(env, texts), values)
     };
     let (kind, keys): (_, &[&str]) = match kind {
-        0 => (EventKind::TraceRoot, &["trace_root.endpoint", "trace_root.operation"]),
-        1 => (EventKind::Queue, &["queue.scheduler", "queue.task", "queue.type", "queue.origin"]),
-        _ => (EventKind::Duration, &["event.name"]),
+        0 => (
+            EventKind::TraceRoot,
+            &[attribute_keys::TRACE_ROOT_ENDPOINT, attribute_keys::TRACE_ROOT_OPERATION],
+        ),
+        1 => (
+            EventKind::Queue,
+            &[
+                attribute_keys::QUEUE_SCHEDULER,
+                attribute_keys::QUEUE_TASK,
+                attribute_keys::QUEUE_TYPE,
+                attribute_keys::QUEUE_ORIGIN,
+            ],
+        ),
+        _ => (EventKind::Duration, &[attribute_keys::EVENT_NAME]),
     };
-    let keys = keys.iter().chain(&["thread.name"]);
+    let keys = keys.iter().chain(&[attribute_keys::THREAD_NAME]);
     let texts: Vec<_> =
         keys.zip(&given).filter_map(|(key, text)| Some(((*key).to_owned(), text.clone()?))).collect();
     let mut trace_id = [0; 16];
     trace_id[..8].copy_from_slice(&high.to_be_bytes());
     trace_id[8..].copy_from_slice(&low.to_be_bytes());
-    let numbers = [("thread.id", thread_id), ("queue.length", length)];
+    let numbers = [(attribute_keys::THREAD_ID, thread_id), (attribute_keys::QUEUE_LENGTH, length)];
     let mut event = Event {
         kind,
         frame: given.first()?.clone()?,

@@ -93,9 +93,9 @@ pub(super) fn attributes(tables: &mut Tables, thread: ThreadKey, labels: &Interv
     let name = labels.name(thread);
     let name = name.map(|name| tables.string_attribute(attribute_keys::THREAD_NAME, model::label(name)));
     let id = match labels.java.get(&thread.java_incarnation) {
-        None => Some(tables.int_attribute("otlpprof.thread.os_id", i64::from(thread.os_tid), "")),
+        None => Some(tables.int_attribute(attribute_keys::THREAD_OS_ID, i64::from(thread.os_tid), "")),
         Some(_) if thread.is_virtual => None,
-        Some(label) => Some(tables.int_attribute("thread.id", label.id, "")),
+        Some(label) => Some(tables.int_attribute(attribute_keys::THREAD_ID, label.id, "")),
     };
     let attributes: Vec<_> = name.into_iter().chain(id).collect();
     tables.attribute_set(&attributes)

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::core::record::Engine;
-use crate::model::{AttributeSetId, SampleIdentity, Tables, Translation};
+use crate::model::{AttributeSetId, SampleIdentity, Tables, Translation, attribute_keys};
 
 use super::interval::{EngineProfiles, ProfileKind, Rounding};
 use crate::model::Profile;
@@ -44,9 +44,6 @@ impl Remains {
 
 /// Sampled memory and objects that are still allocated, keyed by engine and sample number.
 pub type Alive = HashMap<(Engine, u32), Remains>;
-
-/// The key of the attribute with the number of collections that an object has survived.
-const AGE: &str = crate::model::attribute_keys::OBJECT_AGE;
 
 /// The tables are rebuilt when they have grown by this factor since the last time, and to more than
 /// `FEW_STRINGS`.
@@ -149,7 +146,7 @@ impl Survivors {
                 let attributes = identity.attributes;
                 identity.attributes = *ages.entry((attributes, age)).or_insert_with(|| {
                     let tables = translation.to();
-                    let age = tables.int_attribute(AGE, i64::from(age), "");
+                    let age = tables.int_attribute(attribute_keys::OBJECT_AGE, i64::from(age), "");
                     let age = tables.attribute_set(&[age]);
                     tables.union_of_attributes(attributes, age)
                 });
@@ -251,7 +248,10 @@ mod tests {
         assert_eq!(profiles.iter().map(|profile| profile.samples()[0].value).collect::<Vec<_>>(), [50, 4]);
         let attributes = tables.attributes_of(profiles[0].samples()[0].identity.attributes);
         let age = tables.attributes.get(attributes[0]);
-        assert_eq!((tables.strings.get(age.key), age.value), (AGE, AttributeValue::Int(3)));
+        assert_eq!(
+            (tables.strings.get(age.key), age.value),
+            (attribute_keys::OBJECT_AGE, AttributeValue::Int(3))
+        );
     }
 
     #[test]

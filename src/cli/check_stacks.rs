@@ -14,6 +14,7 @@ use super::input::Input;
 use super::terminal::{self, write_json};
 use super::{EXIT_FAILED, Format};
 use crate::core::stack_walker::StackWalker;
+use crate::model::attribute_keys::STACK_WALKER;
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::encoded_profiles::EncodedResource;
 use crate::otlp::frames::{Frame, frames};
@@ -168,7 +169,7 @@ impl Tally {
             let ends = if args.known_roots { Ends::Unmarked } else { Ends::of_scope(&of_scope.name) };
             for profile in scope.profiles() {
                 let header = profile.header();
-                let named = tables.attribute_text(&header.attribute_indices, StackWalker::KEY);
+                let named = tables.attribute_text(&header.attribute_indices, STACK_WALKER);
                 let walker = named.and_then(StackWalker::from_name).unwrap_or(args.walker);
                 let (_, unit) = tables.value_type(header.sample_type);
                 // Each stack is judged once, however many samples have it.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::jfr::values::{Struct, Value};
-use crate::model::{Resource, ResourceValue, label, percent_decoded};
+use crate::model::{Resource, ResourceValue, attribute_keys, label, percent_decoded};
 
 /// The description of the process that the recordings contain.
 #[derive(Debug, Default)]
@@ -40,28 +40,28 @@ impl Described {
         match event {
             "jdk.JVMInformation" => {
                 if let Some(pid) = values.get("pid").as_ref().and_then(Value::as_i64).filter(|&pid| pid > 0) {
-                    self.current.insert("process.pid", pid.into());
+                    self.current.insert(attribute_keys::PROCESS_PID, pid.into());
                 }
                 let described = [text("jvmName"), text("jvmVersion")];
                 let described: Vec<_> = described.into_iter().flatten().collect();
-                self.set("process.runtime.description", Some(described.join(" ")));
+                self.set(attribute_keys::PROCESS_RUNTIME_DESCRIPTION, Some(described.join(" ")));
             }
             "jdk.OSInformation" => {
                 let lines = text("osVersion").unwrap_or_default();
                 let lines: Vec<_> = lines.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-                self.set("os.description", Some(lines.join("; ")));
+                self.set(attribute_keys::OS_DESCRIPTION, Some(lines.join("; ")));
             }
             "jdk.InitialSystemProperty" => match text("key").as_deref() {
-                Some("java.runtime.name") => self.set("process.runtime.name", text("value")),
+                Some("java.runtime.name") => self.set(attribute_keys::PROCESS_RUNTIME_NAME, text("value")),
                 Some("java.runtime.version" | "java.vm.version") => {
-                    self.set("process.runtime.version", text("value"));
+                    self.set(attribute_keys::PROCESS_RUNTIME_VERSION, text("value"));
                 }
                 _ => {}
             },
             "jdk.InitialEnvironmentVariable" => match text("key").as_deref() {
-                Some("OTEL_SERVICE_NAME") => self.set("service.name", text("value")),
+                Some("OTEL_SERVICE_NAME") => self.set(attribute_keys::SERVICE_NAME, text("value")),
                 Some("OTEL_RESOURCE_ATTRIBUTES") => self.listed = text("value"),
-                Some("HOSTNAME") => self.set("host.name", text("value")),
+                Some("HOSTNAME") => self.set(attribute_keys::HOST_NAME, text("value")),
                 _ => {}
             },
             _ => {}
@@ -106,7 +106,7 @@ impl Described {
     /// The resource that all recordings describe.
     pub(super) fn resource(&self) -> Resource {
         let mut resource = Resource::default();
-        resource.set("service.name", "unknown_service:java");
+        resource.set(attribute_keys::SERVICE_NAME, "unknown_service:java");
         let is_between = self.current.is_empty() && self.listed.is_none();
         let attributes = match &self.agreed {
             Some(agreed) if is_between => agreed.clone(),

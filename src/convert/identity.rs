@@ -130,7 +130,8 @@ impl Identities {
                 link = tables.links.intern(context.link);
             }
         }
-        for (slot, key) in [(SPAN, "otlpprof.span.id"), (LOCAL_ROOT, "otlpprof.local_root_span.id")] {
+        for (slot, key) in [(SPAN, attribute_keys::SPAN_ID), (LOCAL_ROOT, attribute_keys::LOCAL_ROOT_SPAN_ID)]
+        {
             // A link needs the trace id, which only some recordings have. Without a link the span id becomes
             // an attribute.
             let is_linked = slot == SPAN && link != LinkId::NONE;

@@ -232,8 +232,8 @@ fn thread(chunk: Chunk<'_>, constant: Constant, tables: &mut Tables) -> Attribut
     match (id("javaThreadId"), id("osThreadId")) {
         // A virtual thread gets no id: each of a million threads would be a series of its own in a backend.
         _ if is_virtual => {}
-        (Some(id), _) => attributes.push(tables.int_attribute("thread.id", id, "")),
-        (None, Some(id)) => attributes.push(tables.int_attribute("otlpprof.thread.os_id", id, "")),
+        (Some(id), _) => attributes.push(tables.int_attribute(attribute_keys::THREAD_ID, id, "")),
+        (None, Some(id)) => attributes.push(tables.int_attribute(attribute_keys::THREAD_OS_ID, id, "")),
         (None, None) => {}
     }
     tables.attribute_set(&attributes)

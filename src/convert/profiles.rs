@@ -2,7 +2,7 @@
 
 use super::events::Period;
 use super::settings::Settings;
-use crate::model::{AttributeSetId, Profile, ProfileType, SampleIdentity, Tables};
+use crate::model::{AttributeSetId, Profile, ProfileType, SampleIdentity, Tables, attribute_keys};
 
 /// The profiles of one output.
 #[derive(Debug, Default)]
@@ -139,13 +139,13 @@ impl Profiles {
             let kind = |of: &ProfileType| [of.sample_type, of.sample_unit, of.period_type, of.period_unit];
             let mut attributes = Vec::new();
             if !source.is_empty() {
-                attributes.push(tables.string_attribute("otlpprof.jfr.event", &source));
+                attributes.push(tables.string_attribute(attribute_keys::JFR_EVENT, &source));
             }
             let kind_of_profile = kind(of);
             if written.contains(&kind_of_profile) {
                 // There can be only one profile for a type and window, so the samples of this profile are
                 // counted as events of their source.
-                attributes.push(tables.string_attribute(ProfileType::KEY, of.profile_type));
+                attributes.push(tables.string_attribute(attribute_keys::PROFILE_TYPE, of.profile_type));
                 let name = format!("{}/{source}", of.name);
                 let period = (&*source, of.period_unit);
                 profile.profile_type = ProfileType::custom(&name, (of.sample_type, of.sample_unit), period);

@@ -20,9 +20,6 @@ pub enum StackWalker {
 }
 
 impl StackWalker {
-    /// The key of the profile's attribute that names the walker.
-    pub const KEY: &'static str = "otlpprof.cstack";
-
     /// All walkers, each at the index of its number.
     pub const ALL: [Self; 5] = [Self::Vm, Self::Vmx, Self::Fp, Self::Dwarf, Self::No];
 

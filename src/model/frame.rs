@@ -87,9 +87,6 @@ pub enum Execution {
 }
 
 impl Execution {
-    /// The key of the attribute for the execution.
-    pub const KEY: &'static str = "otlpprof.frame.execution";
-
     /// The attribute's value.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -114,9 +111,6 @@ pub enum FrameType {
 }
 
 impl FrameType {
-    /// The key of the attribute for the kind of code.
-    pub const KEY: &'static str = "profile.frame.type";
-
     /// The attribute's value.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -25,9 +25,6 @@ pub struct ProfileType {
 }
 
 impl ProfileType {
-    /// The key of the attribute that carries [`ProfileType::profile_type`].
-    pub const KEY: &'static str = "profile.type";
-
     /// Whether values are counts, so that a list of times can replace them.
     pub fn is_count(&self) -> bool {
         self.sample_unit == "count"

@@ -28,9 +28,6 @@ impl fmt::Display for RemoteFrame {
 }
 
 impl RemoteFrame {
-    /// The key of the location attribute that contains the text.
-    pub const KEY: &'static str = "otlpprof.frame.remote";
-
     /// Parses the text form.
     pub fn parse(text: &str) -> Option<Self> {
         let (class, rest) = text.split_once('.')?;

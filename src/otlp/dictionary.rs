@@ -8,7 +8,7 @@ use crate::core::address::ElfVaddr;
 use crate::model::{
     Attribute, AttributeId, AttributeSetId, AttributeValue, Execution, Frame, FrameId, FrameType, Function,
     FunctionId, Id, Interner, Link, LinkId, Mapping, MappingId, ProfileType, RemoteFrame, SliceInterner,
-    StackId, StringId, StringInterner, Tables, markers, unnamed_native_frame,
+    StackId, StringId, StringInterner, Tables, attribute_keys, markers, unnamed_native_frame,
 };
 
 use super::encode::NativeFrames;
@@ -260,7 +260,7 @@ impl<'a> Dictionary<'a> {
 
     /// Enters the `profile.type` attribute of a profile.
     pub(super) fn profile_type(&mut self, profile_type: &ProfileType) -> WireIndex {
-        self.text_attribute(ProfileType::KEY, profile_type.profile_type)
+        self.text_attribute(attribute_keys::PROFILE_TYPE, profile_type.profile_type)
     }
 
     fn place_of(&mut self, text: &str) -> Text {
@@ -318,11 +318,15 @@ impl<'a> Dictionary<'a> {
     }
 
     fn frame_type(&mut self, frame_type: FrameType) -> WireIndex {
-        self.fixed_attribute(frame_type as usize, FrameType::KEY, frame_type.as_str())
+        self.fixed_attribute(frame_type as usize, attribute_keys::FRAME_TYPE, frame_type.as_str())
     }
 
     fn execution(&mut self, execution: Execution) -> WireIndex {
-        self.fixed_attribute(FRAME_TYPES + execution as usize, Execution::KEY, execution.as_str())
+        self.fixed_attribute(
+            FRAME_TYPES + execution as usize,
+            attribute_keys::FRAME_EXECUTION,
+            execution.as_str(),
+        )
     }
 
     /// Enters an attribute that many locations share. `number` is the attribute's position in `fixed_places`.
@@ -406,7 +410,7 @@ impl<'a> Dictionary<'a> {
         let text = RemoteFrame { build_id, address }.to_string();
         match self.native_frames {
             NativeFrames::Remote => {
-                let remote = self.text_attribute(RemoteFrame::KEY, &text);
+                let remote = self.text_attribute(attribute_keys::FRAME_REMOTE, &text);
                 WireLocation { attributes: [plain.attributes[0], remote], ..location }
             }
             NativeFrames::Name => WireLocation { function: self.named_function(&text), ..location },
@@ -444,10 +448,11 @@ impl<'a> Dictionary<'a> {
     fn mapping(&mut self, id: MappingId) -> WireIndex {
         let Mapping { memory_start, memory_limit, file_offset, filename, build_id, htlhash } =
             *self.tables.mappings.get(id);
-        let gnu = build_id.map(|build_id| self.text_attribute(GNU_BUILD_ID_KEY, &build_id.to_string()));
+        let gnu =
+            build_id.map(|build_id| self.text_attribute(attribute_keys::BUILD_ID_GNU, &build_id.to_string()));
         let htlhash = htlhash
             .filter(|&hash| hash != StringId::EMPTY)
-            .map(|hash| self.placed_attribute(HTLHASH_KEY, Text::Table(hash)));
+            .map(|hash| self.placed_attribute(attribute_keys::BUILD_ID_HTLHASH, Text::Table(hash)));
         let attributes = match (gnu, htlhash) {
             (None, None) => return WireIndex::ZERO,
             (Some(one), None) | (None, Some(one)) => [one, WireIndex::ZERO],
@@ -467,9 +472,6 @@ impl<'a> Dictionary<'a> {
 fn java_location(function: WireIndex, line: u32, attributes: [WireIndex; 2]) -> WireLocation {
     WireLocation { function, line, attributes, ..WireLocation::default() }
 }
-
-const GNU_BUILD_ID_KEY: &str = "process.executable.build_id.gnu";
-const HTLHASH_KEY: &str = "process.executable.build_id.htlhash";
 
 /// The contents of the tables, zero values included.
 impl<'a> Dictionary<'a> {

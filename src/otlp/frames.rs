@@ -7,7 +7,7 @@ use super::lookup::Tables;
 use super::wire::Location;
 use crate::core::address::ElfVaddr;
 use crate::core::build_id::BuildId;
-use crate::model::{FrameType, RemoteFrame, markers};
+use crate::model::{RemoteFrame, attribute_keys, markers};
 
 /// The information that a frame's text was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,7 +76,8 @@ fn unresolved<'a>(text: String) -> Frame<'a> {
 }
 
 fn push_frames<'a>(tables: impl Tables<'a>, location: &Location, frames: &mut Vec<Frame<'a>>) {
-    let frame_type = tables.attribute_text(&location.attribute_indices, FrameType::KEY).unwrap_or_default();
+    let frame_type =
+        tables.attribute_text(&location.attribute_indices, attribute_keys::FRAME_TYPE).unwrap_or_default();
     if location.lines.is_empty() {
         let (text, naming) = name_without_line(tables, location);
         frames.push(Frame { text, naming, frame_type, file: "", line: 0 });
@@ -107,12 +108,12 @@ fn naming_of(name: &str) -> Naming {
 }
 
 fn name_without_line<'a>(tables: impl Tables<'a>, location: &Location) -> (Cow<'a, str>, Naming) {
-    if let Some(text) = tables.attribute_text(&location.attribute_indices, RemoteFrame::KEY) {
+    if let Some(text) = tables.attribute_text(&location.attribute_indices, attribute_keys::FRAME_REMOTE) {
         return (text.into(), Naming::Remote);
     }
     let address = ElfVaddr(location.address);
     if let Some(mapping) = tables.mapping(location.mapping_index) {
-        let build_id = tables.attribute_text(&mapping.attribute_indices, "process.executable.build_id.gnu");
+        let build_id = tables.attribute_text(&mapping.attribute_indices, attribute_keys::BUILD_ID_GNU);
         if let Some(build_id) = build_id.and_then(BuildId::from_hex) {
             return (RemoteFrame { build_id, address }.to_string().into(), Naming::Remote);
         }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::model::{AttributeValue, Batch, Profile, ProfileType, ResourceValue, Scope};
+use crate::model::{AttributeValue, Batch, Profile, ResourceValue, Scope, attribute_keys};
 
 use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireIndex, WireMapping};
 use super::encode::{EncodeOptions, Payload};
@@ -160,7 +160,7 @@ fn profile_attributes(
     let set = profile.attributes;
     let mut indices = Vec::new();
     let tables = dictionary.tables();
-    let is_type = |&id: &_| tables.strings.get(tables.attributes.get(id).key) == ProfileType::KEY;
+    let is_type = |&id: &_| tables.strings.get(tables.attributes.get(id).key) == attribute_keys::PROFILE_TYPE;
     if !tables.attributes_of(set).iter().any(is_type) {
         indices.push(dictionary.profile_type(profile.profile_type));
     }

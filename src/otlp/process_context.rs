@@ -4,6 +4,7 @@
 use prost::Message;
 
 use super::wire::{AnyValue, ArrayValue, KeyValue, Resource, Value};
+use crate::model::attribute_keys::{THREADLOCAL_ATTRIBUTE_KEY_MAP, THREADLOCAL_SCHEMA_VERSION};
 use crate::model::{self, ResourceValue};
 
 /// `opentelemetry.proto.processcontext.v1development.ProcessContext`.
@@ -17,13 +18,8 @@ pub struct ProcessContext {
     pub attributes: Vec<KeyValue>,
 }
 
-/// The key whose presence says that contexts of threads are published by the thread-local variable of OTEP
-/// 4947.
-pub const SCHEMA_KEY: &str = "threadlocal.schema_version";
 /// The only schema version so far. OTEP 4947 says that its name will change.
 pub const SCHEMA: &str = "tlsdesc_v1_dev";
-/// The key for the names of threads' attributes; a record refers to a name by its position in this list.
-pub const KEY_MAP_KEY: &str = "threadlocal.attribute_key_map";
 
 /// Encodes the context of a process. `names` are the attribute names of threads' contexts; `None` means that
 /// no contexts of threads are published.
@@ -41,8 +37,8 @@ pub fn encode_process_context(resource: &model::Resource, names: Option<&[String
     let mut attributes = Vec::new();
     if let Some(names) = names {
         let values = names.iter().map(|name| any(Value::StringValue(name.clone()))).collect();
-        attributes.push(key_value(SCHEMA_KEY, Value::StringValue(SCHEMA.to_owned())));
-        attributes.push(key_value(KEY_MAP_KEY, Value::ArrayValue(ArrayValue { values })));
+        attributes.push(key_value(THREADLOCAL_SCHEMA_VERSION, Value::StringValue(SCHEMA.to_owned())));
+        attributes.push(key_value(THREADLOCAL_ATTRIBUTE_KEY_MAP, Value::ArrayValue(ArrayValue { values })));
     }
     ProcessContext { resource: Some(resource), attributes }.encode_to_vec()
 }

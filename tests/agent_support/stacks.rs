@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use otlpprof::core::address::ElfVaddr;
-use otlpprof::model::RemoteFrame;
+use otlpprof::model::{RemoteFrame, attribute_keys};
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::Message;
 use otlpprof::otlp::wire::{Location, ProfilesData, Value};
@@ -144,7 +144,7 @@ fn frames(lookup: Lookup<'_>, location: &Location) -> Vec<Frame> {
         build_id: of_mapping("process.executable.build_id.gnu"),
         htlhash: of_mapping("process.executable.build_id.htlhash"),
         frame_type: attribute("profile.frame.type").to_owned(),
-        remote: RemoteFrame::parse(attribute(RemoteFrame::KEY)),
+        remote: RemoteFrame::parse(attribute(attribute_keys::FRAME_REMOTE)),
     };
     if location.lines.is_empty() {
         return vec![bare];

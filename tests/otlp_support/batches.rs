@@ -4,7 +4,7 @@ use otlpprof::core::address::{ElfVaddr, FileOffset};
 use otlpprof::core::build_id::BuildId;
 use otlpprof::model::{
     AttributeId, AttributeValue, Batch, Execution, Frame, FrameId, FrameType, Function, JavaMethod, Link,
-    LinkId, Mapping, MappingId, Profile, ProfileType, SampleIdentity, Tables, types,
+    LinkId, Mapping, MappingId, Profile, SampleIdentity, Tables, attribute_keys, types,
 };
 use proptest::prelude::*;
 
@@ -86,7 +86,8 @@ fn attribute_set(tables: &mut Tables, numbers: &[u8]) -> otlpprof::model::Attrib
 }
 
 fn attribute(tables: &mut Tables, number: u8) -> AttributeId {
-    let key = ["class", "age", "é", "", ProfileType::KEY, FrameType::KEY][usize::from(number / 4)];
+    let key = ["class", "age", "é", "", attribute_keys::PROFILE_TYPE, attribute_keys::FRAME_TYPE]
+        [usize::from(number / 4)];
     // The keys of the conventions have string values.
     let kind = if number < 16 { number % 4 } else { 0 };
     match kind {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::profiles::v1development as otlp;
 use otlpprof::model::{
-    AttributeSetId, AttributeValue, Batch, Execution, Frame, FrameType, FunctionId, LinkId, MappingId,
-    Profile, ProfileType, RemoteFrame, StringId, Tables, unnamed_native_frame,
+    AttributeSetId, AttributeValue, Batch, Frame, FunctionId, LinkId, MappingId, Profile, RemoteFrame,
+    StringId, Tables, attribute_keys, unnamed_native_frame,
 };
 use otlpprof::otlp::NativeFrames;
 
@@ -240,13 +240,14 @@ impl BatchView<'_> {
             Frame::Marker { frame_type, .. } => frame_type.as_str(),
         };
         let mut resolved = ResolvedFrame {
-            attributes: Attributes::from([text_attribute(FrameType::KEY, frame_type)]),
+            attributes: Attributes::from([text_attribute(attribute_keys::FRAME_TYPE, frame_type)]),
             ..ResolvedFrame::default()
         };
         match frame {
             Frame::Java { function, line, execution } => {
                 resolved.line = self.line(function, line);
-                let execution = execution.map(|execution| text_attribute(Execution::KEY, execution.as_str()));
+                let execution = execution
+                    .map(|execution| text_attribute(attribute_keys::FRAME_EXECUTION, execution.as_str()));
                 resolved.attributes.extend(execution);
             }
             Frame::Kernel { mapping, address, function } => {
@@ -299,7 +300,7 @@ impl BatchView<'_> {
         }
         let profile_type = profile.profile_type;
         let mut attributes = self.attributes(profile.attributes);
-        let (key, value) = text_attribute(ProfileType::KEY, profile_type.profile_type);
+        let (key, value) = text_attribute(attribute_keys::PROFILE_TYPE, profile_type.profile_type);
         attributes.entry(key).or_insert(value);
         let types = [
             profile_type.sample_type,

@@ -10,6 +10,7 @@ use super::table::COMPRESSIONS;
 use super::value;
 use crate::export::Endpoint;
 use crate::export::upload::check_headers;
+use crate::model::attribute_keys;
 use crate::otlp::Format;
 
 const SDK_DISABLED: &str = "OTEL_SDK_DISABLED";
@@ -123,7 +124,7 @@ fn resource(environment: &Environment, draft: &mut Draft) {
         });
     }
     if let Some(name) = environment.get(SERVICE_NAME) {
-        draft.add_resource([("service.name".to_owned(), name.to_owned())]);
+        draft.add_resource([(attribute_keys::SERVICE_NAME.to_owned(), name.to_owned())]);
     }
 }
 

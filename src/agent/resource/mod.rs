@@ -15,7 +15,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Resource, ResourceValue, label};
+use crate::model::{Resource, ResourceValue, attribute_keys, label};
 
 /// The JVM's system properties that describe it, with HotSpot's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,16 +36,16 @@ pub struct JvmProperties {
 pub fn detect(jvm: &JvmProperties, user: &[(String, String)]) -> Resource {
     let executable = fs::read_link("/proc/self/exe").ok().map(|link| without_deleted(&link));
     let mut resource = Resource::default();
-    resource.set("service.name", default_service_name(executable.as_deref()));
+    resource.set(attribute_keys::SERVICE_NAME, default_service_name(executable.as_deref()));
     process(executable, &mut resource);
     runtime(jvm, &mut resource);
     host(&mut resource);
     if let Some(id) = container::id_of_this_process() {
-        resource.set("container.id", id);
+        resource.set(attribute_keys::CONTAINER_ID, id);
     }
-    resource.set("telemetry.sdk.name", env!("CARGO_PKG_NAME"));
-    resource.set("telemetry.sdk.language", "java");
-    resource.set("telemetry.sdk.version", env!("CARGO_PKG_VERSION"));
+    resource.set(attribute_keys::TELEMETRY_SDK_NAME, env!("CARGO_PKG_NAME"));
+    resource.set(attribute_keys::TELEMETRY_SDK_LANGUAGE, "java");
+    resource.set(attribute_keys::TELEMETRY_SDK_VERSION, env!("CARGO_PKG_VERSION"));
     for (key, value) in user {
         resource.set(key.as_str(), value.as_str());
     }
@@ -83,12 +83,12 @@ fn default_service_name(executable: Option<&Path>) -> String {
 }
 
 fn process(executable: Option<PathBuf>, resource: &mut Resource) {
-    resource.set("process.pid", i64::from(std::process::id()));
+    resource.set(attribute_keys::PROCESS_PID, i64::from(std::process::id()));
     if let Some(path) = executable {
         if let Some(name) = file_name(&path) {
-            resource.set("process.executable.name", name);
+            resource.set(attribute_keys::PROCESS_EXECUTABLE_NAME, name);
         }
-        resource.set("process.executable.path", path.to_string_lossy().into_owned());
+        resource.set(attribute_keys::PROCESS_EXECUTABLE_PATH, path.to_string_lossy().into_owned());
     }
 }
 
@@ -97,9 +97,9 @@ fn runtime(jvm: &JvmProperties, resource: &mut Resource) {
         [&jvm.vm_vendor, &jvm.vm_name, &jvm.vm_version].into_iter().flatten().map(String::as_str).collect();
     let description = (!description.is_empty()).then(|| description.join(" "));
     for (key, value) in [
-        ("process.runtime.name", &jvm.runtime_name),
-        ("process.runtime.version", &jvm.runtime_version),
-        ("process.runtime.description", &description),
+        (attribute_keys::PROCESS_RUNTIME_NAME, &jvm.runtime_name),
+        (attribute_keys::PROCESS_RUNTIME_VERSION, &jvm.runtime_version),
+        (attribute_keys::PROCESS_RUNTIME_DESCRIPTION, &description),
     ] {
         if let Some(value) = value {
             resource.set(key, value.as_str());
@@ -109,10 +109,10 @@ fn runtime(jvm: &JvmProperties, resource: &mut Resource) {
 
 fn host(resource: &mut Resource) {
     if let Ok(name) = nix::unistd::gethostname() {
-        resource.set("host.name", name.to_string_lossy().into_owned());
+        resource.set(attribute_keys::HOST_NAME, name.to_string_lossy().into_owned());
     }
-    resource.set("host.arch", host_arch(std::env::consts::ARCH));
-    resource.set("os.type", std::env::consts::OS);
+    resource.set(attribute_keys::HOST_ARCH, host_arch(std::env::consts::ARCH));
+    resource.set(attribute_keys::OS_TYPE, std::env::consts::OS);
 }
 
 /// Returns the conventions' name of an architecture, which is Go's rather than Rust's.

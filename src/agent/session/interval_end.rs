@@ -12,9 +12,8 @@ use crate::agent::options::Options;
 use crate::agent::thread_labels::{self, IntervalLabels, OwnerLabels};
 use crate::aggregate::{Interval, ThreadKey};
 use crate::core::record::Engine;
-use crate::core::stack_walker::StackWalker;
 use crate::elf::loader_list::load_counts;
-use crate::model::{Batch, Profile, Scope, Tables};
+use crate::model::{Batch, Profile, Scope, Tables, attribute_keys};
 use crate::sampling::wall;
 use crate::signal::rate_limit::LIMITS;
 use crate::signal::stretch::is_stretched_at_its_source;
@@ -104,13 +103,14 @@ impl ProfilingSession {
         let counters = self.counters(recorded);
         let mut attributes = counters.attributes_since(&start.counters, &mut tables);
         if let Some(clock) = self.clock.get() {
-            attributes.push(tables.string_attribute("otlpprof.cpu.clock", clock));
+            attributes.push(tables.string_attribute(attribute_keys::CPU_CLOCK, clock));
         }
         for engine in Engine::ALL.into_iter().filter(|engine| stretches[*engine as usize] > 1) {
-            let key = format!("otlpprof.limit.{}", engine.name());
+            let key = format!("{}{}", attribute_keys::LIMIT_OF_ENGINE, engine.name());
             attributes.push(tables.int_attribute(&key, i64::from(stretches[engine as usize]), ""));
         }
-        attributes.push(tables.string_attribute(StackWalker::KEY, self.options.stack_walker.name()));
+        attributes
+            .push(tables.string_attribute(attribute_keys::STACK_WALKER, self.options.stack_walker.name()));
         // The counts go into the first profile, whichever that is. There may be none: samples of
         // the live heap make no profile before their objects have survived a collection.
         let Some(first) = profiles.first_mut() else { return };

@@ -6,6 +6,7 @@ use std::io::Read;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use super::message::{Answer, Encoding, Head};
+use crate::model::attribute_keys::SERVICE_NAME;
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
 use crate::otlp::read;
@@ -158,7 +159,7 @@ fn services(message: &EncodedMessage) -> Vec<String> {
     let tables = message.tables();
     let mut services: Vec<String> = Vec::new();
     for resource in message.resources().filter_map(EncodedResource::resource) {
-        let named = resource.attributes.iter().find(|attribute| tables.key(attribute) == "service.name");
+        let named = resource.attributes.iter().find(|attribute| tables.key(attribute) == SERVICE_NAME);
         let value = named.and_then(|attribute| attribute.value.as_ref()?.value.as_ref());
         let name = value.and_then(|value| tables.value_text(value)).unwrap_or("unknown_service");
         let name = &name[..name.floor_char_boundary(LONGEST_SERVICE)];

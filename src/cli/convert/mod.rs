@@ -19,6 +19,7 @@ use super::terminal;
 use crate::convert::{AddError, ConvertOptions, JfrToOtlp, Links, RequestedEvent, Unpacked};
 use crate::jfr::error::Problem;
 use crate::jfr::header::{ChunkHeader, HEADER_LEN};
+use crate::model::attribute_keys::SERVICE_NAME;
 use crate::model::{Batch, label};
 use output::Output;
 use progress::Progress;
@@ -126,7 +127,7 @@ fn parse_attribute(text: &str) -> Result<(String, String), String> {
 impl Args {
     /// Sets the resource attributes of the arguments in a batch.
     fn name(&self, mut batch: Batch) -> Batch {
-        let service = self.service.iter().map(|name| ("service.name", name));
+        let service = self.service.iter().map(|name| (SERVICE_NAME, name));
         let attributes = self.resource.iter().map(|(key, value)| (&**key, value)).chain(service);
         attributes.for_each(|(key, value)| batch.resource.set(label(key), label(value)));
         batch

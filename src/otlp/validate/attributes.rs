@@ -5,11 +5,11 @@ use super::Check;
 use super::dictionary::shorten;
 use super::report::Part;
 use super::rules::RuleId;
-use crate::model::{FrameType, RemoteFrame};
-
-const GNU: &str = "process.executable.build_id.gnu";
-const GO: &str = "process.executable.build_id.go";
-const HTLHASH: &str = "process.executable.build_id.htlhash";
+use crate::model::RemoteFrame;
+use crate::model::attribute_keys::{
+    BUILD_ID_GNU, BUILD_ID_GO, BUILD_ID_HTLHASH, CPU_LOGICAL_NUMBER, FRAME_REMOTE, FRAME_TYPE, THREAD_ID,
+    THREAD_NAME,
+};
 
 /// The values of `profile.frame.type` in the semantic conventions.
 const FRAME_TYPES: [&str; 13] = [
@@ -73,15 +73,15 @@ fn table(check: &mut Check<'_>) {
         nested_keys(check, part, value);
         let text = value.and_then(|value| tables.value_text(value));
         let right_type = match key {
-            "thread.name" => text.is_some(),
-            "thread.id" | "cpu.logical_number" => matches!(value, Some(Value::IntValue(_))),
+            THREAD_NAME => text.is_some(),
+            THREAD_ID | CPU_LOGICAL_NUMBER => matches!(value, Some(Value::IntValue(_))),
             _ => true,
         };
         if !right_type {
             check.breach(RuleId::AttributeType, part, || key.to_owned());
         }
         label_length(check, part, key, text);
-        if key == FrameType::KEY {
+        if key == FRAME_TYPE {
             let known = text.is_some_and(|text| FRAME_TYPES.contains(&text));
             if !known {
                 let found = text.map_or("no text", shorten);
@@ -91,8 +91,8 @@ fn table(check: &mut Check<'_>) {
         let hexadecimal = text.is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()));
         let length = text.map_or(0, str::len);
         let well_formed = match key {
-            GNU => hexadecimal && length > 0 && length % 2 == 0,
-            HTLHASH => hexadecimal && length == 32,
+            BUILD_ID_GNU => hexadecimal && length > 0 && length % 2 == 0,
+            BUILD_ID_HTLHASH => hexadecimal && length == 32,
             _ => true,
         };
         if !well_formed {
@@ -109,9 +109,9 @@ fn mappings(check: &mut Check<'_>) {
         unique(check, part, &mapping.attribute_indices);
         let has = |key| tables.attribute_keys(&mapping.attribute_indices).any(|found| found == key);
         let name = || shorten(tables.text(mapping.filename_strindex)).to_owned();
-        if !has(GNU) && !has(GO) && !has(HTLHASH) {
+        if !has(BUILD_ID_GNU) && !has(BUILD_ID_GO) && !has(BUILD_ID_HTLHASH) {
             check.breach(RuleId::BuildIdMissing, part, name);
-        } else if !has(HTLHASH) {
+        } else if !has(BUILD_ID_HTLHASH) {
             check.breach(RuleId::HtlhashMissing, part, name);
         }
     }
@@ -122,10 +122,10 @@ fn locations(check: &mut Check<'_>) {
     for (index, location) in tables.locations().enumerate().skip(1) {
         let part = Part::Entry("location_table", index);
         unique(check, part, &location.attribute_indices);
-        if !tables.attribute_keys(&location.attribute_indices).any(|key| key == FrameType::KEY) {
+        if !tables.attribute_keys(&location.attribute_indices).any(|key| key == FRAME_TYPE) {
             check.breach(RuleId::FrameTypeMissing, part, String::new);
         }
-        let Some(text) = tables.attribute_text(&location.attribute_indices, RemoteFrame::KEY) else {
+        let Some(text) = tables.attribute_text(&location.attribute_indices, FRAME_REMOTE) else {
             continue;
         };
         if !location.lines.is_empty() {
@@ -133,7 +133,7 @@ fn locations(check: &mut Check<'_>) {
         }
         let build_id = tables
             .mapping(location.mapping_index)
-            .and_then(|mapping| tables.attribute_text(&mapping.attribute_indices, GNU));
+            .and_then(|mapping| tables.attribute_text(&mapping.attribute_indices, BUILD_ID_GNU));
         let agrees = RemoteFrame::parse(text).is_some_and(|frame| {
             frame.address.0 == location.address
                 && build_id.is_some_and(|build_id| build_id.eq_ignore_ascii_case(&frame.build_id.to_string()))

@@ -11,6 +11,7 @@ use crate::core::record::Engine;
 use crate::export::Endpoint;
 use crate::export::endpoint::PROFILES_PATH;
 use crate::export::pattern::PathPattern;
+use crate::model::attribute_keys::SERVICE_NAME;
 use crate::otlp::Format;
 
 const KIB: usize = 1 << 10;
@@ -178,7 +179,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         value: "NAME",
         help: "the resource attribute service.name",
         read: |draft, text| {
-            value::text(text).map(|name| draft.add_resource([("service.name".to_owned(), name)]))
+            value::text(text).map(|name| draft.add_resource([(SERVICE_NAME.to_owned(), name)]))
         },
         ..PLAIN
     },
