@@ -1,4 +1,58 @@
 //! OTLP profiles: writing, reading, validating.
+//!
+//! Input: a [`Batch`](crate::model::Batch) to write, or the bytes of files and request bodies. Output:
+//! encoded messages; or the messages that were read, with the oddities of their encoding. Called by `agent`
+//! and `cli`.
+//!
+//! | Messages | Duty |
+//! |---|---|
+//! | [`wire`] | the messages as Rust types, field by field as in the `.proto` files |
+//! | `schema` | the table of all fields, by which bytes are checked and transcoded |
+//! | [`process_context`] | the message by which a process describes itself to readers outside |
+//!
+//! | Writing | Duty |
+//! |---|---|
+//! | `encode` | encodes a batch as one message |
+//! | `split` | encodes a batch as messages of bounded size |
+//! | `halve` | divides an encoded message that a collector finds too large |
+//! | `message_write` | traverses one message, and decides the content of each field |
+//! | `samples` | the shape, times and indices of a profile's samples |
+//! | `dictionary` | the tables of one message, with the values that its samples refer to |
+//! | `locations` | the location table while it grows |
+//! | `functions` | the function table, and the decision which system names are written |
+//! | `profile_id` | random profile ids |
+//! | `fields` | number and JSON name of each field that is written |
+//! | `field_writer` | the operations that an output format provides |
+//! | `proto_write` | the format protobuf |
+//! | `json_write` | the format OTLP/JSON |
+//! | `json_transcode` | protobuf to OTLP/JSON |
+//! | [`json_indent`] | white space in JSON, for people |
+//!
+//! | Reading | Duty |
+//! |---|---|
+//! | [`reader`] | streams the messages of a file, with one in memory at a time |
+//! | [`read`] | reads and decodes all messages of bytes in memory |
+//! | [`read_error`] | reasons why bytes cannot be read, and oddities of bytes that can |
+//! | [`bounds`] | bounds on the bytes and parts of one message |
+//! | `framing` | the form of a file, and where each message begins and ends |
+//! | `json_document` | the end of a JSON document in text that arrives in parts |
+//! | `read_protobuf` | checks the bytes of one message |
+//! | `protobuf_cursor` | iterates over the fields in the bytes of a message |
+//! | `old_layout` | detects messages of OTLP v1.9 and older |
+//! | `read_json` | OTLP/JSON to protobuf |
+//! | `json_scalar` | JSON values that are neither lists nor objects, and base64 |
+//! | [`encoded`] | a checked message that stays encoded: tables and resources |
+//! | [`encoded_profiles`] | the scopes, profiles and samples of such a message |
+//! | [`payload`] | finds and copies the original payloads of a file |
+//! | `json_payload` | finds original payloads in OTLP/JSON |
+//! | `json_text` | scans JSON of any size as a stream |
+//!
+//! | Judging | Duty |
+//! |---|---|
+//! | [`lookup`] | lookups in the dictionary of a message |
+//! | [`frames`] | the frames of a stack as text |
+//! | [`roots`] | whether a stack reaches its root |
+//! | [`validate`] | checks a file against every rule |
 
 pub mod bounds;
 mod dictionary;
