@@ -4,6 +4,7 @@
 //! error for an error, and an exit code: 0 success, 1 a checked condition does not hold, 2 bad usage or
 //! input. Called by `main`.
 
+mod allocator;
 mod call_grammar;
 mod check_stacks;
 pub mod collect;

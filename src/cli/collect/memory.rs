@@ -85,16 +85,6 @@ impl Drop for Permit {
     }
 }
 
-/// Makes the allocator return large buffers to the system as soon as they are freed, whichever thread
-/// allocated them. Otherwise the allocator would keep some in each of its arenas.
-pub(super) fn return_freed_memory() {
-    #[cfg(target_env = "gnu")]
-    for (parameter, value) in [(libc::M_ARENA_MAX, 2), (libc::M_MMAP_THRESHOLD, 128 << 10)] {
-        // SAFETY: mallopt sets a number of the allocator, and no other thread exists yet.
-        unsafe { libc::mallopt(parameter, value) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

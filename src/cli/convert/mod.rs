@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::terminal;
+use super::{allocator, terminal};
 use crate::convert::{AddError, ConvertOptions, JfrToOtlp, Links, RequestedEvent, Unpacked};
 use crate::jfr::error::Problem;
 use crate::jfr::header::{ChunkHeader, HEADER_LEN};
@@ -165,7 +165,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let output = Output::new(args)?;
     let mut converter = JfrToOtlp::new(args.convert_options());
-    return_large_blocks();
+    // The bytes of a recording leave no holes that are too small for the result.
+    allocator::return_freed_blocks(256 << 10);
     let mut problems = Vec::new();
     let mut is_without_constants = false;
     let progress = Progress::over(&args.files);
@@ -219,20 +220,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::Validity::Valid => ExitCode::SUCCESS,
         output::Validity::Invalid => ExitCode::from(super::EXIT_FAILED),
     })
-}
-
-/// Makes the allocator return large blocks of memory to the kernel when they are freed. By default glibc
-/// raises the size above which a block is mapped separately to the size of the largest freed block
-/// (mallopt(3)). The bytes of a recording would then leave holes in the heap that are too small for the
-/// result.
-fn return_large_blocks() {
-    #[cfg(target_env = "gnu")]
-    {
-        const LARGE: libc::c_int = 256 << 10;
-        // SAFETY: mallopt sets a number of the allocator and may be called at any time. The parameter is one
-        // of malloc.h.
-        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
-    }
 }
 
 /// Adds the events of a recording that lie in a window.
