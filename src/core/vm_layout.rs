@@ -17,7 +17,7 @@ pub const MAX_CODE_HEAPS: usize = 8;
 /// The whole layout.
 #[derive(Clone, Copy, Debug)]
 pub struct VmLayout {
-    /// `java.vm.specification.version`: 11, 17, 21, 25.
+    /// The feature release (`Abstract_VM_Version::_vm_major_version`): 11, 17, 21, 25.
     pub java_version: u32,
     /// The code cache's bounds and heaps.
     pub code_cache: CodeCacheLayout,
