@@ -336,8 +336,8 @@ fn objects_whose_unwind_tables_are_not_there_yet() {
 fn a_stack_for_signals_that_is_too_small_is_left() {
     static FAULTED: AtomicUsize = AtomicUsize::new(0);
     unsafe fn take(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
-        // SAFETY: the arguments are those with which the engine calls this function, and `take_cpu` has the
-        // same contract.
+        // SAFETY: the engine calls this function in the handler of this thread, with the `ucontext_t` of that
+        // handler.
         unsafe { sample::take_cpu(thread, context, weight) };
         let is_loaded = ProcessMemory.load_u64(0x1000).is_some();
         FAULTED.fetch_add(usize::from(!is_loaded), Ordering::Relaxed);

@@ -86,7 +86,8 @@ unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
     let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, SET_NATIVE_NAME) };
     let binding = binding.map_err(|error| error.to_string())?;
     ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
-    // SAFETY: `env` and the VM are as for `find`; the function has this method's signature and stays loaded.
+    // SAFETY: the contract gives the current thread's `env`; the VM's layout is known, so the VM is before
+    // 26. The function has this method's signature, and this library stays loaded.
     let bound = unsafe { binding.bind(env, &ProcessMemory, set_native_name as *mut c_void) };
     bound.map_err(|error| error.to_string())?;
     Ok(binding)

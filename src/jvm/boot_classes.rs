@@ -37,8 +37,8 @@ pub unsafe fn let_module_read(
     other: jclass,
 ) -> Result<(), BootClassError> {
     let table = jvmti.live_table("AddModuleReads").map_err(BootClassError::Module)?;
-    // SAFETY: `env` and both classes are valid by this function's contract. Every class has a module, and
-    // each module reference is deleted once.
+    // SAFETY: the contract gives the current thread's `env`, and live references to both classes. Every class
+    // has a module, and each module reference is deleted once.
     unsafe {
         let modules = [class, other].map(|class| ((**env).v9.GetModule)(env, class));
         let code = table.add_module_reads()(jvmti.as_raw(), modules[0], modules[1]);
@@ -107,8 +107,8 @@ pub unsafe fn class_of_native(
         signature: descriptor.as_ptr().cast_mut(),
         fnPtr: function,
     };
-    // SAFETY: `env` and `function` are valid by this function's contract. The class has a native method of
-    // that type, and the strings outlive the call.
+    // SAFETY: the contract gives the current thread's `env`, and a function that has the method's signature
+    // and stays mapped. The class has a native method of that type, and the strings outlive the call.
     let registered = unsafe {
         let registered = ((**env).v1_1.RegisterNatives)(env, class, &raw const native, 1);
         !take_exception(env) && registered == JNI_OK

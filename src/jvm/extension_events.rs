@@ -89,7 +89,8 @@ impl Jvmti {
     ) -> Result<(), JvmtiError> {
         let index = self.extension_event(id)?;
         let table = self.live_table("SetExtensionEventCallback")?;
-        // SAFETY: the caller answers for the callback; a null thread means all threads.
+        // SAFETY: by the contract the callback may be called from now on with this event's arguments, and
+        // does not unwind; a null thread means all threads.
         unsafe {
             let code = table.set_extension_event_callback()(self.as_raw(), index, callback);
             check("SetExtensionEventCallback", code)?;

@@ -38,7 +38,8 @@ pub struct Java(*mut JNIEnv);
 /// `env` must be the current thread's JNIEnv, without a pending exception, in the VM's live phase. `body`
 /// must use each reference according to its type, and let none escape.
 pub unsafe fn in_frame<T>(env: *mut JNIEnv, body: impl FnOnce(Java) -> T) -> T {
-    // SAFETY: the caller answers for `env`. The frame is popped only if it was pushed.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception. The frame is popped
+    // only if it was pushed.
     unsafe {
         let is_made = ((**env).v1_2.PushLocalFrame)(env, 16) == 0;
         let result = body(Java(env));
@@ -56,7 +57,8 @@ pub unsafe fn in_frame<T>(env: *mut JNIEnv, body: impl FnOnce(Java) -> T) -> T {
 ///
 /// As for [`in_frame`]. The reference must not be used afterwards.
 pub unsafe fn release_global(env: *mut JNIEnv, kept: jobject) {
-    // SAFETY: the caller answers for `env` and for `kept`.
+    // SAFETY: the contract gives the current thread's `env`, and a global reference that is not used
+    // afterwards.
     unsafe { ((**env).v1_2.DeleteGlobalRef)(env, kept) };
 }
 
@@ -74,7 +76,8 @@ impl LongMethod {
     ///
     /// As for [`in_frame`]. The method's class must still be referenced.
     pub unsafe fn call(self, env: *mut JNIEnv) -> jlong {
-        // SAFETY: the caller answers for the class; `method` belongs to the class and takes nothing.
+        // SAFETY: the contract gives the current thread's `env`, and a class that is still referenced.
+        // `method` belongs to the class and takes nothing.
         unsafe {
             let value = ((**env).v1_2.CallStaticLongMethodA)(env, self.class, self.method, ptr::null());
             // -Xcheck:jni requires a check for exceptions before the next call, even after a method that
@@ -87,7 +90,7 @@ impl LongMethod {
 impl Java {
     /// Looks up a class by its name with slashes.
     pub fn class(self, name: &CStr) -> Result<jclass, CallError> {
-        // SAFETY: `in_frame`'s caller answers for the environment.
+        // SAFETY: the environment is the current thread's, by the contract of `in_frame`.
         let class = unsafe { ((**self.0).v1_2.FindClass)(self.0, name.as_ptr()) };
         self.clear();
         let missing = || CallError::NoClass(name.to_string_lossy().replace('/', "."));
@@ -98,7 +101,8 @@ impl Java {
     pub fn string(self, text: &str) -> Result<jobject, CallError> {
         let units: Vec<u16> = text.encode_utf16().collect();
         let length = jni::sys::jint::try_from(units.len()).unwrap_or(jni::sys::jint::MAX);
-        // SAFETY: `in_frame`'s caller answers for the environment; `units` has `length` elements.
+        // SAFETY: the environment is the current thread's, by the contract of `in_frame`; `units` has
+        // `length` elements.
         let string = unsafe { ((**self.0).v1_2.NewString)(self.0, units.as_ptr(), length) };
         self.checked(string)
     }
@@ -114,7 +118,8 @@ impl Java {
         (name, signature): (&CStr, &CStr),
         arguments: &[jvalue],
     ) -> Result<jobject, CallError> {
-        // SAFETY: the caller answers for class and arguments; the method is of this class and signature.
+        // SAFETY: the contract gives live references, and arguments of the signature's types. The method is
+        // of this class and signature.
         unsafe {
             let functions = &(**self.0).v1_2;
             let method = (functions.GetStaticMethodID)(self.0, class, name.as_ptr(), signature.as_ptr());
@@ -130,7 +135,7 @@ impl Java {
     ///
     /// `class` must be a live reference.
     pub unsafe fn long_method(self, class: jclass, name: &CStr) -> Result<LongMethod, CallError> {
-        // SAFETY: the caller answers for the class.
+        // SAFETY: the contract gives a live reference to the class; the names are C strings.
         let method =
             unsafe { ((**self.0).v1_2.GetStaticMethodID)(self.0, class, name.as_ptr(), c"()J".as_ptr()) };
         self.found(method.is_null(), name)?;
@@ -148,7 +153,8 @@ impl Java {
         signature: &CStr,
         arguments: &[jvalue],
     ) -> Result<jobject, CallError> {
-        // SAFETY: the caller answers for class and arguments; the constructor is of this class and signature.
+        // SAFETY: the contract gives live references, and arguments of the signature's types. The constructor
+        // is of this class and signature.
         unsafe {
             let functions = &(**self.0).v1_2;
             let method = (functions.GetMethodID)(self.0, class, c"<init>".as_ptr(), signature.as_ptr());
@@ -168,8 +174,8 @@ impl Java {
         (name, signature): (&CStr, &CStr),
         arguments: &[jvalue],
     ) -> Result<jobject, CallError> {
-        // SAFETY: the caller answers for object and arguments; the method is of the object's class and this
-        // signature.
+        // SAFETY: the contract gives a live `object`, live references, and arguments of the signature's
+        // types. The method is of the object's class and this signature.
         unsafe {
             let method = self.method_of(object, name, signature)?;
             let call = (**self.0).v1_2.CallObjectMethodA;
@@ -183,7 +189,7 @@ impl Java {
     ///
     /// As for [`Java::call`].
     pub unsafe fn call_boolean(self, object: jobject, name: &CStr) -> Result<bool, CallError> {
-        // SAFETY: the caller answers for the object; the method is of the object's class and takes nothing.
+        // SAFETY: the contract gives a live `object`; the method is of the object's class and takes nothing.
         unsafe {
             let method = self.method_of(object, name, c"()Z")?;
             let call = (**self.0).v1_2.CallBooleanMethodA;
@@ -203,8 +209,8 @@ impl Java {
         (name, signature): (&CStr, &CStr),
         arguments: &[jvalue],
     ) -> Result<(), CallError> {
-        // SAFETY: the caller answers for object and arguments; the method is of the object's class and this
-        // signature.
+        // SAFETY: the contract gives a live `object`, live references, and arguments of the signature's
+        // types. The method is of the object's class and this signature.
         unsafe {
             let method = self.method_of(object, name, signature)?;
             ((**self.0).v1_2.CallVoidMethodA)(self.0, object, method, arguments.as_ptr());
@@ -221,7 +227,8 @@ impl Java {
         if string.is_null() {
             return None;
         }
-        // SAFETY: the caller answers for the reference; the characters are copied before they are released.
+        // SAFETY: the contract gives a live reference to a string; the characters are copied before they are
+        // released.
         unsafe {
             let functions = &(**self.0).v1_2;
             let chars = (functions.GetStringUTFChars)(self.0, string, ptr::null_mut());
@@ -241,7 +248,7 @@ impl Java {
     ///
     /// As for [`Java::call`].
     pub unsafe fn to_text(self, object: jobject) -> Option<String> {
-        // SAFETY: the caller answers for the object; the method is of the object's class and takes nothing.
+        // SAFETY: the contract gives a live `object`; the method is of the object's class and takes nothing.
         unsafe {
             let method = self.method_of(object, c"toString", c"()Ljava/lang/String;").ok()?;
             let string = ((**self.0).v1_2.CallObjectMethodA)(self.0, object, method, ptr::null());
@@ -256,7 +263,7 @@ impl Java {
     ///
     /// `object` must be a live reference.
     pub unsafe fn keep(self, object: jobject) -> jobject {
-        // SAFETY: the caller answers for the reference.
+        // SAFETY: the contract gives a live reference.
         unsafe { ((**self.0).v1_2.NewGlobalRef)(self.0, object) }
     }
 
@@ -269,7 +276,7 @@ impl Java {
         name: &CStr,
         signature: &CStr,
     ) -> Result<jni::sys::jmethodID, CallError> {
-        // SAFETY: the caller answers for the reference. The class's reference is deleted, or ends with the
+        // SAFETY: the contract gives a live `object`. The class's reference is deleted, or ends with the
         // frame.
         unsafe {
             let functions = &(**self.0).v1_2;
@@ -288,7 +295,8 @@ impl Java {
 
     /// The value; if an exception is pending, clears it and returns it as an error.
     fn checked<T>(self, value: T) -> Result<T, CallError> {
-        // SAFETY: `in_frame`'s caller answers for the environment; the VM returned the reference `thrown`.
+        // SAFETY: the environment is the current thread's, by the contract of `in_frame`; the VM returned the
+        // reference `thrown`.
         unsafe {
             let thrown = ((**self.0).v1_2.ExceptionOccurred)(self.0);
             if thrown.is_null() {
@@ -302,7 +310,7 @@ impl Java {
 
     /// Clears a pending exception. Returns whether there was one.
     fn clear(self) -> bool {
-        // SAFETY: `in_frame`'s caller answers for the environment.
+        // SAFETY: the environment is the current thread's, by the contract of `in_frame`.
         unsafe {
             let functions = &(**self.0).v1_2;
             let is_pending = (functions.ExceptionCheck)(self.0);

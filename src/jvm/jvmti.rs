@@ -201,7 +201,8 @@ impl Jvmti {
     pub unsafe fn set_event_callbacks(self, callbacks: &EventCallbacks) -> Result<(), JvmtiError> {
         let size = size_of::<EventCallbacks>() as jint;
         let table = self.live_table("SetEventCallbacks")?;
-        // SAFETY: JVMTI copies the structure; the caller answers for the callbacks.
+        // SAFETY: JVMTI copies the structure; by the contract the callbacks may be called from now on, and do
+        // not unwind.
         let code = unsafe { table.set_event_callbacks()(self.as_raw(), callbacks, size) };
         check("SetEventCallbacks", code)
     }
@@ -270,7 +271,7 @@ impl Jvmti {
     /// `class` must be a live reference to a class.
     pub unsafe fn class_methods(self, class: jobject) -> Result<Vec<jmethodID>, JvmtiError> {
         let (mut count, mut methods) = (0, null_mut());
-        // SAFETY: the caller answers for the reference; the out parameters are valid.
+        // SAFETY: the contract gives a live reference to a class; the out parameters are valid.
         let code =
             unsafe { self.table().get_class_methods()(self.as_raw(), class, &mut count, &mut methods) };
         check("GetClassMethods", code)?;
@@ -285,8 +286,8 @@ impl Jvmti {
     /// The VM must have issued the id `method`. Its class may be unloaded.
     pub unsafe fn method_name(self, method: jmethodID) -> Result<(String, String), JvmtiError> {
         let (mut name, mut descriptor) = (null_mut(), null_mut());
-        // SAFETY: the caller answers for the id. The out parameters are valid, or null where no result is
-        // wanted.
+        // SAFETY: the VM has issued the id, by the contract. The out parameters are valid, or null where no
+        // result is wanted.
         let code = unsafe {
             self.table().get_method_name()(
                 self.as_raw(),
@@ -309,7 +310,7 @@ impl Jvmti {
     /// As for [`Jvmti::method_name`].
     pub unsafe fn method_class(self, method: jmethodID) -> Result<jobject, JvmtiError> {
         let mut class = null_mut();
-        // SAFETY: the caller answers for the id; the out parameter is valid.
+        // SAFETY: the VM has issued the id, by the contract; the out parameter is valid.
         let code = unsafe { self.table().get_method_declaring_class()(self.as_raw(), method, &mut class) };
         check("GetMethodDeclaringClass", code).map(|()| class)
     }
@@ -321,8 +322,8 @@ impl Jvmti {
     /// `class` must be a live reference to a class.
     pub unsafe fn class_signature(self, class: jobject) -> Result<String, JvmtiError> {
         let mut signature = null_mut();
-        // SAFETY: the caller answers for the reference. The out parameters are valid; null skips the generic
-        // signature.
+        // SAFETY: the contract gives a live reference to a class. The out parameters are valid; null skips
+        // the generic signature.
         let code = unsafe {
             self.table().get_class_signature()(
                 self.as_raw(),
@@ -343,7 +344,7 @@ impl Jvmti {
     /// The current thread must be attached to the VM.
     pub unsafe fn current_thread(self) -> Result<jobject, JvmtiError> {
         let mut thread = null_mut();
-        // SAFETY: the caller answers for the thread; the out parameter is valid.
+        // SAFETY: the current thread is attached, by the contract; the out parameter is valid.
         let code = unsafe { self.table().get_current_thread()(self.as_raw(), &mut thread) };
         check("GetCurrentThread", code).map(|()| thread)
     }
@@ -361,7 +362,8 @@ impl Jvmti {
             thread_group: null_mut(),
             context_class_loader: null_mut(),
         };
-        // SAFETY: the caller answers for the reference; the out parameter is valid.
+        // SAFETY: the contract gives a reference to a thread that is valid here, or null; the out parameter
+        // is valid.
         let code = unsafe { self.table().get_thread_info()(self.as_raw(), thread, &mut info) };
         check("GetThreadInfo", code)?;
         // SAFETY: JVMTI allocated the name for this caller.
@@ -386,7 +388,8 @@ impl Jvmti {
         argument: *const c_void,
     ) -> Result<(), JvmtiError> {
         let table = self.live_table("RunAgentThread")?;
-        // SAFETY: the caller answers for all parameters.
+        // SAFETY: the contract gives a new, unstarted thread, and a function that takes `argument` and does
+        // not unwind.
         let code =
             unsafe { table.run_agent_thread()(self.as_raw(), thread, main, argument, NORMAL_PRIORITY) };
         check("RunAgentThread", code)
@@ -421,7 +424,7 @@ impl Jvmti {
     ///
     /// Neither this environment nor a copy of it may be used afterwards.
     pub unsafe fn dispose(self) -> Result<(), JvmtiError> {
-        // SAFETY: the caller guarantees that neither this environment nor a copy is used afterwards.
+        // SAFETY: by the contract neither this environment nor a copy is used afterwards.
         let code = unsafe { self.table().dispose_environment()(self.as_raw()) };
         check("DisposeEnvironment", code)
     }
@@ -441,8 +444,8 @@ impl Jvmti {
     ///
     /// `memory` must be null or come from this environment, and must not be used afterwards.
     pub unsafe fn deallocate(self, memory: *mut u8) {
-        // SAFETY: the caller answers for the memory. With a valid environment and pointer, Deallocate cannot
-        // fail.
+        // SAFETY: by the contract the memory is null or this environment's, and is not used afterwards. With
+        // such a pointer Deallocate cannot fail.
         unsafe { self.table().deallocate()(self.as_raw(), memory) };
     }
 
@@ -456,9 +459,10 @@ impl Jvmti {
             return Vec::new();
         }
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: the caller answers for the array.
+        // SAFETY: the contract gives an array of `count` elements.
         let copy = unsafe { std::slice::from_raw_parts(array, count) }.to_vec();
-        // SAFETY: the caller passed ownership of the array.
+        // SAFETY: JVMTI allocated the array for the caller, by the contract; only the copy is used from here
+        // on.
         unsafe { self.deallocate(array.cast()) };
         copy
     }
@@ -470,9 +474,10 @@ impl Jvmti {
     /// `string` must be null or a C string that JVMTI allocated for this caller.
     unsafe fn take_string(self, string: *mut c_char) -> Option<String> {
         let start = NonNull::new(string)?;
-        // SAFETY: the caller answers for the string.
+        // SAFETY: the contract gives a C string.
         let copy: CString = unsafe { CStr::from_ptr(start.as_ptr()) }.to_owned();
-        // SAFETY: the caller passed ownership of the string.
+        // SAFETY: JVMTI allocated the string for the caller, by the contract; only the copy is used from here
+        // on.
         unsafe { self.deallocate(string.cast()) };
         Some(modified_utf8::decode(copy.as_bytes()).into_owned())
     }

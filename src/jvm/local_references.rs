@@ -12,7 +12,8 @@ const MAX_REFERENCES: usize = 65_536;
 ///
 /// `env` must be the current thread's JNIEnv, without a pending exception.
 pub unsafe fn expect(env: *mut JNIEnv, count: usize) {
-    // SAFETY: the caller answers for `env`. If the VM refuses, the only effect is a warning of -Xcheck:jni.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception. If the VM refuses,
+    // the only effect is a warning of -Xcheck:jni.
     unsafe {
         if ((**env).v1_2.EnsureLocalCapacity)(env, count.min(MAX_REFERENCES) as jint) != 0 {
             ((**env).v1_2.ExceptionClear)(env);

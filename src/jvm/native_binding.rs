@@ -73,7 +73,8 @@ impl Binding {
         layout: &MethodLayout,
         method: NativeMethod,
     ) -> Result<Self, RebindError> {
-        // SAFETY: the caller answers for `env`; names are C strings, and null references are not used.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception. Names are C
+        // strings, and null references are not used.
         let id = unsafe {
             let class = ((**env).v1_2.FindClass)(env, method.class.as_ptr());
             let id = if class.is_null() {
@@ -113,7 +114,8 @@ impl Binding {
         memory: &dyn Memory,
         function: *mut c_void,
     ) -> Result<(), RebindError> {
-        // SAFETY: the caller answers for `env` and `function`.
+        // SAFETY: the contract gives the current thread's `env`, and a function that has the method's
+        // signature and stays mapped.
         unsafe { register(env, self.method, function) }?;
         (memory.load_u64(self.word) == Some(function as u64)).then_some(()).ok_or(RebindError::Refused)
     }
@@ -132,7 +134,8 @@ impl Binding {
         if memory.load_u64(self.word) != Some(function as u64) {
             return Err(RebindError::Replaced);
         }
-        // SAFETY: the caller answers for `env`; the VM itself bound the method to `original`.
+        // SAFETY: the contract gives the current thread's `env`; the VM itself bound the method to
+        // `original`.
         unsafe { self.bind(env, memory, self.original as *mut c_void) }
     }
 }
@@ -189,8 +192,8 @@ unsafe extern "system" fn bind0(env: *mut JNIEnv, _: jclass) {
     // After a panic the method is not bound, which `Binding::bind` detects.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         let Some((method, function)) = PENDING.lock().take() else { return };
-        // SAFETY: the VM passes the current thread's environment; the caller of `register` answers for the
-        // function.
+        // SAFETY: the VM passes the current thread's environment. By the contract of `register` the function
+        // has the method's signature and stays mapped.
         unsafe { register_natives(env, method, function) };
     }));
 }
@@ -204,7 +207,8 @@ unsafe fn register_natives(env: *mut JNIEnv, method: NativeMethod, function: Fun
         signature: method.descriptor.as_ptr().cast_mut(),
         fnPtr: function.0 as *mut c_void,
     };
-    // SAFETY: `env` and `function` are valid by this function's contract; null references are not used.
+    // SAFETY: the contract gives the current thread's `env`, and a function that has the method's signature
+    // and stays mapped; null references are not used.
     unsafe {
         let class = ((**env).v1_2.FindClass)(env, method.class.as_ptr());
         if !class.is_null() {
@@ -234,8 +238,8 @@ unsafe fn registering_class(env: *mut JNIEnv) -> Result<RegisteringClass, Rebind
             signature: c"()V".as_ptr().cast_mut(),
             fnPtr: bind0 as *mut c_void,
         };
-        // SAFETY: `env` is valid by this function's contract; the class file outlives the call, and null
-        // references are not used.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception. The class file
+        // outlives the call, and null references are not used.
         unsafe {
             let length = bytes.len() as jni::sys::jsize;
             let class =

@@ -15,7 +15,7 @@ impl Jvmti {
     /// `class` must be a live reference to a class.
     pub unsafe fn can_be_changed(self, class: jobject) -> Result<bool, JvmtiError> {
         let (mut status, mut is_modifiable) = (0, false);
-        // SAFETY: the caller answers for the reference; the out parameters are valid.
+        // SAFETY: the contract gives a live reference to a class; the out parameters are valid.
         unsafe {
             check("GetClassStatus", self.table().get_class_status()(self.as_raw(), class, &mut status))?;
             let code = self.table().is_modifiable_class()(self.as_raw(), class, &mut is_modifiable);
@@ -33,7 +33,7 @@ impl Jvmti {
     pub unsafe fn retransform_classes(self, classes: &[jobject]) -> Result<(), JvmtiError> {
         let count = jint::try_from(classes.len()).unwrap_or(jint::MAX);
         let table = self.live_table("RetransformClasses")?;
-        // SAFETY: the caller answers for the references; `count` is their number.
+        // SAFETY: the contract gives live references to classes; `count` is their number.
         let code = unsafe { table.retransform_classes()(self.as_raw(), count, classes.as_ptr()) };
         check("RetransformClasses", code)
     }

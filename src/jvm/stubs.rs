@@ -108,7 +108,7 @@ impl StubTable {
         if name.is_null() {
             return;
         }
-        // SAFETY: the caller answers for the string.
+        // SAFETY: the name is a C string, by this function's contract.
         let name = modified_utf8::decode(unsafe { CStr::from_ptr(name) }.to_bytes());
         let (start, length) = (address as u64, usize::try_from(length).unwrap_or(0));
         let range = CodeRange { start, end: start.saturating_add(length as u64) };

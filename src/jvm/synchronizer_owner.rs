@@ -24,8 +24,8 @@ impl SynchronizerOwner {
     /// # Safety
     /// `env` must be the current thread's, without a pending exception.
     pub unsafe fn new(env: *mut JNIEnv) -> Option<Self> {
-        // SAFETY: `env` is valid by this function's contract; names are C strings, and null references are
-        // not used.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception. Names are C
+        // strings, and null references are not used.
         unsafe {
             let name = c"java/util/concurrent/locks/AbstractOwnableSynchronizer";
             let class = ((**env).v1_2.FindClass)(env, name.as_ptr());
@@ -48,8 +48,8 @@ impl SynchronizerOwner {
     /// # Safety
     /// `env` as for [`SynchronizerOwner::new`]; `synchronizer` must be a live reference.
     pub unsafe fn of(&self, env: *mut JNIEnv, synchronizer: jobject) -> jobject {
-        // SAFETY: `env` and `synchronizer` are valid by this function's contract; every object of the class
-        // has the field.
+        // SAFETY: the contract gives the current thread's `env`, and a live `synchronizer`. Every object of
+        // the class has the field.
         unsafe {
             match ((**env).v1_2.IsInstanceOf)(env, synchronizer, self.class) {
                 false => null_mut(),

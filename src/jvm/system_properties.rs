@@ -12,8 +12,8 @@ use super::modified_utf8;
 ///
 /// `env` must be the current thread's JNIEnv, without a pending exception, in the VM's live phase.
 pub unsafe fn system_property(env: *mut JNIEnv, name: &CStr) -> Option<String> {
-    // SAFETY: the caller answers for `env`; the references belong to the pushed frame, and PopLocalFrame
-    // deletes them.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception. The references
+    // belong to the pushed frame, and PopLocalFrame deletes them.
     unsafe {
         let functions = &(**env).v1_2;
         if (functions.PushLocalFrame)(env, 4) != 0 {
@@ -32,7 +32,8 @@ pub unsafe fn system_property(env: *mut JNIEnv, name: &CStr) -> Option<String> {
 ///
 /// As for [`system_property`]; `system` must be `java.lang.System`. May leave an exception pending.
 unsafe fn property_of(env: *mut JNIEnv, system: jclass, name: &CStr) -> Option<String> {
-    // SAFETY: the caller answers for `env` and `system`; each reference is checked before it is used.
+    // SAFETY: the contract gives the current thread's `env`, and the class java.lang.System; each reference
+    // is checked before it is used.
     unsafe {
         let functions = &(**env).v1_2;
         let signature = c"(Ljava/lang/String;)Ljava/lang/String;";

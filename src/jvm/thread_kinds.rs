@@ -28,8 +28,8 @@ impl ThreadKind {
     /// `env` must be the current thread's JNIEnv, without a pending exception; `thread` must be a live
     /// reference to a thread.
     pub unsafe fn of(jvmti: Jvmti, env: *mut JNIEnv, thread: jobject) -> Result<Self, JvmtiError> {
-        // SAFETY: the caller answers for `env` and `thread`; the class is a live reference until it is
-        // deleted.
+        // SAFETY: the contract gives the current thread's `env` and a live `thread`; the class is a live
+        // reference until it is deleted.
         let signature = unsafe {
             let class = ((**env).v1_1.GetObjectClass)(env, thread);
             let signature = jvmti.class_signature(class);

@@ -58,7 +58,8 @@ impl ThreadNames {
     ///
     /// `env` must be the current thread's JNIEnv, without a pending exception.
     pub unsafe fn new(env: *mut JNIEnv) -> Result<Self, ThreadNamesError> {
-        // SAFETY: the caller answers for `env`; names and signatures are C strings.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception; names and
+        // signatures are C strings.
         unsafe {
             let class = ((**env).v1_2.FindClass)(env, c"java/lang/Thread".as_ptr());
             let ids = (field(env, class, c"tid"), field(env, class, c"eetop"));
@@ -76,7 +77,8 @@ impl ThreadNames {
     ///
     /// `env` as for [`ThreadNames::new`]; `thread` must be a live reference to a `java.lang.Thread`.
     pub unsafe fn thread_id(&self, env: *mut JNIEnv, thread: jobject) -> i64 {
-        // SAFETY: the caller answers for `env` and `thread`.
+        // SAFETY: the contract gives the current thread's `env`, and a live reference to a java.lang.Thread,
+        // which has the field.
         unsafe { self.long_field(env, thread, self.tid) }
     }
 
@@ -86,7 +88,8 @@ impl ThreadNames {
     ///
     /// As for [`ThreadNames::thread_id`].
     pub unsafe fn java_thread(&self, env: *mut JNIEnv, thread: jobject) -> u64 {
-        // SAFETY: the caller answers for `env` and `thread`.
+        // SAFETY: the contract gives the current thread's `env`, and a live reference to a java.lang.Thread,
+        // which has the field.
         unsafe { self.long_field(env, thread, self.eetop) as u64 }
     }
 
@@ -134,7 +137,8 @@ impl ThreadNames {
         memory: &dyn Memory,
         layout: &ThreadLayout,
     ) -> Result<Option<NamedThread>, JvmtiError> {
-        // SAFETY: the caller answers for its references; the references that JVMTI creates are deleted here.
+        // SAFETY: the contract gives the current thread's `env` and a live `thread`; the references that
+        // JVMTI creates are deleted here.
         unsafe {
             let info = match jvmti.thread_info(thread) {
                 Err(error) if error.code == THREAD_NOT_ALIVE => return Ok(None),
@@ -158,7 +162,8 @@ impl ThreadNames {
     ///
     /// As for [`ThreadNames::thread_id`]; `field` must be a `long` of `java.lang.Thread`.
     unsafe fn long_field(&self, env: *mut JNIEnv, thread: jobject, field: jfieldID) -> jlong {
-        // SAFETY: the caller answers for `env`, `thread` and `field`.
+        // SAFETY: the contract gives the current thread's `env`, a live `thread`, and a `long` field of
+        // java.lang.Thread.
         unsafe { ((**env).v1_2.GetLongField)(env, thread, field) }
     }
 }
@@ -169,7 +174,7 @@ impl ThreadNames {
 ///
 /// `env` must be the current thread's JNIEnv; `class` null or a live reference to a class.
 unsafe fn field(env: *mut JNIEnv, class: jclass, name: &CStr) -> Option<jfieldID> {
-    // SAFETY: the caller answers for `env` and `class`.
+    // SAFETY: the contract gives the current thread's `env`, and a class that is null or a live reference.
     unsafe {
         let id = if class.is_null() {
             std::ptr::null_mut()

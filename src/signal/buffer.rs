@@ -67,10 +67,11 @@ pub struct SampleBuffer {
     pub drain_bell: Doorbell,
 }
 
-// SAFETY: a strip's active half is touched only under the strip's lock, and the drained half only by the
-// drainer, of which there is one (contract of `drain`). The memory behind the pointers is never unmapped.
+// SAFETY: a strip's active half is touched only under the strip's lock, and the drained half only by the one
+// drainer that the contract of `drain` allows. The memory behind the pointers is never unmapped.
 unsafe impl Sync for SampleBuffer {}
-// SAFETY: access is restricted as for `Sync`; no part of the buffer is bound to a thread.
+// SAFETY: the strips' locks and the one drainer order all access to the halves, whichever threads they are
+// on.
 unsafe impl Send for SampleBuffer {}
 
 static BUFFER: AtomicPtr<SampleBuffer> = AtomicPtr::new(std::ptr::null_mut());
@@ -279,8 +280,8 @@ impl SampleBuffer {
     pub unsafe fn drain(&self, mut take: impl FnMut(&Drained<'_>)) {
         for strip in &self.strips {
             hold_from_drainer(strip);
-            // SAFETY: the lock is held, and the drained half belongs to the one drainer (contract of this
-            // function).
+            // SAFETY: the lock is held, and by this function's contract no other drainer touches the drained
+            // half.
             unsafe { std::ptr::swap(strip.active.get(), strip.drained.get()) };
             strip.lock.store(0, Ordering::Release);
             // SAFETY: handlers do not touch this half until it is swapped back.

@@ -61,11 +61,11 @@ unsafe extern "C" fn kernel_clock_gettime(clock: libc::clockid_t, time: *mut lib
         known => known,
     };
     if function == NONE {
-        // SAFETY: the caller keeps to the contract of clock_gettime(2), which is that of the system call.
+        // SAFETY: `time` is null or can be written, as clock_gettime(2) requires of the caller.
         return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) } as libc::c_int;
     }
-    // SAFETY: the address is that of the vDSO's function, which has this type and stays mapped; the caller
-    // keeps to the contract of clock_gettime(2).
+    // SAFETY: the address is that of the vDSO's function, which has this type and stays mapped. `time` can be
+    // written, as clock_gettime(2) requires of the caller.
     let result = unsafe { transmute::<*const (), ClockGettime>(function as *const ())(clock, time) };
     if result >= 0 {
         return result;

@@ -73,7 +73,8 @@ pub static SETUP: Setup = Setup {
 pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
     let ring = thread.clock.ring.place();
     let sample = Sample { weight, values: [weight as f64, 0.0], ring, ..Sample::of(Engine::Cpu) };
-    // SAFETY: this function has the contract of `take`.
+    // SAFETY: by this function's contract `context` is the `ucontext_t` of the handler that this thread is
+    // in.
     unsafe { take(&sample, thread, context) };
 }
 
@@ -89,7 +90,8 @@ pub unsafe fn take_wall(
     number: u32,
 ) -> Result<(), NotRecorded> {
     let sample = Sample { number, values: wall_values(ns), ..Sample::of(Engine::Wall) };
-    // SAFETY: by the contract of `take`, `context` is the `ucontext_t` of the handler that this thread is in.
+    // SAFETY: by this function's contract `context` is the `ucontext_t` of the handler that this thread is
+    // in.
     unsafe { take_at(&sample, thread, Origin::Interrupted(context)) }
 }
 
@@ -100,7 +102,8 @@ pub unsafe fn take_wall(
 pub unsafe fn take_event(thread: &ThreadRecord, context: *mut c_void, periods: u64) {
     let Some(values) = thin(Engine::Event, [periods as f64, 0.0]) else { return };
     let sample = Sample { values, ring: thread.event.ring.place(), ..Sample::of(Engine::Event) };
-    // SAFETY: this function has the contract of `take`.
+    // SAFETY: by this function's contract `context` is the `ucontext_t` of the handler that this thread is
+    // in.
     unsafe { take(&sample, thread, context) };
 }
 

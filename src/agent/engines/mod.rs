@@ -120,7 +120,8 @@ pub(super) unsafe fn forget(vm: &Vm, options: &Options, env: Option<*mut JNIEnv>
     }
     live_objects::forget();
     if let Some(env) = env {
-        // SAFETY: the contract is that of `sweep`.
+        // SAFETY: the contract gives the current thread's `env`, and excludes the locks that are needed in a
+        // safepoint.
         unsafe { live_objects::sweep(vm.jvmti, env, false) };
     }
 }

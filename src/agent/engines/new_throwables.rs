@@ -151,7 +151,8 @@ unsafe extern "system" fn created(env: *mut JNIEnv, _class: jclass, exception: j
 /// # Safety
 /// As for [`own_sample::class_of`].
 unsafe fn class_of(agent: &Agent, env: *mut JNIEnv, exception: jobject) -> Subject {
-    // SAFETY: the contract is that of `own_sample::class_of`.
+    // SAFETY: the contract gives the current thread's `env` and a live reference or null, where the VM allows
+    // JNI calls.
     let subject = unsafe { own_sample::class_of(agent, env, exception) };
     let is_known = CONSTRUCTED.lock().as_ref().is_some_and(|known| known.contains_key(&subject));
     if !is_known && subject != Subject::NONE {

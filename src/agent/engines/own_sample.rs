@@ -42,7 +42,7 @@ pub(super) unsafe fn take_of_wait(
     subject: impl FnOnce() -> Subject,
 ) {
     let sample = Sample { values: [1.0, waited_ns as f64], owner, ..Sample::of(engine) };
-    // SAFETY: the contract is that of `take`.
+    // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
     unsafe { take_thinned(agent, env, sample, subject) };
 }
 
@@ -53,7 +53,7 @@ unsafe fn take_thinned(agent: &Agent, env: *mut JNIEnv, sample: Sample, subject:
     let start_ns = monotonic_ns();
     let subject = subject();
     COUNTERS.engine_has_used(sample.engine, monotonic_ns().saturating_sub(start_ns));
-    // SAFETY: the contract is that of `take`.
+    // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
     unsafe { take_unthinned(agent, env, &Sample { values, subject, ..sample }) };
 }
 
@@ -70,7 +70,7 @@ pub(super) unsafe fn take_numbered(
     subject: Subject,
     number: u32,
 ) -> bool {
-    // SAFETY: the contract is that of `take`.
+    // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
     unsafe { take_unthinned(agent, env, &Sample { values, subject, number, ..Sample::of(engine) }) }
 }
 

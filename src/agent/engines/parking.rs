@@ -112,8 +112,8 @@ unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
     let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, PARK) };
     let binding = binding.map_err(|error| error.to_string())?;
     ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
-    // SAFETY: `env` and the VM are as for `find`; `park` has this method's signature, and this library stays
-    // loaded.
+    // SAFETY: the contract gives the current thread's `env`; the VM's layout is known, so the VM is before
+    // 26. `park` has this method's signature, and this library stays loaded.
     unsafe { binding.bind(env, &ProcessMemory, park as *mut c_void) }.map_err(|error| error.to_string())?;
     Ok(binding)
 }

@@ -84,7 +84,8 @@ pub(super) fn begin_session() {
 /// # Safety
 /// As for [`note`].
 unsafe fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
-    // SAFETY: the contract gives the current thread's `env` and a live `thread`.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception, and a live
+    // `thread`.
     agent.vm.names().map(|names| unsafe { names.thread_id(env, thread) })
 }
 
@@ -94,7 +95,8 @@ unsafe fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64>
 /// `env` is the current thread's, without a pending exception. `thread` is a live reference to it.
 pub(super) unsafe fn note(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind: WaitKind, owner: Owner) {
     let wait = Wait { since_ns: monotonic_ns(), kind, owner };
-    // SAFETY: the contract is that of `id_of`.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception, and a live
+    // `thread`.
     if let Some(id) = unsafe { id_of(agent, env, thread) } {
         WAITS.note(id, wait);
     }
@@ -105,7 +107,8 @@ pub(super) unsafe fn note(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind
 /// # Safety
 /// As for [`note`].
 pub(super) unsafe fn is_noted(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind: WaitKind) -> bool {
-    // SAFETY: the contract is that of `id_of`.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception, and a live
+    // `thread`.
     unsafe { id_of(agent, env, thread) }.is_some_and(|id| WAITS.is_noted(id, kind))
 }
 
@@ -114,7 +117,8 @@ pub(super) unsafe fn is_noted(agent: &Agent, env: *mut JNIEnv, thread: jobject, 
 /// # Safety
 /// As for [`note`].
 pub(super) unsafe fn take(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind: WaitKind) -> Option<Wait> {
-    // SAFETY: the contract is that of `id_of`.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception, and a live
+    // `thread`.
     WAITS.take(unsafe { id_of(agent, env, thread) }?, kind)
 }
 

@@ -47,7 +47,8 @@ impl Follower {
     pub(super) fn run(self) {
         match self.vm.attach_as_daemon(c"otlpprof-jfr") {
             Some(env) => {
-                // SAFETY: `env` is the current thread's environment; sessions run in the VM's live phase.
+                // SAFETY: `env` is the current thread's, which has just been attached and so has no pending
+                // exception; sessions run in the VM's live phase.
                 if let Err(error) = unsafe { self.record(env) } {
                     log::warn!("jfr is off: {error}");
                     super::stop_noting();
@@ -69,9 +70,10 @@ impl Follower {
 
     /// # Safety
     ///
-    /// `env` is the current thread's, in the VM's live phase.
+    /// `env` is the current thread's, without a pending exception, in the VM's live phase.
     unsafe fn record(&self, env: *mut JNIEnv) -> Result<(), RecorderError> {
-        // SAFETY: the contract gives the current thread's `env`, in the VM's live phase.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase.
         let selection = Selection::new(&self.options, unsafe { java_version(env) });
         for warning in &selection.warnings {
             log::warn!("{warning}");
@@ -80,7 +82,8 @@ impl Follower {
             return Err(RecorderError::Nothing);
         }
         *self.shared.converter.lock() = self.converter(&selection);
-        // SAFETY: the contract gives the current thread's `env`, in the VM's live phase.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase.
         let recorder = unsafe { Recorder::start(env, &selection.settings, |ticks| self.read_clocks(ticks)) }?;
         log::debug!(
             "jfr: {} events are recorded to {}, {:.1} ms after the session began",
@@ -88,11 +91,13 @@ impl Follower {
             recorder.repository.display(),
             self.began.elapsed().as_secs_f64() * 1e3
         );
-        // SAFETY: the contract gives the current thread's `env`, in the VM's live phase.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase.
         let followed = unsafe { self.follow_selected(env, &recorder, &selection) };
         // At the JVM's end the recorder has removed everything itself, and closing would log an error.
         if recorder.repository.exists() {
-            // SAFETY: the contract gives the current thread's `env`, in the VM's live phase.
+            // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+            // live phase.
             unsafe { recorder.close(env) };
         }
         followed
@@ -110,13 +115,15 @@ impl Follower {
         recorder: &Recorder,
         selection: &Selection,
     ) -> Result<(), RecorderError> {
-        // SAFETY: the contract is that of `record`.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase.
         let known = match unsafe { recorder::event_names(env) } {
             Ok(known) => known,
             // The JVM is ending.
             Err(error) => {
                 log::debug!("jfr: {error}");
-                // SAFETY: the contract is that of `record`.
+                // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the
+                // VM's live phase.
                 return unsafe { self.follow(env, recorder, &[]) };
             }
         };
@@ -127,7 +134,8 @@ impl Follower {
         if selection.is_in_vain(&never) {
             return Err(RecorderError::Nothing);
         }
-        // SAFETY: the contract is that of `record`.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase.
         unsafe { self.follow(env, recorder, &not_yet) }
     }
 
@@ -161,7 +169,8 @@ impl Follower {
         let opened = Growing::open(&recorder.repository);
         let mut growing =
             opened.map_err(|error| RecorderError::Repository(recorder.repository.clone(), error))?;
-        // SAFETY: the contract is that of `record`.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase.
         let mut marked = unsafe { MarkedRepository::new(env, recorder) };
         repository::remove_abandoned(&recorder.repository);
         let mut bytes = vec![0; READ_LEN];
@@ -170,21 +179,26 @@ impl Follower {
         let mut reported = BTreeSet::new();
         loop {
             let is_last = self.wait();
-            // SAFETY: the contract is that of `record`.
+            // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+            // live phase.
             unsafe { marked.check(env, recorder) };
             if is_last {
-                // SAFETY: the contract is that of `record`.
+                // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the
+                // VM's live phase.
                 unsafe { report_missing(env, own) };
-                // SAFETY: the contract is that of `record`.
+                // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the
+                // VM's live phase.
                 unsafe { recorder.stop(env) };
             } else if !recorder.is_streamed && finished.elapsed() >= ROTATION {
-                // SAFETY: the contract is that of `record`.
+                // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the
+                // VM's live phase.
                 if let Err(error) = unsafe { recorder.finish_file(env) } {
                     log::debug!("jfr: {error}");
                 }
                 finished = Instant::now();
             }
-            // SAFETY: the contract is that of `record`, and the closure is called here only.
+            // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+            // live phase; the closure is called in this function only.
             let ticks = || unsafe { recorder.ticks(env) };
             loop {
                 let grown = growing.read_now(&mut bytes);
@@ -247,7 +261,8 @@ impl MarkedRepository {
     ///
     /// As for [`Follower::record`].
     unsafe fn new(env: *mut JNIEnv, recorder: &Recorder) -> Self {
-        // SAFETY: the contract is that of `record`.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase.
         let is_only_one = unsafe { recorder.is_only_one(env) }.unwrap_or(false);
         let mark = is_only_one.then(|| Mark::new(&recorder.repository));
         let mark = mark.and_then(|mark| {
@@ -269,7 +284,8 @@ impl MarkedRepository {
             return;
         }
         self.checked_at = Instant::now();
-        // SAFETY: the contract is that of `record`.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase.
         if !unsafe { recorder.is_only_one(env) }.unwrap_or(false) {
             self.mark = None;
         }
@@ -308,7 +324,8 @@ unsafe fn report_missing(env: *mut JNIEnv, names: &[&str]) {
     if names.is_empty() {
         return;
     }
-    // SAFETY: the contract is that of `event_names`.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's live
+    // phase.
     match unsafe { recorder::event_names(env) } {
         Ok(known) => {
             for name in names.iter().filter(|name| !known.iter().any(|known| known == *name)) {

@@ -89,7 +89,8 @@ impl Recorder {
         settings: &[(String, String)],
         before: impl FnOnce(&dyn Fn() -> Option<i64>),
     ) -> Result<Self, RecorderError> {
-        // SAFETY: the contract is that of `event_names`; the methods have the stated signatures.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase. The methods have the stated signatures.
         unsafe {
             in_frame(env, |java| {
                 let class = java.class(c"jdk/jfr/FlightRecorder").map_err(|_| RecorderError::NoModule)?;
@@ -158,7 +159,8 @@ impl Recorder {
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn ticks(&self, env: *mut JNIEnv) -> Option<i64> {
-        // SAFETY: the contract is that of `event_names`; the class is kept by a global reference.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase. A global reference keeps the class.
         self.jvm.map(|(_, clock)| unsafe { clock.call(env) })
     }
 
@@ -168,7 +170,8 @@ impl Recorder {
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn is_only_one(&self, env: *mut JNIEnv) -> Result<bool, CallError> {
-        // SAFETY: the contract is that of `event_names`; the recorder is kept by a global reference.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase. A global reference keeps the recorder.
         unsafe {
             in_frame(env, |java| {
                 let list = (c"getRecordings", c"()Ljava/util/List;");
@@ -190,7 +193,8 @@ impl Recorder {
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn finish_file(&self, env: *mut JNIEnv) -> Result<(), CallError> {
-        // SAFETY: the contract is that of `event_names`; the recorder is kept by a global reference.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase. A global reference keeps the recorder.
         unsafe {
             in_frame(env, |java| {
                 let snapshot = java.call(self.recorder, (c"takeSnapshot", c"()Ljdk/jfr/Recording;"), &[])?;
@@ -206,7 +210,8 @@ impl Recorder {
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn stop(&self, env: *mut JNIEnv) {
-        // SAFETY: the contract is that of `event_names`; the recording is kept by a global reference.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase. A global reference keeps the recording.
         if let Err(error) = unsafe { in_frame(env, |java| java.call_boolean(self.recording, c"stop")) } {
             log::debug!("jfr: {error}");
         }
@@ -218,7 +223,8 @@ impl Recorder {
     ///
     /// As for [`event_names`].
     pub(super) unsafe fn close(self, env: *mut JNIEnv) {
-        // SAFETY: the contract is that of `event_names`; the global references are not used afterwards.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
+        // live phase. The global references are not used afterwards.
         unsafe {
             if let Err(error) = in_frame(env, |java| java.call_void(self.recording, (c"close", c"()V"), &[]))
             {
@@ -239,8 +245,8 @@ impl Recorder {
 ///
 /// As for [`event_names`].
 unsafe fn repository_path(java: Java) -> Option<String> {
-    // SAFETY: the contract is that of `event_names`; the methods have the stated signatures, or are not
-    // found.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's live
+    // phase. The methods have the stated signatures, or are not found.
     unsafe {
         let class = java.class(c"jdk/jfr/internal/Repository").ok()?;
         let get = (c"getRepository", c"()Ljdk/jfr/internal/Repository;");

@@ -48,7 +48,8 @@ pub unsafe fn frozen_frames(
 ) -> Result<Option<ContinuationLayout>, LayoutError> {
     let Some(continuation) = layout.continuation else { return Ok(None) };
     let learner = Learner { env, structs, memory, layout };
-    // SAFETY: the caller answers for `env`; local references live until the frame is popped.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception; local references
+    // live until the frame is popped.
     let frozen = unsafe {
         if ((**env).v1_2.PushLocalFrame)(env, 8) != 0 {
             ((**env).v1_2.ExceptionClear)(env);
@@ -403,7 +404,7 @@ impl Learner<'_> {
         name: &CStr,
         signature: &CStr,
     ) -> Result<u32, LayoutError> {
-        // SAFETY: `env` and `class` are valid by this function's contract.
+        // SAFETY: `env` is the current thread's and `class` a live reference, by this function's contract.
         let id = unsafe { ((**self.env).v1_2.GetFieldID)(self.env, class, name.as_ptr(), signature.as_ptr()) }
             as u64;
         if id == 0 {
@@ -420,7 +421,7 @@ impl Learner<'_> {
     ///
     /// As for [`Learner::field`].
     unsafe fn static_method(&self, class: jclass, name: &CStr, signature: &CStr) -> Result<u64, LayoutError> {
-        // SAFETY: `env` and `class` are valid by this function's contract.
+        // SAFETY: `env` is the current thread's and `class` a live reference, by this function's contract.
         let id = unsafe {
             ((**self.env).v1_2.GetStaticMethodID)(self.env, class, name.as_ptr(), signature.as_ptr())
         };
@@ -436,7 +437,7 @@ impl Learner<'_> {
         name: &CStr,
         signature: &CStr,
     ) -> Result<u64, LayoutError> {
-        // SAFETY: `env` and `class` are valid by this function's contract.
+        // SAFETY: `env` is the current thread's and `class` a live reference, by this function's contract.
         let id =
             unsafe { ((**self.env).v1_2.GetMethodID)(self.env, class, name.as_ptr(), signature.as_ptr()) };
         self.method_of_id(id as u64)
@@ -446,7 +447,7 @@ impl Learner<'_> {
     ///
     /// As for [`Learner::field`].
     unsafe fn constructor(&self, class: jclass, signature: &CStr) -> Result<u64, LayoutError> {
-        // SAFETY: `env` and `class` are valid by this function's contract.
+        // SAFETY: `env` is the current thread's and `class` a live reference, by this function's contract.
         unsafe { self.method(class, c"<init>", signature) }
     }
 

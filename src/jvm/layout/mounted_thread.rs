@@ -40,7 +40,8 @@ pub unsafe fn mounted_thread(
         return Ok(None);
     }
     let learner = Learner { env, structs, memory, layout };
-    // SAFETY: the caller answers for `env`; local references live until the frame is popped.
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception; local references
+    // live until the frame is popped.
     let learnt = unsafe {
         if ((**env).v1_2.PushLocalFrame)(env, 8) != 0 {
             ((**env).v1_2.ExceptionClear)(env);

@@ -31,7 +31,8 @@ impl Probe {
     /// a jmethodID points to the `Method*`.
     pub unsafe fn of_current_thread(env: *mut JNIEnv) -> Result<Self, LayoutError> {
         let local = 0u8;
-        // SAFETY: the caller answers for `env`. java.lang.Thread never unloads, so neither does its method.
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception.
+        // java.lang.Thread never unloads, so neither does its method.
         let method = unsafe {
             let class = ((**env).v1_2.FindClass)(env, c"java/lang/Thread".as_ptr());
             if class.is_null() {
