@@ -32,7 +32,7 @@ pub struct Interned {
     /// The epoch in which the reference may be kept.
     pub epoch: u32,
     /// Whether the dictionary is so full that values should be reclaimed. Set only once in
-    /// [`VALUES_PER_WARNING`] new values, so that the agent is not kept busy by values that are all in use.
+    /// `VALUES_PER_WARNING` new values, so that the agent is not kept busy by values that are all in use.
     pub is_crowded: bool,
 }
 

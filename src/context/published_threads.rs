@@ -103,7 +103,7 @@ pub fn close() {
 }
 
 /// Sets whether carriers show the contexts of the virtual threads that they carry. The callers of
-/// [`PublishedThread::carries`] keep these up to date.
+/// `PublishedThread::carries` keep these up to date.
 pub fn show_carried(is_shown: bool) {
     IS_CARRIED_SHOWN.store(is_shown, Ordering::SeqCst);
     if !is_shown {

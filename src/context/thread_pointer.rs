@@ -5,7 +5,7 @@
 //! Readers find the variable by the relocation of its TLS descriptor, which is the TLS dialect that the
 //! specification demands. Rust cannot define a thread-local variable of a given name and dialect. So the
 //! variable is an ordinary one, placed in the section of thread-local variables, where it serves as the
-//! initial image of each thread's variable. Its own address means nothing. [`slot`] computes the address of
+//! initial image of each thread's variable. Its own address means nothing. `slot` computes the address of
 //! the thread's variable as C compilers do (ELF Handling For Thread-Local Storage, TLS descriptors).
 //!
 //! A reader reads while the thread is stopped: the compiler must keep the order of the thread's own stores,

@@ -5,20 +5,20 @@
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`feed`], [`packed`] | input of recordings, compressed or not |
-//! | [`converter`] | conversion, event by event |
+//! | `feed`, `packed` | input of recordings, compressed or not |
+//! | `converter` | conversion, event by event |
 //! | [`events`] | table of events: their profiles and values |
-//! | [`requested`] | events that a user requests in addition |
-//! | [`reader`] | reading of one type's events |
-//! | [`identity`], [`event_cache`] | the sample that an event belongs to, and a cache of results |
-//! | [`stacks`], [`labels`], [`constants`] | conversion of a chunk's stacks, threads, states and contexts |
-//! | [`subjects`] | classes that events refer to |
-//! | [`links`] | the trace that a sample's link refers to |
-//! | [`libraries`] | the objects of remote frames |
-//! | [`settings`], [`profiles`] | periods of samples, and the profiles that events add to |
-//! | [`described`] | resource attributes |
-//! | [`growing`] | the files of a recording that a JVM is writing |
-//! | [`witness`] | facts about events from outside the recording |
+//! | `requested` | events that a user requests in addition |
+//! | `reader` | reading of one type's events |
+//! | `identity`, `event_cache` | the sample that an event belongs to, and a cache of results |
+//! | `stacks`, `labels`, `constants` | conversion of a chunk's stacks, threads, states and contexts |
+//! | `subjects` | classes that events refer to |
+//! | `links` | the trace that a sample's link refers to |
+//! | `libraries` | the objects of remote frames |
+//! | `settings`, `profiles` | periods of samples, and the profiles that events add to |
+//! | `described` | resource attributes |
+//! | `growing` | the files of a recording that a JVM is writing |
+//! | `witness` | facts about events from outside the recording |
 
 mod constants;
 mod converter;

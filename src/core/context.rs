@@ -12,7 +12,7 @@
 //! | `valid` | trace flags | |
 //! |---|---|---|
 //! | 1 | any | trace, span and slots are valid |
-//! | 0 | 1 | no trace is active, whatever the ids contain; the slots are valid ([`LABELS`]) |
+//! | 0 | 1 | no trace is active, whatever the ids contain; the slots are valid (`LABELS`) |
 //! | 0 | 0 | the slots are being written; nothing is valid |
 //!
 //! A trace is set by way of the second state, so that clearing the trace is a single store.

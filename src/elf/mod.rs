@@ -14,7 +14,7 @@
 //! | [`process_memory`] | reads this process's memory without faulting |
 //! | [`image`] | one loaded object, and reads from its image |
 //! | [`dynamic`] | an image's dynamic section |
-//! | [`source`], [`file`] | an ELF file's bytes and headers |
+//! | [`source`], [`mod@file`] | an ELF file's bytes and headers |
 //! | [`program_header`] | a program header, of a file or an image |
 //! | [`notes`], [`build_id`] | notes, and the build-id among them |
 //! | [`htlhash`] | a hash that identifies a file's content |

@@ -10,7 +10,7 @@
 //! the application's process. Nothing is synced to the disk, since profiles are not worth a stall. Only the
 //! user can read and write the files (mode 0600).
 //!
-//! A message that cannot be written is kept, within [`KEPT`], until [`FileExporter::retry`] writes it.
+//! A message that cannot be written is kept, within `KEPT`, until [`FileExporter::retry`] writes it.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -1,8 +1,8 @@
 //! Encoded messages to files and collectors.
 //!
 //! The input is OTLP messages that are already encoded ([`Message`]). The output is bytes in a file
-//! ([`file`]) or at a collector ([`upload`]), and counters that account for every message. No code here reads
-//! or changes a message. A message that a collector finds too large goes back to the caller's splitter
+//! ([`mod@file`]) or at a collector ([`upload`]), and counters that account for every message. No code here
+//! reads or changes a message. A message that a collector finds too large goes back to the caller's splitter
 //! ([`upload::Splitter`]).
 //!
 //! [`process_context`] publishes one more message, which outside readers fetch from the memory of this

@@ -17,17 +17,17 @@
 //! |---|---|
 //! | [`recording`], [`reading`] | several chunks, from memory or from a reader |
 //! | [`chunk`] | one chunk: its metadata and constants |
-//! | [`push`], [`references`] | a recording whose bytes arrive in parts |
+//! | [`push`], `references` | a recording whose bytes arrive in parts |
 //! | [`extent`] | the end of a chunk whose header does not give it |
-//! | [`next_chunk`] | the beginning of the chunk after a truncated one |
+//! | `next_chunk` | the beginning of the chunk after a truncated one |
 //! | [`header`], [`clock`] | a chunk's header; conversion of its ticks to times |
-//! | [`framing`], [`events`] | boundaries and types of events |
-//! | [`elements`], [`metadata`], [`types`], [`known_metadata`] | the types of a chunk, reused for the next |
-//! | [`layout`] | skipping of values, compiled |
+//! | `framing`, [`events`] | boundaries and types of events |
+//! | `elements`, [`metadata`], [`types`], [`known_metadata`] | the types of a chunk, reused for the next |
+//! | `layout` | skipping of values, compiled |
 //! | [`projection`], [`numbers`] | reading of selected fields, compiled |
 //! | [`values`], [`strings`] | values of fields |
-//! | [`pools`], [`key_index`] | constants |
-//! | [`cursor`], [`integers`] | primitive values |
+//! | `pools`, `key_index` | constants |
+//! | `cursor`, `integers` | primitive values |
 //! | [`error`] | errors and their places |
 
 pub mod chunk;

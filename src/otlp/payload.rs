@@ -1,5 +1,5 @@
 //! Finds the original payloads of a file, which may be far larger than memory. In protobuf messages they are
-//! found by seeking; JSON ([`super::json_payload`]) is scanned as a stream.
+//! found by seeking; JSON (`json_payload`) is scanned as a stream.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;

@@ -13,7 +13,7 @@ use super::foreign_proc;
 
 /// Returns the time, in ns, for which a thread of the process has been ready to run without a processor,
 /// since the thread began; a wait that is not over is not included. `None` if the thread has ended, or if the
-/// kernel does not provide the number (Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat").
+/// kernel does not provide the number (Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`).
 fn run_delay_of(tid: i32) -> Option<i64> {
     let mut text = [0; 64];
     let number = foreign_proc::number_of(tid)?;

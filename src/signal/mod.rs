@@ -6,7 +6,7 @@
 //! - imports `core` and `libc` alone;
 //! - allocates nothing and blocks on nothing: a strip of the sample buffer is tried, never waited for;
 //! - makes no system calls but these:
-//!   - `clock_gettime`, by the vDSO where there is one ([`clock`]), and `futex`, to wake the drainer when a
+//!   - `clock_gettime`, by the vDSO where there is one (`clock`), and `futex`, to wake the drainer when a
 //!     half of a strip is half full;
 //!   - at a thread's first signal `gettid`, `clock_gettime` for the thread's CPU clock, and `timer_settime`
 //!     or `ioctl`, to synchronise the thread's timer or event with the thread's account;

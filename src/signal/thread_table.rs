@@ -41,7 +41,7 @@ pub const FDS_PER_CHUNK: usize = 1024;
 /// The largest number of chunks of descriptors: 1,048,576 descriptors, the usual `fs.nr_open`.
 pub const MAX_FD_CHUNKS: usize = 1024;
 
-/// A chunk of entries for descriptors: [`FD_NEVER_OURS`], [`FD_CLOSED`] or a [`SignalToken`].
+/// A chunk of entries for descriptors: `FD_NEVER_OURS`, `FD_CLOSED` or a [`SignalToken`].
 pub type FdChunk = [AtomicU64; FDS_PER_CHUNK];
 
 const FD_NEVER_OURS: u64 = 0;

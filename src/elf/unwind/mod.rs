@@ -1,4 +1,4 @@
-//! Compiles call frame information to [`UnwindTable`]s.
+//! Compiles call frame information to [`UnwindTable`](crate::core::unwind::UnwindTable)s.
 //!
 //! In: a loaded image's `.eh_frame`, found through `PT_GNU_EH_FRAME` (so deleted files and the vDSO work
 //! too), and the `.debug_frame` of the object's file, if the caller has verified the file. Out: one flat

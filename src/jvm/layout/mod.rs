@@ -33,9 +33,9 @@ use crate::core::vm_layout::{InterpreterFrameLayout, VmLayout};
 const KNOWN_VERSIONS: [u32; 4] = [11, 17, 21, 25];
 
 /// The layout of this process's JVM. The JVM must be initialised (JVMTI's live phase), and `stubs` must
-/// contain the stubs that [`StubTable::replay`] collects. Callers [`check`] the layout before use. Reading
+/// contain the stubs that [`StubTable::replay`] collects. Callers [`check()`] the layout before use. Reading
 /// frozen frames and finding the mounted virtual thread also needs JNI: [`frozen_frames`],
-/// [`mounted_thread`].
+/// [`mounted_thread()`].
 pub fn build(
     structs: &VmStructs,
     memory: &dyn Memory,

@@ -146,7 +146,7 @@ rules! {
         "element 0 of every table is the zero value"
         "profiles.proto: MUST; profcheck, Parca";
     Warning LinkZeroBytes "link-zero-bytes"
-        "link_table[0] is an empty Link, not one of zero bytes"
+        "the first entry of link_table is an empty Link, not one of zero bytes"
         "profcheck, Parca refuse it; v1.11 has it as SHOULD";
     Error IndexOutOfRange "index-out-of-range"
         "an index lies within its table"

@@ -1,7 +1,7 @@
 //! Call frame information read in place: the rule for one address, out of a mapped `.eh_frame`.
 //!
 //! A walk needs this while an object's table is not compiled yet: at the start of a process, and for a moment
-//! after a library has been loaded. It is also needed for registers that tables leave out ([`kept_at`]). A
+//! after a library has been loaded. It is also needed for registers that tables leave out (`kept_at`). A
 //! look-up costs about a microsecond; one in a table costs tens of nanoseconds. Both read the same bytes and
 //! return the same rules (`tests/elf_unwind.rs` compares them over whole libraries).
 //!
@@ -11,10 +11,10 @@
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`reader`] | bounded reading of a section: integers, encoded pointers |
-//! | [`description`] | an address's FDE and its CIE |
-//! | [`program`] | the instructions up to the address |
-//! | [`expression`] | the operations of an expression |
+//! | `reader` | bounded reading of a section: integers, encoded pointers |
+//! | `description` | an address's FDE and its CIE |
+//! | `program` | the instructions up to the address |
+//! | `expression` | the operations of an expression |
 
 mod description;
 mod expression;
