@@ -391,8 +391,11 @@ fn a_library_of_another_version_is_refused_with_one_line() {
             .run()
             .expect_success();
         assert_eq!(run.stdout, "done\n");
-        let printed =
-            concat!("(the library, ", env!("CARGO_PKG_VERSION"), ", has interface 0, these classes have ");
+        let printed = concat!(
+            "(the library, ",
+            env!("CARGO_PKG_VERSION"),
+            ", has interface 0, but these classes have "
+        );
         assert_eq!(run.stderr.matches(printed).count(), 1, "{}: {}", run.label, run.stderr);
     }
 }
