@@ -3,7 +3,6 @@
 //!
 //! Sources: code/pcDesc.hpp, code/scopeDesc.cpp, code/debugInfo.hpp, utilities/unsigned5.hpp (JDK 11-25).
 
-use super::arch::barrier_stub::{LONGEST_C1_STUB_BYTES, LONGEST_STUB_BYTES};
 use super::blob::Blob;
 use super::{Cursor, FrameSink, Walk, WalkError};
 use crate::core::memory::Memory;
@@ -196,14 +195,17 @@ impl<M: Memory> Walk<'_, M> {
     pub(super) fn bytes_saved_at(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
         let Some(stubs) = self.stubs(vm, blob) else { return 0 };
         let is_stub = pc >= stubs.begin || !self.has_scope(vm, blob, pc);
-        let longest_bytes = if is_stub { LONGEST_STUB_BYTES } else { LONGEST_C1_STUB_BYTES };
-        self.bytes_saved_by_barrier(&stubs, pc, longest_bytes)
+        if is_stub {
+            self.bytes_saved_by_barrier(&stubs, pc)
+        } else {
+            self.bytes_saved_by_c1s_barrier(&stubs, pc)
+        }
     }
 
     /// The same number for a `pc` from which native code or a stub has been called.
     pub(super) fn bytes_saved_for_call(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
         let stubs = self.stubs(vm, blob);
-        stubs.map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc, LONGEST_STUB_BYTES))
+        stubs.map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc))
     }
 
     /// The caller of a complete frame: the frame size is fixed, and the frame pointer is saved below the

@@ -17,22 +17,16 @@ use crate::signal::walk::Walk;
 use crate::signal::walk::blob::Stubs;
 
 /// The most bytes that restore registers: a stub that restores all, vectors included, is shorter.
-pub(in crate::signal::walk) const LONGEST_STUB_BYTES: usize = 384;
-/// The same for C1, whose call takes up to three instructions.
-pub(in crate::signal::walk) const LONGEST_C1_STUB_BYTES: usize = 48;
+const LONGEST_STUB_BYTES: u64 = 384;
+/// The most instructions of C1's stub behind its `sub`: its call takes up to three.
+const MOST_C1_INSTRUCTIONS: u64 = 9;
 
 impl<M: Memory> Walk<'_, M> {
     /// The number of bytes on top of the frame of a method whose code, at `pc`, is in its `stubs`: the bytes
-    /// that the next instructions pop before they jump back to the method's own code. The stub ends within
-    /// `longest_bytes`.
-    pub(in crate::signal::walk) fn bytes_saved_by_barrier(
-        &self,
-        stubs: &Stubs,
-        pc: u64,
-        longest_bytes: usize,
-    ) -> u64 {
+    /// that the next instructions pop before they jump back to the method's own code.
+    pub(in crate::signal::walk) fn bytes_saved_by_barrier(&self, stubs: &Stubs, pc: u64) -> u64 {
         let mut saved = 0_u64;
-        for offset in (0..longest_bytes as u64).step_by(INSTRUCTION_BYTES as usize) {
+        for offset in (0..LONGEST_STUB_BYTES).step_by(INSTRUCTION_BYTES as usize) {
             let at = pc.wrapping_add(offset);
             let Some(instruction) = self.memory.load_u32(at).filter(|_| at < stubs.end) else { return 0 };
             if let Some(distance) = jump(instruction) {
@@ -49,12 +43,49 @@ impl<M: Memory> Walk<'_, M> {
         }
         0
     }
+
+    /// The same number for a `pc` that may be in a stub of C1, or in the method's own code: only the exact
+    /// instructions of C1's stub are accepted.
+    pub(in crate::signal::walk) fn bytes_saved_by_c1s_barrier(&self, stubs: &Stubs, pc: u64) -> u64 {
+        for number in 0..MOST_C1_INSTRUCTIONS {
+            let at = pc.wrapping_add(number.wrapping_mul(INSTRUCTION_BYTES));
+            let Some(instruction) = self.memory.load_u32(at).filter(|_| at < stubs.end) else { return 0 };
+            if let ADD_16_SP | ADD_32_SP = instruction {
+                let jump_at = at.wrapping_add(INSTRUCTION_BYTES);
+                let distance = self.memory.load_u32(jump_at).and_then(jump);
+                let leaves = |distance| stubs.leads_back(jump_at.wrapping_add_signed(distance));
+                let room = u64::from(instruction >> 10 & 0xfff);
+                return if distance.is_some_and(leaves) { room } else { 0 };
+            }
+            if !is_of_c1s_stub(instruction) {
+                return 0;
+            }
+        }
+        0
+    }
 }
 
 /// `sub sp, sp, n`, `add sp, sp, n`, and the mask without n.
 const SUB_SP: u32 = 0xd100_03ff;
 const ADD_SP: u32 = 0x9100_03ff;
 const ANY_ADDEND: u32 = 0xffc0_03ff;
+/// `add sp, sp, 16` and `add sp, sp, 32`.
+const ADD_16_SP: u32 = 0x9100_43ff;
+const ADD_32_SP: u32 = 0x9100_83ff;
+
+/// Whether the instruction occurs between the `sub` and the `add` of C1's stub.
+fn is_of_c1s_stub(instruction: u32) -> bool {
+    /// `ldr x0, [sp, 16]`, and `blr x8`.
+    const LOAD_X0: u32 = 0xf940_0be0;
+    const CALL_X8: u32 = 0xd63f_0100;
+    // str x, [sp], [sp, 8] or [sp, 16]; mov x, x0
+    matches!(instruction & 0xffff_ffe0, 0xf900_03e0 | 0xf900_07e0 | 0xf900_0be0 | 0xaa00_03e0)
+        // bl; adrp x8; add x8, x8, n
+        || instruction & 0xfc00_0000 == 0x9400_0000
+        || instruction & 0x9f00_001f == 0x9000_0008
+        || instruction & 0xffc0_03ff == 0x9100_0108
+        || matches!(instruction, LOAD_X0 | CALL_X8)
+}
 
 /// The distance of a `b`.
 fn jump(instruction: u32) -> Option<i64> {

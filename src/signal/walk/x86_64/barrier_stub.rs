@@ -13,9 +13,11 @@ use crate::signal::walk::Walk;
 use crate::signal::walk::blob::Stubs;
 
 /// The most bytes that restore registers: a stub that restores all, vectors included, is shorter.
-pub(in crate::signal::walk) const LONGEST_STUB_BYTES: usize = 768;
+const LONGEST_STUB_BYTES: usize = 768;
 /// The same for C1: `sub; mov; mov; call; add; mov; pop; jmp`.
-pub(in crate::signal::walk) const LONGEST_C1_STUB_BYTES: usize = 32;
+const LONGEST_C1_STUB_BYTES: usize = 32;
+/// The room that C1 makes for arguments.
+const C1_ARGUMENT_BYTES: u64 = 16;
 const PUSH_RAX: u8 = 0x50;
 const POP_RAX: u8 = 0x58;
 /// The most bytes of saved registers.
@@ -23,13 +25,25 @@ const MOST_SAVED_BYTES: u64 = 4096;
 
 impl<M: Memory> Walk<'_, M> {
     /// The number of bytes on top of the frame of a method whose code, at `pc`, is in its `stubs`: the bytes
-    /// that the next instructions remove before they jump back to the method's own code. The stub ends within
-    /// `longest_bytes`, at most [`LONGEST_STUB_BYTES`].
-    pub(in crate::signal::walk) fn bytes_saved_by_barrier(
+    /// that the next instructions remove before they jump back to the method's own code.
+    pub(in crate::signal::walk) fn bytes_saved_by_barrier(&self, stubs: &Stubs, pc: u64) -> u64 {
+        self.bytes_removed(stubs, pc, LONGEST_STUB_BYTES, |size| size < MOST_SAVED_BYTES)
+    }
+
+    /// The same number for a `pc` that may be in a stub of C1, or in the method's own code.
+    pub(in crate::signal::walk) fn bytes_saved_by_c1s_barrier(&self, stubs: &Stubs, pc: u64) -> u64 {
+        self.bytes_removed(stubs, pc, LONGEST_C1_STUB_BYTES, |size| size == C1_ARGUMENT_BYTES)
+    }
+
+    /// The number of bytes that the instructions at `pc` remove before they jump back to the method's own
+    /// code, within `longest_bytes`, at most [`LONGEST_STUB_BYTES`]. `is_room` says whether an `add` of that
+    /// size is the stub's.
+    fn bytes_removed(
         &self,
         stubs: &Stubs,
         pc: u64,
         longest_bytes: usize,
+        is_room: impl Fn(u64) -> bool,
     ) -> u64 {
         let mut bytes = [0_u8; LONGEST_STUB_BYTES];
         let length = usize::try_from(stubs.end.saturating_sub(pc)).unwrap_or(0).min(longest_bytes);
@@ -71,7 +85,7 @@ impl<M: Memory> Walk<'_, M> {
             };
             if let Some((size, add_bytes, after)) = removed
                 && size.is_multiple_of(8)
-                && size < MOST_SAVED_BYTES
+                && is_room(size)
             {
                 let (moved, jump) = match after {
                     [0x48 | 0x49 | 0x4c, 0x89 | 0x8b, _, jump @ ..] => (3, jump),
