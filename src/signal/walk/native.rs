@@ -37,7 +37,7 @@ impl<'a, M: Memory> Walk<'a, M> {
             return self.frame_pointer_step(cursor);
         }
         if let Some(rule) =
-            self.rule_at(lookup).or_else(|| arch::undescribed_code::rule_at(self.memory, cursor.pc))
+            self.rule_at(object, lookup).or_else(|| arch::undescribed_code::rule_at(self.memory, cursor.pc))
         {
             return self.apply(&rule, cursor, known, registers, |number| self.kept_register(number, cursor));
         }
@@ -67,14 +67,14 @@ impl<'a, M: Memory> Walk<'a, M> {
         registers: &mut Option<Registers>,
         kept: impl Fn(u8) -> Option<u64>,
     ) -> Option<Step> {
-        let rule = self.rule_at(cursor.lookup_pc())?;
+        let pc = cursor.lookup_pc();
+        let rule = self.rule_at(self.object_at(pc), pc)?;
         self.apply(&rule, cursor, registers.take(), registers, kept).ok()
     }
 
     /// The rule at `pc`: from the object's table or, until that is compiled, from its call frame information
-    /// in place.
-    pub(super) fn rule_at(&self, pc: u64) -> Option<UnwindRule> {
-        let object = self.object_at(pc);
+    /// in place. `object` is [`Walk::object_at`] that `pc`.
+    pub(super) fn rule_at(&self, object: Option<&LoadedObject>, pc: u64) -> Option<UnwindRule> {
         if let Some(object) = object
             && let Some(table) = object.unwind.get()
         {

@@ -42,7 +42,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Whether no call frame information covers the native code at `pc`.
     pub(super) fn is_undescribed(&self, pc: u64) -> bool {
-        !self.in_code_cache(pc) && self.rule_at(pc).is_none()
+        !self.in_code_cache(pc) && self.rule_at(self.object_at(pc), pc).is_none()
     }
 
     /// Whether `caller` is after a call, and call frame information leads from there to Java, to the
