@@ -12,7 +12,7 @@ use agent_support::running::Finished;
 use agent_support::stacks::stacks_of;
 use agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
 use loud_support::not_tested;
-use otlpprof::core::record::Engine;
+use otlpprof::core::engine::Engine;
 use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
 use otlpprof::otlp::lookup::Lookup;
 use otlpprof::otlp::read::Message;

@@ -20,8 +20,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::recording;
+use crate::core::engine::Engine;
 use crate::core::memory::Memory;
-use crate::core::record::Engine;
 use crate::sampling::own_threads;
 use crate::signal::counters::{COUNTERS, CountByEngine};
 use crate::signal::safe_load::ProcessMemory;
@@ -152,11 +152,9 @@ impl Budget {
         let mut fixed_ns = now.events_ns.saturating_sub(before.events_ns);
         for engine in Engine::ALL {
             let signals_ns = signals_ns[engine as usize];
-            match engine {
-                // Stretching lowers the number of signals of these engines: threads are visited less often,
-                // and events have longer periods.
-                Engine::Wall | Engine::Event => engines_ns[engine as usize] += signals_ns,
-                _ => fixed_ns += signals_ns,
+            match engine.pace().slows_signals() {
+                true => engines_ns[engine as usize] += signals_ns,
+                false => fixed_ns += signals_ns,
             }
         }
         self.used.threads_ns += threads_ns;

@@ -36,7 +36,7 @@ use super::output::EncodeStats;
 use super::session::Recorded;
 use crate::context::blocks::BLOCKS;
 use crate::context::counts as context_counts;
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
 use crate::sampling::{cpu, wall};

@@ -2,7 +2,7 @@
 
 use super::options::Options;
 use crate::aggregate::{EngineProfiles, ProfileKind};
-use crate::core::record::Engine;
+use crate::core::engine::{Engine, Pace};
 use crate::model::{ProfileType, types};
 
 /// The profiles of an engine's sampled memory or objects that are still allocated.
@@ -25,9 +25,8 @@ pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> Engine
 /// are divided by it. The period of the wall clock stays as it is: the time of a waiting thread is known to
 /// the nanosecond, and would be rounded to a multiple of a stretched period.
 pub(super) fn profiles_of(engine: Engine, options: &Options, stretch: u32) -> EngineProfiles {
-    let stretch = if engine == Engine::Wall { 1 } else { stretch };
-    let is_in_periods = matches!(engine, Engine::Cpu | Engine::Event);
-    let scale = if is_in_periods { 1.0 / f64::from(stretch) } else { 1.0 };
+    let stretch = if engine.pace() == Pace::Visits { 1 } else { stretch };
+    let scale = if engine.counts_periods() { 1.0 / f64::from(stretch) } else { 1.0 };
     unstretched(engine, options).map(|kind| {
         kind.map(|kind| ProfileKind { period: kind.period.saturating_mul(i64::from(stretch)), scale, ..kind })
     })

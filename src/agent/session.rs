@@ -41,7 +41,7 @@ use super::vm::{STUBS, Vm};
 use crate::aggregate::{Aggregator, ObjectCounts, Survivors};
 use crate::context::reclaim;
 use crate::context::slot_names::{SLOT_NAMES, SlotNameError};
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::core::stack_walker::StackWalker;
 use crate::elf::loader_list::{LoadCounts, load_counts};
 use crate::jvm::methods::{MethodTable, MethodTableLimits};

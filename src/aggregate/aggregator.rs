@@ -11,7 +11,8 @@ use super::interval::{Interval, Numbered, SampleTime, Sum, SumKey};
 use super::recent_frames::RecentFrames;
 use super::thread_state::ThreadStates;
 use crate::core::context::{ContextRecord, SLOTS, ValueRef};
-use crate::core::record::{Engine, FrameKind, FrameRecord, NO_OBJECT, SampleHeader, Subject};
+use crate::core::engine::Engine;
+use crate::core::record::{FrameKind, FrameRecord, NO_OBJECT, SampleHeader, Subject};
 use crate::model::{AttributeSetId, Frame, FrameId, FrameType, FunctionId, Link, LinkId, Tables};
 
 /// A frame as recorded, self-contained: a slot of the remote pool has been replaced by its contents.

@@ -5,7 +5,8 @@ use hashbrown::HashMap;
 
 use super::aggregator::{ThreadKey, UnnamedFrame};
 use super::survivors::NumberedSample;
-use crate::core::record::{Engine, Owner};
+use crate::core::engine::Engine;
+use crate::core::record::Owner;
 use crate::model::{
     AttributeSetId, Frame, FrameId, LinkId, Profile, ProfileType, SampleIdentity, SliceInterner, StackId,
     Tables,

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::model::{AttributeSetId, SampleIdentity, Tables, Translation, attribute_keys};
 
 use super::interval::{EngineProfiles, ProfileKind, Rounding};

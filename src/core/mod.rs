@@ -23,6 +23,7 @@ pub mod collections;
 pub mod context;
 pub mod continuation;
 pub mod counts;
+pub mod engine;
 pub mod event_ring;
 pub mod frame_rules;
 pub mod interpreter_code;

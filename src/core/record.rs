@@ -4,67 +4,7 @@
 //! without padding.
 
 use super::context::ContextRecord;
-
-/// The engines that take samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Engine {
-    /// CPU time of all threads.
-    Cpu = 0,
-    /// Wall-clock time of all threads.
-    Wall,
-    /// Allocations of objects.
-    Alloc,
-    /// Waits to enter monitors and to acquire locks.
-    Lock,
-    /// Waits for notifications.
-    Wait,
-    /// Exceptions.
-    Exceptions,
-    /// A perf event.
-    Event,
-    /// Native allocations.
-    NativeMemory,
-    /// Sampled objects that may still be alive.
-    Live,
-    /// Long calls of traced methods.
-    Trace,
-}
-
-impl Engine {
-    /// The number of engines.
-    pub const COUNT: usize = 10;
-
-    /// All engines, each at the index of its number.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Cpu,
-        Self::Wall,
-        Self::Alloc,
-        Self::Lock,
-        Self::Wait,
-        Self::Exceptions,
-        Self::Event,
-        Self::NativeMemory,
-        Self::Live,
-        Self::Trace,
-    ];
-
-    /// The name of the option that enables the engine.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Wall => "wall",
-            Self::Alloc => "alloc",
-            Self::Lock => "lock",
-            Self::Wait => "wait",
-            Self::Exceptions => "exceptions",
-            Self::Event => "event",
-            Self::NativeMemory => "nativemem",
-            Self::Live => "live",
-            Self::Trace => "trace",
-        }
-    }
-}
+use super::engine::Engine;
 
 /// The subject of a sample, as a number that the ordinary zone assigns: for example an object's class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

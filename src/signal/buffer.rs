@@ -323,7 +323,8 @@ fn hold_from_drainer(strip: &Strip) {
 mod tests {
     use super::*;
     use crate::core::context::ContextRecord;
-    use crate::core::record::{Engine, FrameKind, Subject};
+    use crate::core::engine::Engine;
+    use crate::core::record::{FrameKind, Subject};
 
     static SERIAL: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 

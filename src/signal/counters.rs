@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 
 use super::walk::{FrozenReason, WalkError};
 

@@ -8,7 +8,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::core::thread::{ClockKind, RecordState, ThreadRecord, current_os_tid};
 
 use super::cpu_account::{due_periods, epoch_at_first_tick, next_due_ns, settle, settle_ended};

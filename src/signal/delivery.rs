@@ -1,6 +1,6 @@
 //! The signal handler itself.
 
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::core::thread::ThreadRecord;
 
 use super::chain::{

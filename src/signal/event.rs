@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use crate::core::byte_sampling::mix;
 use crate::core::counts::counts;
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::core::thread::{EventAccount, RecordState, ThreadRecord};
 
 use super::cpu::PERF_EVENT_IOC_PERIOD;

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 
 const WINDOW_NS: u64 = 100_000_000;
 const WINDOWS_IN_A_SECOND: u32 = 10;

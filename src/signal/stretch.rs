@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::counters::COUNTERS;
 use super::rate_limit::LIMITS;
 use super::sample::monotonic_ns;
-use crate::core::record::Engine;
+use crate::core::engine::{Engine, Pace};
 
 /// The stretch of each engine; 1: the engine samples as often as was asked for.
 pub struct Stretches([AtomicU32; Engine::COUNT]);
@@ -35,16 +35,11 @@ impl Stretches {
     }
 }
 
-/// Whether a stretch of the engine reduces the events themselves, so that each event already stands for more.
-/// Only a rate limit then thins the remaining events.
-pub const fn is_stretched_at_its_source(engine: Engine) -> bool {
-    matches!(engine, Engine::Alloc | Engine::Live | Engine::Event)
-}
-
 /// Returns the values of an event that is sampled and stands for others that are not. Returns `None` for an
 /// event that is not sampled, and counts it.
 pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
-    let mut stretch = if is_stretched_at_its_source(engine) { 1 } else { STRETCHES.of(engine) };
+    // Events of a stretched source stand for more already. Only a rate limit thins them.
+    let mut stretch = if engine.pace() == Pace::Source { 1 } else { STRETCHES.of(engine) };
     let limit = LIMITS.of(engine).filter(|limit| limit.is_set());
     let now_ns = monotonic_ns();
     if let Some(limit) = limit {
@@ -54,21 +49,13 @@ pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
         limit.inspect(|limit| limit.has_taken());
         return Some(values);
     }
-    let chance = AMOUNTS.get(engine as usize)?.chance(amount(engine, values), stretch);
+    let chance = AMOUNTS.get(engine as usize)?.chance(engine.amount(values), stretch);
     if !is_chosen(chance, now_ns) {
         COUNTERS.samples_thinned.add(engine, 1);
         return None;
     }
     limit.inspect(|limit| limit.has_taken());
     Some(values.map(|value| value / chance))
-}
-
-/// Returns the weight of an event relative to other events of its engine: bytes, or a duration.
-fn amount(engine: Engine, values: [f64; 2]) -> f64 {
-    match engine {
-        Engine::Lock | Engine::Wait | Engine::Trace => values[1],
-        _ => values[0],
-    }
 }
 
 /// The mean of the amounts of an engine's events, as the bits of an f64.

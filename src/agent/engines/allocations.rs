@@ -17,7 +17,7 @@ use super::{live_objects, own_sample};
 use crate::agent::callbacks::guarded;
 use crate::agent::vm::Vm;
 use crate::core::byte_sampling::{Random, estimate, is_sampled_at_longer_interval};
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;

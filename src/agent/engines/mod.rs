@@ -42,7 +42,8 @@ use super::options::Options;
 use super::resolve::FrameResolver;
 use super::vm::Vm;
 use crate::aggregate::Alive;
-use crate::core::record::{Engine, FrameKind, FrameRecord, SampleHeader};
+use crate::core::engine::Engine;
+use crate::core::record::{FrameKind, FrameRecord, SampleHeader};
 use crate::jvm::jvmti_events::EventCallbacks;
 
 pub(super) use live_objects::{collection_ended, thinned};

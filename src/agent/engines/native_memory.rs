@@ -3,7 +3,7 @@
 
 use crate::agent::options::Options;
 use crate::aggregate::{Alive, Remains};
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::sampling::native_memory::{self, NativeMemoryConfig};
 use crate::signal::native_memory::{BLOCKS, MAPPINGS};
 

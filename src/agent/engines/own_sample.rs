@@ -6,7 +6,8 @@ use jni::sys::{JNIEnv, jobject};
 
 use super::SUBJECTS;
 use crate::agent::lifecycle::Agent;
-use crate::core::record::{Engine, Owner, Subject};
+use crate::core::engine::Engine;
+use crate::core::record::{Owner, Subject};
 use crate::core::thread::ThreadRecord;
 use crate::sampling::threads::{CurrentThread, current};
 use crate::signal::counters::COUNTERS;

@@ -12,7 +12,7 @@ use super::table::{self, ENVIRONMENT_PREFIX, OptionSpec};
 use super::types::{ContextPublication, CpuClock, Options, RecordedEvents, StackWalker};
 use super::{otel, value};
 use crate::aggregate::NameSelection;
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::export::pattern::PathPattern;
 use crate::export::{Endpoint, UploadConfig};
 use crate::otlp::EncodeOptions;

@@ -7,7 +7,7 @@ use log::LevelFilter;
 use super::traced_methods::TracedMethods;
 use crate::aggregate::NameSelection;
 use crate::convert::RequestedEvent;
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 pub use crate::core::stack_walker::StackWalker;
 use crate::export::UploadConfig;
 use crate::otlp::EncodeOptions;

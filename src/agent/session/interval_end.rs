@@ -11,12 +11,11 @@ use crate::agent::engines;
 use crate::agent::options::Options;
 use crate::agent::thread_labels::{self, IntervalLabels, OwnerLabels};
 use crate::aggregate::{Interval, ThreadKey};
-use crate::core::record::Engine;
+use crate::core::engine::{Engine, Pace};
 use crate::elf::loader_list::load_counts;
 use crate::model::{Batch, Profile, Scope, Tables, attribute_keys};
 use crate::sampling::wall;
 use crate::signal::rate_limit::LIMITS;
-use crate::signal::stretch::is_stretched_at_its_source;
 
 /// The start of an interval.
 #[derive(Clone)]
@@ -70,7 +69,7 @@ impl ProfilingSession {
         let (of_budget, of_limits) = (self.budget.lock().take_longest(), LIMITS.take_longest());
         let stretches = Engine::ALL.map(|engine| {
             let (of_budget, of_limit) = (of_budget[engine as usize], of_limits[engine as usize]);
-            match is_stretched_at_its_source(engine) {
+            match engine.pace() == Pace::Source {
                 true => of_budget.saturating_mul(of_limit),
                 false => of_budget.max(of_limit),
             }

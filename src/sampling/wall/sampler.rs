@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::signals::Sender;
 use super::waiting_place::{WaitingState, whereabouts};
 use super::{COUNTS, Repeat, WallConfig, count};
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::core::thread::{RecordState, ThreadRecord};
 use crate::sampling::clock::cpu_time_of;
 use crate::sampling::random::random;

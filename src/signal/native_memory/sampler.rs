@@ -7,7 +7,7 @@ use super::countdown::Countdown;
 use super::mappings::MAPPINGS;
 use crate::core::byte_sampling::estimate;
 use crate::core::counts::counts;
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::core::thread::{ThreadRecord, current_os_tid};
 use crate::signal::counters::add;
 use crate::signal::sample::{Sample, take_of_native_caller};

@@ -7,7 +7,7 @@ use log::LevelFilter;
 use super::{COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
 use crate::agent::options::request::Destination;
 use crate::agent::options::value;
-use crate::core::record::Engine;
+use crate::core::engine::Engine;
 use crate::export::Endpoint;
 use crate::export::endpoint::PROFILES_PATH;
 use crate::export::pattern::PathPattern;
@@ -236,7 +236,7 @@ fn read_budget(text: &str) -> Result<Option<u32>, String> {
 /// Parses limits in samples per second, by engine. An item is a limit for all engines, or for one; later
 /// items override earlier ones.
 fn read_limits(text: &str) -> Result<[Option<u32>; Engine::COUNT], String> {
-    let limited = || Engine::ALL.into_iter().filter(|engine| !matches!(engine, Engine::Cpu | Engine::Wall));
+    let limited = || Engine::ALL.into_iter().filter(|engine| engine.pace().follows_program());
     let number = |text: &str| match text {
         "off" => Ok(None),
         _ => value::integer(text, 10, 10_000_000)
