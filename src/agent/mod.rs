@@ -17,6 +17,7 @@
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
 //! | `engines` | samples that threads take of themselves: allocations, locks, exceptions, traced methods |
 //! | `budget` | limits the profiler's cost by making engines sample less often |
+//! | `engine_table` | the options, capabilities, profiles and subjects of all engines |
 //! | `engine_profiles` | the profiles that each engine's samples become |
 //! | `recording` | events of the JVM's own recorder, with the contexts of their threads |
 //! | `objects` | the loaded objects: publishes them to the handlers, and compiles their unwind tables |
@@ -30,6 +31,7 @@ mod budget;
 mod callbacks;
 mod counters;
 mod engine_profiles;
+mod engine_table;
 mod engines;
 mod entry;
 mod event_cost;

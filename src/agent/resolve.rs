@@ -16,6 +16,7 @@ use crate::model::{
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::{FrozenReason, WalkError};
 
+use super::engine_table::{SubjectForm, row};
 use super::engines::SUBJECTS;
 
 /// Resolves frames in this process. Runs with the aggregator's lock, also at a safepoint. So it reads memory
@@ -78,19 +79,15 @@ impl Resolver for FrameResolver {
     }
 
     fn subject(&mut self, tables: &mut Tables, engine: Engine, subject: Subject) -> AttributeSetId {
-        let key = match engine {
-            Engine::Wall => {
+        let key = match row(engine).subject {
+            SubjectForm::ThreadState => {
                 let state = ThreadState::from_subject(subject).map_or("unknown", ThreadState::name);
                 let state = tables.string_attribute(attribute_keys::THREAD_STATE, state);
                 return tables.attribute_set(&[state]);
             }
-            Engine::Alloc | Engine::Live => attribute_keys::OBJECT_CLASS,
-            Engine::Lock => return self.lock(tables, subject),
-            Engine::Wait => attribute_keys::MONITOR_CLASS,
-            Engine::Exceptions => attribute_keys::EXCEPTION_TYPE,
-            Engine::Cpu | Engine::Event | Engine::NativeMemory | Engine::Trace => {
-                return AttributeSetId::EMPTY;
-            }
+            SubjectForm::Class(key) => key,
+            SubjectForm::Lock => return self.lock(tables, subject),
+            SubjectForm::None => return AttributeSetId::EMPTY,
         };
         let class = self.class_attribute(tables, key, subject);
         tables.attribute_set(class.as_slice())

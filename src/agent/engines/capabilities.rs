@@ -1,33 +1,23 @@
 //! The JVMTI capabilities that engines need. Some can be held by only one agent of a process, and some are
 //! granted only while the VM starts.
 
-use super::need_events;
+use crate::agent::engine_table::{enabled, row};
 use crate::agent::options::Options;
 use crate::jvm::jvmti::{Capability, Jvmti};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_table::Capabilities;
 
-/// Acquires the capabilities that the engines need. An engine without its capability is turned off, with a
+/// Acquires the capabilities that the engines need. An engine without its capabilities is turned off, with a
 /// line in the log.
 pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
-    acquire_for(jvmti, &mut options.alloc, "alloc", Capability::SampledObjectAllocEvents);
-    acquire_for(jvmti, &mut options.live, "live", Capability::SampledObjectAllocEvents);
-    acquire_for(jvmti, &mut options.lock, "lock", Capability::MonitorEvents);
-    acquire_for(jvmti, &mut options.wait, "wait", Capability::MonitorEvents);
-    let changes_classes = |option| {
-        [Capability::AllClassHookEvents, Capability::RetransformClasses]
-            .iter()
-            .all(|needed| grants(jvmti, option, *needed))
-    };
-    if options.exceptions_thrown {
-        acquire_for(jvmti, &mut options.exceptions, "exceptions.thrown", Capability::ExceptionEvents);
-    } else if options.exceptions.is_some() && !changes_classes("exceptions") {
-        options.exceptions = None;
+    let engines: Vec<_> = enabled(options).collect();
+    for engine in engines {
+        let needs = (row(engine).needs)(options);
+        if !needs.capabilities.iter().all(|&capability| grants(jvmti, needs.option, capability)) {
+            (row(engine).turn_off)(options);
+        }
     }
-    if !options.trace.is_empty() && !changes_classes("trace") {
-        options.trace.clear();
-    }
-    if need_events(options)
+    if need_any(options)
         && let Err(error) = support_virtual_threads(jvmti)
     {
         log::warn!(
@@ -37,10 +27,9 @@ pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
     }
 }
 
-fn acquire_for<T>(jvmti: Jvmti, engine: &mut Option<T>, option: &str, capability: Capability) {
-    if engine.is_some() && !grants(jvmti, option, capability) {
-        *engine = None;
-    }
+/// Whether an engine is enabled that needs a capability: all of these use the VM's events.
+pub(super) fn need_any(options: &Options) -> bool {
+    enabled(options).any(|engine| !(row(engine).needs)(options).capabilities.is_empty())
 }
 
 /// Whether the VM grants the capability that `option` needs. Logs the reason if it does not.

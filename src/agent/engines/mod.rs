@@ -51,17 +51,7 @@ pub(super) use subjects::SUBJECTS;
 
 /// Whether any of these engines is requested.
 pub(super) fn are_asked_for(options: &Options) -> bool {
-    need_events(options) || options.nativemem.is_some()
-}
-
-/// Whether an engine is requested that uses the VM's events.
-fn need_events(options: &Options) -> bool {
-    options.alloc.is_some()
-        || options.live.is_some()
-        || options.lock.is_some()
-        || options.wait.is_some()
-        || options.exceptions.is_some()
-        || !options.trace.is_empty()
+    capabilities::need_any(options) || options.nativemem.is_some()
 }
 
 /// Acquires the capabilities that the engines need, as early as the options are known: the VM grants some of

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use crate::agent::engine_table::{enabled, row};
 use crate::agent::options::{Options, RecordedEvents};
 use crate::convert::{RequestedEvent, events::CONVERSIONS};
+use crate::core::engine::Engine;
 
 /// The least duration of recorded events of the table. With the JVM's own setting of 20 ms (`default.jfc`,
 /// JDK 17), half of all time in socket calls may be missing.
@@ -83,21 +85,11 @@ const ONLY_BY_NAME: &[RecordableEvent] = &[RecordableEvent {
     versions: ALL_VERSIONS,
 }];
 
-/// Returns the option of the running engine that measures the same as this event, if there is one.
+/// Returns the option of the running engine that measures the same as this event, if there is one. Of two it
+/// is the later one in the table, so that `wall`, not `cpu`, replaces samples of threads in native code.
 fn engine_of(event: &str, options: &Options) -> Option<&'static str> {
-    let (is_running, engine) = match event {
-        "jdk.ExecutionSample" | "jdk.CPUTimeSample" => (options.cpu.is_some(), "cpu"),
-        "jdk.NativeMethodSample" if options.wall.is_some() => (true, "wall"),
-        "jdk.NativeMethodSample" => (options.cpu.is_some(), "cpu"),
-        "jdk.JavaMonitorEnter" | "jdk.ThreadPark" => (options.lock.is_some(), "lock"),
-        "jdk.JavaMonitorWait" => (options.wait.is_some(), "wait"),
-        "jdk.JavaExceptionThrow" => (options.exceptions.is_some(), "exceptions"),
-        "jdk.OldObjectSample" => (options.live.is_some(), "live"),
-        "jdk.MethodTrace" => (!options.trace.is_empty(), "trace"),
-        event if event.starts_with("jdk.ObjectAllocation") => (options.alloc.is_some(), "alloc"),
-        _ => (false, ""),
-    };
-    is_running.then_some(engine)
+    let replaces = |engine: &Engine| row(*engine).replaces.contains(&event);
+    enabled(options).rfind(replaces).map(Engine::name)
 }
 
 /// The events and settings of a recording.
