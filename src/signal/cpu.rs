@@ -1,4 +1,4 @@
-//! CPU signals: decides whose a signal is and how many periods it stands for, and takes the sample.
+//! CPU signals: decides how many periods a signal stands for, and takes the sample.
 //!
 //! System calls per sample: none with perf events and timers, one (`gettid`) with the process's timer. A
 //! thread's first signal makes two more, which synchronise its clock with its account, and so does a sample
@@ -9,15 +9,15 @@ use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::core::engine::Engine;
-use crate::core::thread::{ClockKind, RecordState, ThreadRecord, current_os_tid};
+use crate::core::thread::{RecordState, ThreadRecord};
 
 use super::cpu_account::{due_periods, epoch_at_first_tick, next_due_ns, settle, settle_ended};
 use super::cpu_counters::{COUNTERS, add};
 use super::fair_share::Handling;
+use super::kernel_stack;
 use super::sample_gate::SampleGate;
+use super::signal_owner::Occasion;
 use super::stretch::STRETCHES;
-use super::thread_table::{FdOwner, SignalToken, fd_owner, record_of_tid};
-use super::{event, kernel_stack, wall};
 
 /// A function that takes a sample of the current thread. Its arguments: the thread's record, the interrupted
 /// `ucontext_t`, and the number of periods that the sample stands for, at least 1.
@@ -88,6 +88,15 @@ impl CpuSession {
         self.itimer_periods.store(periods, Ordering::Release);
     }
 
+    /// The state of the process's timer.
+    pub(super) fn process_timer(&self) -> ProcessTimer {
+        match self.itimer_periods.load(Ordering::Acquire) {
+            0 => ProcessTimer::Unused,
+            ITIMER_STOPPED => ProcessTimer::Stopped,
+            periods => ProcessTimer::Ours { periods },
+        }
+    }
+
     /// Announces that the process's timer is stopped. Its last signal may still be pending, and cannot be
     /// distinguished from signals of a timer that other code sets from now on.
     pub fn forget_itimer(&self) {
@@ -98,178 +107,25 @@ impl CpuSession {
 /// Stored in place of a number of periods by [`CpuSession::forget_itimer`].
 const ITIMER_STOPPED: i64 = -1;
 
-/// The owner of a signal.
-#[derive(Debug)]
-pub enum SignalOwner {
-    /// A clock of ours that belongs to this thread.
-    Own(&'static ThreadRecord, Occasion),
-    /// A clock of ours that no longer exists, or one that results in no sample in this thread.
-    Stale,
-    /// Other code.
-    Foreign,
-    /// Other code, or a signal of ours that cannot be recognised any more, such as the last one of our
-    /// process timer.
-    PerhapsForeign,
-}
-
-/// The cause of a signal, as its `siginfo_t` describes it.
+/// The state of the process's timer.
 #[derive(Clone, Copy, Debug)]
-pub enum Occasion {
-    /// An overflow of the event that serves as the thread's CPU clock.
-    Overflow,
-    /// An expiry of the thread's timer, with the number of further expiries that were merged into it.
-    Expiry {
-        /// `si_overrun`.
-        overrun: i64,
-    },
-    /// A request of the wall-clock sampler: not for the CPU engine.
-    WallRequest,
-    /// An overflow of the thread's event for the event engine: not for the CPU engine.
-    EventOverflow,
-    /// An expiry of the process's timer.
-    Itimer {
-        /// The number of periods that the expiry stands for.
+pub(super) enum ProcessTimer {
+    /// No session has used the timer.
+    Unused,
+    /// The timer is a session's. Each of its signals stands for `periods` periods.
+    Ours {
+        /// The number of periods.
         periods: i64,
     },
-}
-
-/// The fields of `siginfo_t` as the kernel lays them out on 64-bit machines
-/// (include/uapi/asm-generic/siginfo.h).
-#[repr(C)]
-struct SigInfo {
-    signo: i32,
-    errno: i32,
-    code: i32,
-    _pad: i32,
-    /// `_timer._tid`; `_kill._pid`; the low half of `_sigpoll._band`.
-    _timer_id: i32,
-    /// `_timer._overrun`.
-    overrun: i32,
-    /// `_timer._sigval`; `_sigpoll._fd` is its low half.
-    value: u64,
-}
-
-const SI_TIMER: i32 = -2;
-const SI_QUEUE: i32 = -1;
-const SI_USER: i32 = 0;
-const SI_TKILL: i32 = -6;
-const SI_KERNEL: i32 = 0x80;
-/// The first and last of SIGIO's codes, which F_SETSIG also uses for other signals.
-const POLL_CODES: std::ops::RangeInclusive<i32> = 1..=6;
-
-/// Returns the owner of the signal that `info` describes.
-///
-/// # Safety
-/// `info` is the one that the kernel passed to a signal handler.
-pub unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
-    // SAFETY: a siginfo_t is 128 bytes, of which SigInfo names the first 32; all of them are initialised.
-    let info = unsafe { &*info.cast::<SigInfo>() };
-    match info.code {
-        SI_TIMER => {
-            let token = SignalToken(info.value);
-            if !token.is_ours() {
-                return SignalOwner::Foreign;
-            }
-            own(token.record(), Occasion::Expiry { overrun: i64::from(info.overrun).max(0) })
-        }
-        SI_QUEUE => {
-            let token = SignalToken(info.value);
-            if !token.is_ours() {
-                return SignalOwner::Foreign;
-            }
-            own(token.record(), Occasion::WallRequest)
-        }
-        SI_TKILL if wall::SESSION.signals_by_tgkill() && wall::SESSION.sends(info.signo) => {
-            owner_of_kill(info._timer_id)
-        }
-        // `SI_USER` with process id 0: the kernel lacked memory, or permission, to queue the signal's data
-        // (kernel/signal.c, `__send_signal_locked`, `collect_signal`). Signals that processes of this PID
-        // namespace send carry the id of their sender.
-        SI_USER
-            if info._timer_id == 0
-                && (wall::SESSION.sends(info.signo) || event::SESSION.sends(info.signo)) =>
-        {
-            SignalOwner::PerhapsForeign
-        }
-        code if POLL_CODES.contains(&code) => match fd_owner(info.value as i32) {
-            FdOwner::Foreign => SignalOwner::Foreign,
-            FdOwner::Closed => SignalOwner::Stale,
-            FdOwner::Event(token) => {
-                let record = token.record();
-                let descriptor = record.and_then(|record| record.event.descriptor());
-                let is_counted = descriptor == Some(info.value as i32);
-                own(record, if is_counted { Occasion::EventOverflow } else { Occasion::Overflow })
-            }
-        },
-        SI_KERNEL => match SESSION.itimer_periods.load(Ordering::Acquire) {
-            0 => SignalOwner::Foreign,
-            ITIMER_STOPPED => SignalOwner::PerhapsForeign,
-            periods => owner_of_itimer(periods),
-        },
-        _ => SignalOwner::Foreign,
-    }
-}
-
-fn own(record: Option<&'static ThreadRecord>, occasion: Occasion) -> SignalOwner {
-    match record {
-        Some(record) if is_current(record) => SignalOwner::Own(record, occasion),
-        _ => SignalOwner::Stale,
-    }
-}
-
-/// Returns the owner of a signal that was sent by `tgkill`, perhaps by the wall-clock sampler. `sender` is
-/// the process id that the signal carries.
-fn owner_of_kill(sender: i32) -> SignalOwner {
-    // SAFETY: getpid takes nothing and cannot fail.
-    if sender != unsafe { libc::getpid() } {
-        return SignalOwner::Foreign;
-    }
-    match record_of_tid(current_os_tid()) {
-        Some(record) if record.wall.owes_sample() => SignalOwner::Own(record, Occasion::WallRequest),
-        _ => SignalOwner::PerhapsForeign,
-    }
-}
-
-fn owner_of_itimer(periods: i64) -> SignalOwner {
-    if !SESSION.is_open() {
-        return SignalOwner::Stale;
-    }
-    // The kernel's thread id is asked for, and no thread-local is trusted: threads made by a raw clone may
-    // share their creator's thread-local storage.
-    match record_of_tid(current_os_tid()) {
-        None => {
-            add(&COUNTERS.itimer_unknown_thread, 1);
-            SignalOwner::Stale
-        }
-        Some(record) if record.clock.kind() == Some(ClockKind::Itimer) => {
-            SignalOwner::Own(record, Occasion::Itimer { periods })
-        }
-        Some(_) => {
-            add(&COUNTERS.itimer_elsewhere, 1);
-            SignalOwner::Stale
-        }
-    }
-}
-
-/// Whether `record` is this thread's. The first check costs a system call, unless the thread armed itself.
-fn is_current(record: &ThreadRecord) -> bool {
-    // SAFETY: pthread_self takes nothing, cannot fail and reads a register.
-    let thread_pointer = unsafe { libc::pthread_self() } as u64;
-    if record.thread_pointer.load(Ordering::Relaxed) == thread_pointer {
-        return true;
-    }
-    let is_current = current_os_tid() == record.os_tid.load(Ordering::Relaxed);
-    if is_current {
-        record.thread_pointer.store(thread_pointer, Ordering::Relaxed);
-    }
-    is_current
+    /// The last session that used the timer has stopped it.
+    Stopped,
 }
 
 /// Takes the sample of a signal of ours, if at least one period is due. Returns `false` if the clock is gone.
 ///
 /// # Safety
 /// Called in a signal handler of the thread of `record`, with the `ucontext` of that handler.
-pub unsafe fn take_sample(
+pub(super) unsafe fn take_sample(
     record: &'static ThreadRecord,
     occasion: Occasion,
     ucontext: *mut libc::c_void,

@@ -7,9 +7,10 @@ use super::chain::{
     ChainError, HandlerOf, MAX_LINKS, forward, has_handler, has_other_handler, install, is_ours,
 };
 use super::counters::COUNTERS as SAMPLE_COUNTERS;
-use super::cpu::{Occasion, SignalOwner, owner_of, take_sample};
+use super::cpu::take_sample;
 use super::cpu_counters::{COUNTERS, add};
 use super::handler_stack::with_room;
+use super::signal_owner::{Occasion, SignalOwner, owner_of};
 use super::{event, wall};
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);

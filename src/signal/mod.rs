@@ -73,6 +73,7 @@ pub mod rate_limit;
 pub mod safe_load;
 pub mod sample;
 mod sample_gate;
+mod signal_owner;
 pub mod stretch;
 pub mod thread_context;
 pub mod thread_table;
