@@ -1,11 +1,11 @@
 //! JVMTI's event callbacks. Each stops panics before they reach the VM, and does little itself.
 
 use std::ffi::{c_char, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jni::sys::{JNIEnv, jint, jmethodID, jobject};
 
 use super::engines;
+use super::guarded::guarded;
 use super::lifecycle::{self, Agent};
 use super::session::ProfilingSession;
 use super::thread_labels::ThreadLabel;
@@ -38,21 +38,18 @@ pub(super) fn callbacks() -> EventCallbacks {
     })
 }
 
-/// Calls `body` with the agent. A panic in `body` is caught and logged.
-pub(super) fn guarded(what: &str, body: impl FnOnce(&'static Agent)) {
-    let Some(agent) = lifecycle::agent() else { return };
-    if catch_unwind(AssertUnwindSafe(|| body(agent))).is_err() {
-        log::error!("internal error in {what}; profiling continues without it");
-    }
+/// Calls `body` with the agent, as [`guarded`] does.
+pub(super) fn with_agent(what: &str, body: impl FnOnce(&'static Agent)) {
+    guarded(what, |_| lifecycle::agent().map_or((), body));
 }
 
 unsafe extern "system" fn vm_init(_: *mut RawEnv, env: *mut JNIEnv, _thread: jobject) {
     // SAFETY: the VM passes the current thread's environment.
-    guarded("VMInit", |agent| unsafe { agent.vm_is_live(env) });
+    with_agent("VMInit", |agent| unsafe { agent.vm_is_live(env) });
 }
 
 unsafe extern "system" fn vm_death(_: *mut RawEnv, env: *mut JNIEnv) {
-    guarded("VMDeath", |agent| {
+    with_agent("VMDeath", |agent| {
         // This comes first: from here on no thread waits for a thread that may itself wait for this one.
         live_phase::end();
         // SAFETY: the VM passes the current thread's environment.
@@ -61,7 +58,7 @@ unsafe extern "system" fn vm_death(_: *mut RawEnv, env: *mut JNIEnv) {
 }
 
 unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    guarded("ThreadStart", |agent| {
+    with_agent("ThreadStart", |agent| {
         if let Some(java_thread) = agent.vm.java_thread(env) {
             threads::java_thread_started(java_thread);
         }
@@ -71,7 +68,7 @@ unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, thread:
 }
 
 unsafe extern "system" fn thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    guarded("ThreadEnd", |agent| {
+    with_agent("ThreadEnd", |agent| {
         contexts::platform_thread_ended();
         let Some(incarnation) = threads::java_thread_ended() else { return };
         let Some(names) = agent.vm.names() else { return };
@@ -91,7 +88,7 @@ unsafe extern "system" fn class_load(_: *mut RawEnv, _: *mut JNIEnv, _thread: jo
 
 /// Enabled where AsyncGetCallTrace is used, and where methods are traced.
 unsafe extern "system" fn class_prepare(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject, class: jobject) {
-    guarded("ClassPrepare", |agent| {
+    with_agent("ClassPrepare", |agent| {
         // SAFETY: the VM passes a live reference.
         unsafe {
             if method_ids::are_wanted() {
@@ -110,7 +107,7 @@ unsafe extern "system" fn native_method_bind(
     _address: *mut c_void,
     _new_address: *mut *mut c_void,
 ) {
-    guarded("NativeMethodBind", |agent| agent.with_session(ProfilingSession::native_method_is_bound));
+    with_agent("NativeMethodBind", |agent| agent.with_session(ProfilingSession::native_method_is_bound));
 }
 
 unsafe extern "system" fn dynamic_code_generated(
@@ -124,7 +121,7 @@ unsafe extern "system" fn dynamic_code_generated(
 }
 
 unsafe extern "system" fn garbage_collection_start(_: *mut RawEnv) {
-    guarded("GarbageCollectionStart", |agent| {
+    with_agent("GarbageCollectionStart", |agent| {
         COLLECTIONS.begin();
         agent.with_draining_session(|session| session.collection_starts());
     });

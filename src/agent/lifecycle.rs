@@ -71,7 +71,7 @@ pub(super) enum StartError {
 
 /// The agent of this process. It is never freed, since the JVM may call back at any time.
 pub(super) struct Agent {
-    pub(super) vm: Vm,
+    pub(super) vm: &'static Vm,
     session: RwLock<Option<Arc<ProfilingSession>>>,
     /// The session whose samples are in the buffer: set from before the first sample is taken until the last
     /// has been drained.
@@ -111,7 +111,7 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
     for warning in &options.warnings {
         log::warn!("{warning}");
     }
-    engines::acquire(&agent.vm, &mut options);
+    engines::acquire(agent.vm, &mut options);
     let recorded = agent.vm.record_all_lines();
     if agent.vm.jvmti.phase() == Ok(Phase::Live) {
         if recorded {
@@ -145,7 +145,7 @@ pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartE
             // SAFETY: the contract requires the JavaVM of this process.
             let jvmti = unsafe { Jvmti::new(java_vm) }.map_err(StartError::Environment)?;
             // SAFETY: the contract requires the JavaVM of this process, and `jvmti` is an environment of it.
-            let vm = unsafe { Vm::new(java_vm, jvmti) };
+            let vm = unsafe { Vm::keep(java_vm, jvmti) };
             AGENT.get_or_init(|| Agent {
                 vm,
                 session: RwLock::new(None),
@@ -276,7 +276,7 @@ impl Agent {
             return Err(StartError::Running);
         }
         let drains = |session: &Arc<ProfilingSession>| *self.draining.write() = Some(session.clone());
-        let session = ProfilingSession::start(&self.vm, options, drains);
+        let session = ProfilingSession::start(self.vm, options, drains);
         if session.is_err() {
             self.draining.write().take();
         }

@@ -12,6 +12,7 @@
 //! | `virtual_contexts` | makes contexts follow virtual threads |
 //! | `publication` | publishes contexts to other processes |
 //! | `vm` | the agent's knowledge of the JVM |
+//! | `guarded` | stops panics before they reach the VM |
 //! | `lifecycle` | start, stop, flush and status |
 //! | `other_copy` | other copies of this library in the process, only one of which is the agent |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
@@ -21,6 +22,7 @@
 //! | `engine_profiles` | the profiles that each engine's samples become |
 //! | `recording` | events of the JVM's own recorder, with the contexts of their threads |
 //! | `objects` | the loaded objects: publishes them to the handlers, and compiles their unwind tables |
+//! | `subjects` | the classes that samples are about |
 //! | `resolve`, `thread_labels` | names of frames and threads |
 //! | `output` | encodes profiles, and passes them to a file and to a collector |
 //! | `first_upload` | the time of the first upload |
@@ -37,6 +39,7 @@ mod entry;
 mod event_cost;
 mod events;
 mod first_upload;
+mod guarded;
 mod java_api;
 mod java_strings;
 mod lifecycle;
@@ -53,6 +56,7 @@ mod recording;
 mod resolve;
 pub mod resource;
 mod session;
+mod subjects;
 mod thread_labels;
 mod thread_names;
 mod thread_renames;

@@ -8,7 +8,7 @@
 
 use jni::sys::{JNIEnv, jobject};
 
-use super::callbacks::guarded;
+use super::callbacks::with_agent;
 use super::event_cost::counted;
 use super::{engines, virtual_contexts};
 use crate::jvm::extension_events::{VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT};
@@ -54,18 +54,18 @@ pub(super) fn unlisten(jvmti: Jvmti) {
 
 unsafe extern "system" fn mount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
     // SAFETY: the VM passes the current thread's environment and a live reference.
-    guarded("VirtualThreadMount", |agent| unsafe {
+    with_agent("VirtualThreadMount", |agent| unsafe {
         counted(|| virtual_contexts::mounted(agent, env, thread));
-        engines::virtual_thread_mounted(agent, env, thread);
+        engines::virtual_thread_mounted(agent.vm, env, thread);
     });
 }
 
 unsafe extern "system" fn unmount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
     // SAFETY: the VM passes the current thread's environment and a live reference.
-    guarded("VirtualThreadUnmount", |agent| unsafe {
+    with_agent("VirtualThreadUnmount", |agent| unsafe {
         counted(|| {
             virtual_contexts::unmounts();
-            engines::virtual_thread_unmounts(agent, env, thread);
+            engines::virtual_thread_unmounts(agent.vm, env, thread);
         });
     });
 }

@@ -17,7 +17,7 @@ use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::{FrozenReason, WalkError};
 
 use super::engine_table::{SubjectForm, row};
-use super::engines::SUBJECTS;
+use super::subjects::SUBJECTS;
 
 /// Resolves frames in this process. Runs with the aggregator's lock, also at a safepoint. So it reads memory
 /// and its own tables, opens no file, and never calls into the VM, except through `method_names`. Native and

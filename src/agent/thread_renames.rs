@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use jni::sys::{JNIEnv, jobject, jstring};
 
-use super::callbacks::guarded;
+use super::callbacks::with_agent;
 use super::lifecycle::Agent;
 use super::thread_labels::ThreadLabel;
 use super::thread_names::THREAD_NAMES;
@@ -120,7 +120,7 @@ unsafe extern "system" fn set_native_name(env: *mut JNIEnv, thread: jobject, nam
     unsafe { transmute::<*mut c_void, SetNativeName>(original)(env, thread, name) };
     if IS_FOLLOWING.load(Ordering::Acquire) {
         // SAFETY: the VM has called this function with the current thread's environment, and live references.
-        guarded("Thread.setNativeName", |agent| unsafe { renamed(agent, env, thread, name) });
+        with_agent("Thread.setNativeName", |agent| unsafe { renamed(agent, env, thread, name) });
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jni::sys::{JNIEnv, jobject};
 
-use super::callbacks::guarded;
+use super::callbacks::with_agent;
 use super::lifecycle::Agent;
 use super::mounts;
 use super::vm::Vm;
@@ -143,7 +143,7 @@ pub(super) fn unmounts() {
 
 /// The callback for VirtualThreadEnd: releases the thread's block.
 pub(super) unsafe extern "system" fn virtual_thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    guarded("VirtualThreadEnd", |agent| {
+    with_agent("VirtualThreadEnd", |agent| {
         if let Some(id) = id_of(agent, env, thread) {
             threads::virtual_thread_ended(id);
         }

@@ -62,10 +62,26 @@ unsafe impl Send for Vm {}
 // SAFETY: a JavaVM and a JVMTI environment may be used from any thread.
 unsafe impl Sync for Vm {}
 
+static VM: OnceLock<Vm> = OnceLock::new();
+
+/// The VM, once [`Vm::keep`] has been called.
+pub(super) fn vm() -> Option<&'static Vm> {
+    VM.get()
+}
+
 impl Vm {
+    /// Keeps what is known of the VM for the life of the process. Later calls return the VM of the first.
+    ///
+    /// # Safety
+    /// `java_vm` is the JavaVM that was passed to the agent, and `jvmti` is an environment of it.
+    pub(super) unsafe fn keep(java_vm: *mut JavaVM, jvmti: Jvmti) -> &'static Self {
+        // SAFETY: the contract requires the JavaVM that was passed to the agent.
+        VM.get_or_init(|| unsafe { Self::new(java_vm, jvmti) })
+    }
+
     /// # Safety
     /// `java_vm` is the JavaVM that was passed to the agent.
-    pub(super) unsafe fn new(java_vm: *mut JavaVM, jvmti: Jvmti) -> Self {
+    unsafe fn new(java_vm: *mut JavaVM, jvmti: Jvmti) -> Self {
         // SAFETY: the contract requires the JavaVM that was passed to the agent.
         let libjvm = unsafe { Libjvm::of(java_vm) }.map_err(|error| error.to_string());
         let async_get_call_trace = libjvm.as_ref().ok().and_then(|libjvm| libjvm.symbol("AsyncGetCallTrace"));

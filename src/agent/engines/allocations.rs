@@ -14,7 +14,7 @@ use jni::sys::{JNIEnv, jint, jlong, jobject};
 
 use super::gate::Gate;
 use super::{live_objects, own_sample};
-use crate::agent::callbacks::guarded;
+use crate::agent::guarded::guarded;
 use crate::agent::vm::Vm;
 use crate::core::byte_sampling::{Random, estimate, is_sampled_at_longer_interval};
 use crate::core::engine::Engine;
@@ -127,7 +127,7 @@ pub(super) unsafe extern "system" fn sampled_object_alloc(
     size: jlong,
 ) {
     let Some(_inside) = GATE.enter() else { return };
-    guarded("SampledObjectAlloc", |agent| {
+    guarded("SampledObjectAlloc", |vm| {
         let size = size.cast_unsigned();
         // The VM has just chosen the thread's next point (runtime/threadHeapSampler.cpp, `check_for_sampling`
         // in 11-21, `sample` in 25).
@@ -143,12 +143,12 @@ pub(super) unsafe extern "system" fn sampled_object_alloc(
         }
         // SAFETY: the VM passes the current thread's environment and live references.
         unsafe {
-            let subject = || own_sample::subject_of(agent, class);
+            let subject = || own_sample::subject_of(vm, class);
             if let Some(values) = alloc {
-                own_sample::take(agent, env, Engine::Alloc, values, subject);
+                own_sample::take(vm, env, Engine::Alloc, values, subject);
             }
             if let Some(values) = live {
-                live_objects::allocated(agent, env, object, values, subject);
+                live_objects::allocated(vm, env, object, values, subject);
             }
         }
     });

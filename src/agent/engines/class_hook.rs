@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_uchar};
 use jni::sys::{JNIEnv, jclass, jint, jobject};
 
 use super::{method_traces, new_throwables};
-use crate::agent::callbacks::guarded;
+use crate::agent::guarded::guarded;
 use crate::jvm::jvmti::Jvmti;
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
@@ -53,7 +53,7 @@ pub(super) unsafe extern "system" fn class_file_load_hook(
     if class_being_redefined.is_null() || name.is_null() {
         return;
     }
-    guarded("ClassFileLoadHook", |agent| {
+    guarded("ClassFileLoadHook", |vm| {
         // SAFETY: the VM passes a C string and the bytes of the class, which live for the call.
         let (name, bytes) = unsafe {
             let length = usize::try_from(length).unwrap_or(0);
@@ -62,8 +62,7 @@ pub(super) unsafe extern "system" fn class_file_load_hook(
         let instrumented = new_throwables::changed(&name, bytes);
         let timed = method_traces::changed(&name, instrumented.as_deref().unwrap_or(bytes));
         let Some(changed) = timed.or(instrumented) else { return };
-        let (Ok(memory), Ok(length)) =
-            (agent.vm.jvmti.allocate(changed.len()), jint::try_from(changed.len()))
+        let (Ok(memory), Ok(length)) = (vm.jvmti.allocate(changed.len()), jint::try_from(changed.len()))
         else {
             return;
         };

@@ -13,8 +13,7 @@ use jni::sys::{JNIEnv, jlong, jmethodID, jobject};
 
 use super::gate::Gate;
 use super::{new_throwables, own_sample};
-use crate::agent::callbacks::guarded;
-use crate::agent::lifecycle::Agent;
+use crate::agent::guarded::guarded;
 use crate::agent::options::Options;
 use crate::agent::vm::Vm;
 use crate::core::byte_sampling::mix;
@@ -87,10 +86,10 @@ pub(super) fn is_due() -> bool {
 ///
 /// # Safety
 /// Called in an event of the VM's or a native method, with the current thread's `env`.
-pub(super) unsafe fn sample(agent: &Agent, env: *mut JNIEnv, subject: impl FnOnce() -> Subject) {
+pub(super) unsafe fn sample(vm: &Vm, env: *mut JNIEnv, subject: impl FnOnce() -> Subject) {
     let period = SAMPLING.period.load(Ordering::Relaxed);
     // SAFETY: the contract requires an event or a native method, with the current thread's `env`.
-    unsafe { own_sample::take(agent, env, Engine::Exceptions, [period as f64, 0.0], subject) };
+    unsafe { own_sample::take(vm, env, Engine::Exceptions, [period as f64, 0.0], subject) };
 }
 
 pub(super) unsafe extern "system" fn exception(
@@ -107,9 +106,9 @@ pub(super) unsafe extern "system" fn exception(
     if !is_due() {
         return;
     }
-    guarded("Exception", |agent| {
+    guarded("Exception", |vm| {
         // SAFETY: the VM passes the current thread's environment and a live reference.
-        unsafe { sample(agent, env, || own_sample::class_of(agent, env, exception)) };
+        unsafe { sample(vm, env, || own_sample::class_of(vm, env, exception)) };
     });
 }
 

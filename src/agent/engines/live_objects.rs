@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::live_table::{LiveTable, Tracked};
 use super::own_sample;
-use crate::agent::lifecycle::Agent;
+use crate::agent::vm::Vm;
 use crate::aggregate::{Alive, Remains};
 use crate::core::collections::COLLECTIONS;
 use crate::core::engine::Engine;
@@ -97,7 +97,7 @@ pub(in crate::agent) fn collection_ended() {
 /// # Safety
 /// Called in an event of the VM's, with the current thread's `env` and a live reference.
 pub(super) unsafe fn allocated(
-    agent: &Agent,
+    vm: &Vm,
     env: *mut JNIEnv,
     object: jobject,
     values: [f64; 2],
@@ -118,8 +118,7 @@ pub(super) unsafe fn allocated(
     let tracked = Tracked { reference: WeakReference(reference), born, weight };
     LIVE.lock().table.insert(number, tracked);
     // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
-    let is_recorded =
-        unsafe { own_sample::take_numbered(agent, env, Engine::Live, values, subject(), number) };
+    let is_recorded = unsafe { own_sample::take_numbered(vm, env, Engine::Live, values, subject(), number) };
     if !is_recorded {
         LIVE.lock().table.discard(number);
     }

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use super::class_hook::name_of;
 use super::gate::Gate;
 use super::{class_hook, java_frames, own_sample};
-use crate::agent::callbacks::guarded;
+use crate::agent::guarded::guarded;
 use crate::agent::options::TracedMethods;
 use crate::agent::vm::Vm;
 use crate::core::engine::Engine;
@@ -168,10 +168,10 @@ unsafe extern "system" fn record(env: *mut JNIEnv, _class: jclass, took_ns: jlon
     // before the engine, so the time since then is an upper bound.
     let since_start_ns = monotonic_ns().saturating_sub(STARTED_NS.load(Ordering::Relaxed));
     let took_ns = took_ns.max(0).cast_unsigned().min(since_start_ns);
-    guarded("a traced call", |agent| {
+    guarded("a traced call", |vm| {
         // SAFETY: the VM passes the current thread's environment, and has set the anchor before it calls a
         // native method.
-        unsafe { own_sample::take(agent, env, Engine::Trace, [1.0, took_ns as f64], || Subject::NONE) };
+        unsafe { own_sample::take(vm, env, Engine::Trace, [1.0, took_ns as f64], || Subject::NONE) };
     });
 }
 

@@ -16,7 +16,6 @@
 //! | `owners` | the owner of the lock that a thread begins to wait for |
 //! | `own_sample` | the sample that a thread takes of itself |
 //! | `wait_start` | since when, and for what, a thread waits |
-//! | `subjects` | the classes that samples are about |
 
 mod allocations;
 mod capabilities;
@@ -32,12 +31,10 @@ mod new_throwables;
 mod own_sample;
 mod owners;
 mod parking;
-mod subjects;
 mod wait_start;
 
 use jni::sys::{JNIEnv, jobject};
 
-use super::lifecycle::Agent;
 use super::options::Options;
 use super::resolve::FrameResolver;
 use super::vm::Vm;
@@ -47,7 +44,6 @@ use crate::core::record::{FrameKind, FrameRecord, SampleHeader};
 use crate::jvm::jvmti_events::EventCallbacks;
 
 pub(super) use live_objects::{collection_ended, thinned};
-pub(super) use subjects::SUBJECTS;
 
 /// Whether any of these engines is requested.
 pub(super) fn are_asked_for(options: &Options) -> bool {
@@ -131,18 +127,18 @@ pub(super) fn alive(options: &Options) -> Alive {
 ///
 /// # Safety
 /// Called in the VM's event, with its arguments.
-pub(super) unsafe fn virtual_thread_unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+pub(super) unsafe fn virtual_thread_unmounts(vm: &Vm, env: *mut JNIEnv, thread: jobject) {
     // SAFETY: the contract requires the arguments of the VM's event.
-    unsafe { parking::unmounts(agent, env, thread) };
+    unsafe { parking::unmounts(vm, env, thread) };
 }
 
 /// Notes that a virtual thread, the current thread, has a carrier again.
 ///
 /// # Safety
 /// As for [`virtual_thread_unmounts`].
-pub(super) unsafe fn virtual_thread_mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+pub(super) unsafe fn virtual_thread_mounted(vm: &Vm, env: *mut JNIEnv, thread: jobject) {
     // SAFETY: the contract requires the arguments of the VM's event.
-    unsafe { parking::mounted(agent, env, thread) };
+    unsafe { parking::mounted(vm, env, thread) };
 }
 
 /// Handles a class that has been prepared. None of its methods has run yet.

@@ -12,9 +12,8 @@ use super::gate::Gate;
 use super::own_sample;
 use super::owners;
 use super::wait_start::{self, WaitKind};
-use crate::agent::callbacks::guarded;
 use crate::agent::event_cost::counted;
-use crate::agent::lifecycle::Agent;
+use crate::agent::guarded::guarded;
 use crate::agent::vm::Vm;
 use crate::core::engine::Engine;
 use crate::core::record::Owner;
@@ -76,26 +75,26 @@ impl WaitingKind {
     ///
     /// # Safety
     /// Called in an event of the VM's, with its arguments.
-    unsafe fn begins(&self, agent: &Agent, env: *mut JNIEnv, thread: jobject, owner: impl FnOnce() -> Owner) {
+    unsafe fn begins(&self, vm: &Vm, env: *mut JNIEnv, thread: jobject, owner: impl FnOnce() -> Owner) {
         let Some(_inside) = self.gate.enter() else { return };
         // SAFETY: the contract requires the arguments of the VM's event.
-        counted(|| unsafe { wait_start::note(agent, env, thread, WaitKind::Monitor, owner()) });
+        counted(|| unsafe { wait_start::note(vm, env, thread, WaitKind::Monitor, owner()) });
     }
 
     /// Records the current thread's wait for the monitor of `object`, which has ended.
     ///
     /// # Safety
     /// As for [`WaitingKind::begins`].
-    unsafe fn ends(&self, agent: &Agent, env: *mut JNIEnv, thread: jobject, object: jobject) {
+    unsafe fn ends(&self, vm: &Vm, env: *mut JNIEnv, thread: jobject, object: jobject) {
         let Some(_inside) = self.gate.enter() else { return };
         // SAFETY: the contract requires the arguments of the VM's event.
-        let Some(wait) = (unsafe { wait_start::take(agent, env, thread, WaitKind::Monitor) }) else { return };
+        let Some(wait) = (unsafe { wait_start::take(vm, env, thread, WaitKind::Monitor) }) else { return };
         let waited_ns = monotonic_ns().saturating_sub(wait.since_ns);
         if waited_ns >= self.shortest_ns.load(Ordering::Relaxed) {
             // SAFETY: the contract requires the arguments of the VM's event.
             unsafe {
-                let subject = || own_sample::class_of(agent, env, object);
-                own_sample::take_of_wait(agent, env, self.engine, waited_ns, wait.owner, subject);
+                let subject = || own_sample::class_of(vm, env, object);
+                own_sample::take_of_wait(vm, env, self.engine, waited_ns, wait.owner, subject);
             }
         }
     }
@@ -108,8 +107,8 @@ pub(super) unsafe extern "system" fn monitor_contended_enter(
     _object: jobject,
 ) {
     // SAFETY: the VM passes the current thread's environment and a live reference.
-    guarded("MonitorContendedEnter", |agent| unsafe {
-        ENTERING.begins(agent, env, thread, || owners::of_pending_monitor(agent, env));
+    guarded("MonitorContendedEnter", |vm| unsafe {
+        ENTERING.begins(vm, env, thread, || owners::of_pending_monitor(vm, env));
     });
 }
 
@@ -120,7 +119,7 @@ pub(super) unsafe extern "system" fn monitor_contended_entered(
     object: jobject,
 ) {
     // SAFETY: the VM passes the current thread's environment and live references.
-    guarded("MonitorContendedEntered", |agent| unsafe { ENTERING.ends(agent, env, thread, object) });
+    guarded("MonitorContendedEntered", |vm| unsafe { ENTERING.ends(vm, env, thread, object) });
 }
 
 pub(super) unsafe extern "system" fn monitor_wait(
@@ -131,7 +130,7 @@ pub(super) unsafe extern "system" fn monitor_wait(
     _timeout_ms: jlong,
 ) {
     // SAFETY: the VM passes the current thread's environment and a live reference.
-    guarded("MonitorWait", |agent| unsafe { NOTIFICATIONS.begins(agent, env, thread, || Owner::NONE) });
+    guarded("MonitorWait", |vm| unsafe { NOTIFICATIONS.begins(vm, env, thread, || Owner::NONE) });
 }
 
 pub(super) unsafe extern "system" fn monitor_waited(
@@ -142,5 +141,5 @@ pub(super) unsafe extern "system" fn monitor_waited(
     _timed_out: jni::sys::jboolean,
 ) {
     // SAFETY: the VM passes the current thread's environment and live references.
-    guarded("MonitorWaited", |agent| unsafe { NOTIFICATIONS.ends(agent, env, thread, object) });
+    guarded("MonitorWaited", |vm| unsafe { NOTIFICATIONS.ends(vm, env, thread, object) });
 }

@@ -14,8 +14,7 @@ use thiserror::Error;
 
 use super::gate::Gate;
 use super::{class_hook, exceptions, java_frames, own_sample};
-use crate::agent::callbacks::guarded;
-use crate::agent::lifecycle::Agent;
+use crate::agent::guarded::guarded;
 use crate::agent::resolve::FrameResolver;
 use crate::agent::vm::Vm;
 use crate::core::record::{FrameKind, FrameRecord, Subject};
@@ -138,10 +137,10 @@ unsafe extern "system" fn created(env: *mut JNIEnv, _class: jclass, exception: j
         return;
     }
     let Some(_inside) = GATE.enter() else { return };
-    guarded("a new exception", |agent| {
+    guarded("a new exception", |vm| {
         // SAFETY: the VM passes the current thread's environment and a live reference, and has set the anchor
         // before it calls a native method.
-        unsafe { exceptions::sample(agent, env, || class_of(agent, env, exception)) };
+        unsafe { exceptions::sample(vm, env, || class_of(vm, env, exception)) };
     });
 }
 
@@ -150,15 +149,15 @@ unsafe extern "system" fn created(env: *mut JNIEnv, _class: jclass, exception: j
 ///
 /// # Safety
 /// As for [`own_sample::class_of`].
-unsafe fn class_of(agent: &Agent, env: *mut JNIEnv, exception: jobject) -> Subject {
+unsafe fn class_of(vm: &Vm, env: *mut JNIEnv, exception: jobject) -> Subject {
     // SAFETY: the contract gives the current thread's `env` and a live reference or null, where the VM allows
     // JNI calls.
-    let subject = unsafe { own_sample::class_of(agent, env, exception) };
+    let subject = unsafe { own_sample::class_of(vm, env, exception) };
     let is_known = CONSTRUCTED.lock().as_ref().is_some_and(|known| known.contains_key(&subject));
     if !is_known && subject != Subject::NONE {
         // SAFETY: the contract gives the current thread's `env` and a live reference. No lock is held while
         // the VM is called.
-        let names = unsafe { constructed_classes(agent.vm.jvmti, env, exception) };
+        let names = unsafe { constructed_classes(vm.jvmti, env, exception) };
         CONSTRUCTED.lock().get_or_insert_default().insert(subject, names.into());
     }
     subject

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use jni::sys::{JNIEnv, jobject};
 
-use super::SUBJECTS;
-use crate::agent::lifecycle::Agent;
+use crate::agent::subjects::SUBJECTS;
+use crate::agent::vm::Vm;
 use crate::core::engine::Engine;
 use crate::core::record::{Owner, Subject};
 use crate::core::thread::ThreadRecord;
@@ -20,14 +20,14 @@ use crate::signal::stretch::thin;
 /// # Safety
 /// Called in an event of the VM's, with the current thread's `env`.
 pub(super) unsafe fn take(
-    agent: &Agent,
+    vm: &Vm,
     env: *mut JNIEnv,
     engine: Engine,
     values: [f64; 2],
     subject: impl FnOnce() -> Subject,
 ) {
     // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
-    unsafe { take_thinned(agent, env, Sample { values, ..Sample::of(engine) }, subject) };
+    unsafe { take_thinned(vm, env, Sample { values, ..Sample::of(engine) }, subject) };
 }
 
 /// Takes a sample of the current thread's wait for a lock that `owner` held.
@@ -35,7 +35,7 @@ pub(super) unsafe fn take(
 /// # Safety
 /// As for [`take`].
 pub(super) unsafe fn take_of_wait(
-    agent: &Agent,
+    vm: &Vm,
     env: *mut JNIEnv,
     engine: Engine,
     waited_ns: u64,
@@ -44,18 +44,18 @@ pub(super) unsafe fn take_of_wait(
 ) {
     let sample = Sample { values: [1.0, waited_ns as f64], owner, ..Sample::of(engine) };
     // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
-    unsafe { take_thinned(agent, env, sample, subject) };
+    unsafe { take_thinned(vm, env, sample, subject) };
 }
 
 /// # Safety
 /// As for [`take`].
-unsafe fn take_thinned(agent: &Agent, env: *mut JNIEnv, sample: Sample, subject: impl FnOnce() -> Subject) {
+unsafe fn take_thinned(vm: &Vm, env: *mut JNIEnv, sample: Sample, subject: impl FnOnce() -> Subject) {
     let Some(values) = thin(sample.engine, sample.values) else { return };
     let start_ns = monotonic_ns();
     let subject = subject();
     COUNTERS.engine_has_used(sample.engine, monotonic_ns().saturating_sub(start_ns));
     // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
-    unsafe { take_unthinned(agent, env, &Sample { values, subject, ..sample }) };
+    unsafe { take_unthinned(vm, env, &Sample { values, subject, ..sample }) };
 }
 
 /// Takes a sample that the budget has already let through, with the number of the sampled object. Returns
@@ -64,7 +64,7 @@ unsafe fn take_thinned(agent: &Agent, env: *mut JNIEnv, sample: Sample, subject:
 /// # Safety
 /// As for [`take`].
 pub(super) unsafe fn take_numbered(
-    agent: &Agent,
+    vm: &Vm,
     env: *mut JNIEnv,
     engine: Engine,
     values: [f64; 2],
@@ -72,23 +72,23 @@ pub(super) unsafe fn take_numbered(
     number: u32,
 ) -> bool {
     // SAFETY: the contract requires an event of the VM's, with the current thread's `env`.
-    unsafe { take_unthinned(agent, env, &Sample { values, subject, number, ..Sample::of(engine) }) }
+    unsafe { take_unthinned(vm, env, &Sample { values, subject, number, ..Sample::of(engine) }) }
 }
 
 /// # Safety
 /// As for [`take`].
-unsafe fn take_unthinned(agent: &Agent, env: *mut JNIEnv, sample: &Sample) -> bool {
+unsafe fn take_unthinned(vm: &Vm, env: *mut JNIEnv, sample: &Sample) -> bool {
     let unknown = ThreadRecord::default();
     let thread = match current() {
         CurrentThread::Own => return false,
         CurrentThread::Known(record) if record.java_thread.load(Ordering::Relaxed) != 0 => record,
         // A thread's first events arrive before it has been registered as a Java thread.
         CurrentThread::Known(record) => {
-            describe(&unknown, record.os_tid.load(Ordering::Relaxed), agent, env);
+            describe(&unknown, record.os_tid.load(Ordering::Relaxed), vm, env);
             &unknown
         }
         CurrentThread::Unknown { os_tid } => {
-            describe(&unknown, os_tid, agent, env);
+            describe(&unknown, os_tid, vm, env);
             &unknown
         }
     };
@@ -96,23 +96,23 @@ unsafe fn take_unthinned(agent: &Agent, env: *mut JNIEnv, sample: &Sample) -> bo
     unsafe { take_of_caller(sample, thread) }
 }
 
-fn describe(record: &ThreadRecord, os_tid: i32, agent: &Agent, env: *mut JNIEnv) {
+fn describe(record: &ThreadRecord, os_tid: i32, vm: &Vm, env: *mut JNIEnv) {
     record.os_tid.store(os_tid, Ordering::Relaxed);
-    record.java_thread.store(agent.vm.java_thread(env).unwrap_or(0), Ordering::Relaxed);
+    record.java_thread.store(vm.java_thread(env).unwrap_or(0), Ordering::Relaxed);
 }
 
 /// Returns the class of `object`, which may be null.
 ///
 /// # Safety
 /// `env` is the current thread's. `object` is null or a live reference. The VM allows JNI calls here.
-pub(super) unsafe fn class_of(agent: &Agent, env: *mut JNIEnv, object: jobject) -> Subject {
+pub(super) unsafe fn class_of(vm: &Vm, env: *mut JNIEnv, object: jobject) -> Subject {
     if object.is_null() {
         return Subject::NONE;
     }
     // SAFETY: the contract gives the current thread's `env`, and a live reference where it is not null.
     let class = unsafe { ((**env).v1_1.GetObjectClass)(env, object) };
     // SAFETY: `class` is a local reference that was just made.
-    let subject = unsafe { subject_of(agent, class) };
+    let subject = unsafe { subject_of(vm, class) };
     // SAFETY: `class` is a local reference of this function's, deleted once.
     unsafe { ((**env).v1_1.DeleteLocalRef)(env, class) };
     subject
@@ -122,8 +122,8 @@ pub(super) unsafe fn class_of(agent: &Agent, env: *mut JNIEnv, object: jobject) 
 ///
 /// # Safety
 /// `class` is a live reference to a class. The VM allows JVMTI calls here.
-pub(super) unsafe fn subject_of(agent: &Agent, class: jobject) -> Subject {
+pub(super) unsafe fn subject_of(vm: &Vm, class: jobject) -> Subject {
     // SAFETY: the contract requires a live reference to a class.
-    let signature = unsafe { agent.vm.jvmti.class_signature(class) };
+    let signature = unsafe { vm.jvmti.class_signature(class) };
     signature.map_or(Subject::NONE, |signature| SUBJECTS.of_signature(&signature))
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use jni::sys::{JNIEnv, jobject};
 
-use crate::agent::lifecycle::Agent;
+use crate::agent::vm::Vm;
 use crate::core::record::{Owner, OwnerThread};
 use crate::jvm::monitor_owner::{self, MonitorOwner};
 use crate::jvm::synchronizer_owner::SynchronizerOwner;
@@ -16,8 +16,8 @@ use crate::signal::walk::mounted_thread::carries_virtual_thread;
 /// Returns the owner of the monitor that the current thread is about to wait for. Usually takes a few loads.
 /// If the owner had locked the object before the object had a monitor (until 23), all threads' stacks are
 /// searched.
-pub(super) fn of_pending_monitor(agent: &Agent, env: *mut JNIEnv) -> Owner {
-    let found = agent.vm.layout().zip(agent.vm.java_thread(env)).and_then(|(layout, waiting)| {
+pub(super) fn of_pending_monitor(vm: &Vm, env: *mut JNIEnv) -> Owner {
+    let found = vm.layout().zip(vm.java_thread(env)).and_then(|(layout, waiting)| {
         let (monitors, threads) = (layout.monitor.as_ref()?, &layout.thread);
         let is_known = |address, os_tid| incarnation(address, os_tid).is_some();
         let owner = monitor_owner::of_pending(&ProcessMemory, monitors, threads, waiting, is_known)?;
@@ -54,11 +54,11 @@ fn incarnation(java_thread: u64, os_tid: i32) -> Option<u32> {
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception. `blocker` is a live reference.
-pub(super) unsafe fn of_lock(agent: &Agent, env: *mut JNIEnv, blocker: jobject) -> Owner {
+pub(super) unsafe fn of_lock(vm: &Vm, env: *mut JNIEnv, blocker: jobject) -> Owner {
     static FIELD: OnceLock<Option<SynchronizerOwner>> = OnceLock::new();
     // SAFETY: the contract gives the current thread's `env`, without a pending exception.
     let field = FIELD.get_or_init(|| unsafe { SynchronizerOwner::new(env) });
-    let (Some(field), Some(names)) = (field, agent.vm.names()) else { return Owner::NONE };
+    let (Some(field), Some(names)) = (field, vm.names()) else { return Owner::NONE };
     // SAFETY: the contract gives `env` and a live `blocker`; the reference that is made is deleted here.
     unsafe {
         let owner = field.of(env, blocker);

@@ -21,9 +21,8 @@ use super::gate::Gate;
 use super::own_sample;
 use super::owners;
 use super::wait_start::{self, WaitKind};
-use crate::agent::callbacks::guarded;
 use crate::agent::event_cost::counted;
-use crate::agent::lifecycle::Agent;
+use crate::agent::guarded::guarded;
 use crate::agent::mounts;
 use crate::agent::vm::Vm;
 use crate::core::engine::Engine;
@@ -124,10 +123,10 @@ unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute:
     let mut begun = None;
     if GATE.is_open() {
         // SAFETY: the VM has called this function with the current thread's environment.
-        guarded("Unsafe.park", |agent| {
+        guarded("Unsafe.park", |vm| {
             // SAFETY: the VM has called this function, a native method, with the current thread's
             // environment.
-            let owner = counted(|| unsafe { owner_now(agent, env) });
+            let owner = counted(|| unsafe { owner_now(vm, env) });
             begun = Some((owner, monotonic_ns()));
         });
     }
@@ -137,9 +136,9 @@ unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute:
     if let Some((owner, since_ns)) = begun {
         // SAFETY: the VM has called this function with the current thread's environment; `thread` was just
         // made.
-        guarded("Unsafe.park", |agent| unsafe {
-            let Ok(thread) = agent.vm.jvmti.current_thread() else { return };
-            parked(agent, env, thread, since_ns, owner);
+        guarded("Unsafe.park", |vm| unsafe {
+            let Ok(thread) = vm.jvmti.current_thread() else { return };
+            parked(vm, env, thread, since_ns, owner);
             ((**env).v1_2.DeleteLocalRef)(env, thread);
         });
     }
@@ -149,16 +148,16 @@ unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute:
 ///
 /// # Safety
 /// `env` is the current thread's, which is in native code.
-unsafe fn owner_now(agent: &Agent, env: *mut JNIEnv) -> Owner {
+unsafe fn owner_now(vm: &Vm, env: *mut JNIEnv) -> Owner {
     // SAFETY: the contract gives the current thread's `env`; the references are this function's own.
     unsafe {
-        let Ok(thread) = agent.vm.jvmti.current_thread() else { return Owner::NONE };
+        let Ok(thread) = vm.jvmti.current_thread() else { return Owner::NONE };
         let blocker = blocker_of(env, thread);
         ((**env).v1_2.DeleteLocalRef)(env, thread);
         if blocker.is_null() {
             return Owner::NONE;
         }
-        let owner = owners::of_lock(agent, env, blocker);
+        let owner = owners::of_lock(vm, env, blocker);
         ((**env).v1_2.DeleteLocalRef)(env, blocker);
         owner
     }
@@ -169,7 +168,7 @@ unsafe fn owner_now(agent: &Agent, env: *mut JNIEnv) -> Owner {
 ///
 /// # Safety
 /// `env` is the current thread's, which is in native code. `thread` is a live reference to it.
-unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64, owner: Owner) {
+unsafe fn parked(vm: &Vm, env: *mut JNIEnv, thread: jobject, since_ns: u64, owner: Owner) {
     let Some(_inside) = GATE.enter() else { return };
     let parked_ns = monotonic_ns().saturating_sub(since_ns);
     if parked_ns < SHORTEST_NS.load(Ordering::Relaxed) {
@@ -179,8 +178,8 @@ unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64
     unsafe {
         let blocker = blocker_of(env, thread);
         if !blocker.is_null() {
-            let subject = || own_sample::class_of(agent, env, blocker).parked();
-            own_sample::take_of_wait(agent, env, Engine::Lock, parked_ns, owner, subject);
+            let subject = || own_sample::class_of(vm, env, blocker).parked();
+            own_sample::take_of_wait(vm, env, Engine::Lock, parked_ns, owner, subject);
             ((**env).v1_2.DeleteLocalRef)(env, blocker);
         }
     }
@@ -190,7 +189,7 @@ unsafe fn parked(agent: &Agent, env: *mut JNIEnv, thread: jobject, since_ns: u64
 ///
 /// # Safety
 /// Called in the VM's event, with its arguments.
-pub(super) unsafe fn unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+pub(super) unsafe fn unmounts(vm: &Vm, env: *mut JNIEnv, thread: jobject) {
     let Some(_inside) = GATE.enter() else { return };
     // SAFETY: the contract requires the arguments of the VM's event.
     unsafe {
@@ -200,9 +199,9 @@ pub(super) unsafe fn unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) 
         }
         // A virtual thread that leaves its carrier to wait for a monitor (24 on) is recorded as waiting for
         // the monitor.
-        if !wait_start::is_noted(agent, env, thread, WaitKind::Monitor) {
-            let owner = owners::of_lock(agent, env, blocker);
-            wait_start::note(agent, env, thread, WaitKind::Parking, owner);
+        if !wait_start::is_noted(vm, env, thread, WaitKind::Monitor) {
+            let owner = owners::of_lock(vm, env, blocker);
+            wait_start::note(vm, env, thread, WaitKind::Parking, owner);
         }
         ((**env).v1_2.DeleteLocalRef)(env, blocker);
     }
@@ -212,15 +211,15 @@ pub(super) unsafe fn unmounts(agent: &Agent, env: *mut JNIEnv, thread: jobject) 
 ///
 /// # Safety
 /// As for [`unmounts`].
-pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+pub(super) unsafe fn mounted(vm: &Vm, env: *mut JNIEnv, thread: jobject) {
     if !GATE.is_open() {
         return;
     }
     // SAFETY: the contract requires the arguments of the VM's event.
     unsafe {
-        let wait = counted(|| wait_start::take(agent, env, thread, WaitKind::Parking));
+        let wait = counted(|| wait_start::take(vm, env, thread, WaitKind::Parking));
         let Some(wait) = wait else { return };
-        parked(agent, env, thread, wait.since_ns, wait.owner);
+        parked(vm, env, thread, wait.since_ns, wait.owner);
     }
 }
 

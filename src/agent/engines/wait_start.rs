@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use jni::sys::{JNIEnv, jobject};
 use parking_lot::Mutex;
 
-use crate::agent::lifecycle::Agent;
+use crate::agent::vm::Vm;
 use crate::core::record::Owner;
 use crate::signal::sample::monotonic_ns;
 
@@ -83,21 +83,21 @@ pub(super) fn begin_session() {
 
 /// # Safety
 /// As for [`note`].
-unsafe fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
+unsafe fn id_of(vm: &Vm, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
     // SAFETY: the contract gives the current thread's `env`, without a pending exception, and a live
     // `thread`.
-    agent.vm.names().map(|names| unsafe { names.thread_id(env, thread) })
+    vm.names().map(|names| unsafe { names.thread_id(env, thread) })
 }
 
 /// Records that the current thread begins to wait. An earlier wait of the thread is forgotten.
 ///
 /// # Safety
 /// `env` is the current thread's, without a pending exception. `thread` is a live reference to it.
-pub(super) unsafe fn note(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind: WaitKind, owner: Owner) {
+pub(super) unsafe fn note(vm: &Vm, env: *mut JNIEnv, thread: jobject, kind: WaitKind, owner: Owner) {
     let wait = Wait { since_ns: monotonic_ns(), kind, owner };
     // SAFETY: the contract gives the current thread's `env`, without a pending exception, and a live
     // `thread`.
-    if let Some(id) = unsafe { id_of(agent, env, thread) } {
+    if let Some(id) = unsafe { id_of(vm, env, thread) } {
         WAITS.note(id, wait);
     }
 }
@@ -106,20 +106,20 @@ pub(super) unsafe fn note(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind
 ///
 /// # Safety
 /// As for [`note`].
-pub(super) unsafe fn is_noted(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind: WaitKind) -> bool {
+pub(super) unsafe fn is_noted(vm: &Vm, env: *mut JNIEnv, thread: jobject, kind: WaitKind) -> bool {
     // SAFETY: the contract gives the current thread's `env`, without a pending exception, and a live
     // `thread`.
-    unsafe { id_of(agent, env, thread) }.is_some_and(|id| WAITS.is_noted(id, kind))
+    unsafe { id_of(vm, env, thread) }.is_some_and(|id| WAITS.is_noted(id, kind))
 }
 
 /// Removes and returns the current thread's recorded wait of this kind.
 ///
 /// # Safety
 /// As for [`note`].
-pub(super) unsafe fn take(agent: &Agent, env: *mut JNIEnv, thread: jobject, kind: WaitKind) -> Option<Wait> {
+pub(super) unsafe fn take(vm: &Vm, env: *mut JNIEnv, thread: jobject, kind: WaitKind) -> Option<Wait> {
     // SAFETY: the contract gives the current thread's `env`, without a pending exception, and a live
     // `thread`.
-    WAITS.take(unsafe { id_of(agent, env, thread) }?, kind)
+    WAITS.take(unsafe { id_of(vm, env, thread) }?, kind)
 }
 
 #[cfg(test)]

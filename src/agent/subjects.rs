@@ -19,7 +19,7 @@ const MOST_SUBJECTS: usize = 100_000;
 const MAX_DISTINCT_HIDDEN: usize = MOST_SUBJECTS / 2;
 
 /// Classes by their number.
-pub(in crate::agent) struct Subjects(Mutex<Option<KnownClasses>>);
+pub(super) struct Subjects(Mutex<Option<KnownClasses>>);
 
 #[derive(Default)]
 struct KnownClasses {
@@ -29,7 +29,7 @@ struct KnownClasses {
 }
 
 /// The classes of this process.
-pub(in crate::agent) static SUBJECTS: Subjects = Subjects(Mutex::new(None));
+pub(super) static SUBJECTS: Subjects = Subjects(Mutex::new(None));
 
 impl Subjects {
     /// Returns the number of the class with this signature, such as `Ljava/lang/Object;` or `[I`.
@@ -53,7 +53,7 @@ impl Subjects {
 
     /// Returns the class's name in the form of Java source: `java.lang.Object`, `int[]`. `None` for a number
     /// that no class has.
-    pub(in crate::agent) fn class_name(&self, subject: Subject, normalise: bool) -> Option<String> {
+    pub(super) fn class_name(&self, subject: Subject, normalise: bool) -> Option<String> {
         let known = self.0.lock();
         let signature = known.as_ref()?.signatures.get((subject.0 as usize).checked_sub(1)?)?;
         // JVMTI separates a hidden class's suffix by a dot (`Klass::signature_name`, oops/klass.cpp, 17-25).
