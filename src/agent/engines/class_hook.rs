@@ -4,33 +4,46 @@
 use std::ffi::{CStr, c_char, c_uchar};
 
 use jni::sys::{JNIEnv, jclass, jint, jobject};
+use parking_lot::Mutex;
 
-use super::{method_traces, new_throwables};
 use crate::agent::guarded::guarded;
+use crate::core::engine::Engine;
 use crate::jvm::jvmti::Jvmti;
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
 use crate::jvm::live_phase::LivePhaseMutex;
 
-/// The number of engines that need the event.
-static LISTENERS: LivePhaseMutex<usize> = LivePhaseMutex::new(0);
+/// A function that returns the changed bytes of a class, by the class's name in the form of class files and
+/// its bytes; `None` if the class stays as it is.
+pub(super) type ClassChanger = fn(&str, &[u8]) -> Option<Vec<u8>>;
 
-/// Registers one more engine, and enables the event for the first.
-pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
-    let Some(mut listeners) = LISTENERS.lock() else { return Ok(()) };
-    if *listeners == 0 {
+/// Held while the event is enabled or disabled.
+static SWITCHING: LivePhaseMutex<()> = LivePhaseMutex::new(());
+/// The engines that change classes, in the order in which they do.
+static CHANGERS: Mutex<Vec<(Engine, ClassChanger)>> = Mutex::new(Vec::new());
+
+/// Registers an engine that changes classes, and enables the event for the first.
+pub(super) fn listen(jvmti: Jvmti, engine: Engine, changer: ClassChanger) -> Result<(), JvmtiError> {
+    let Some(_switching) = SWITCHING.lock() else { return Ok(()) };
+    if CHANGERS.lock().is_empty() {
         jvmti.set_event_enabled(Event::ClassFileLoadHook, true)?;
     }
-    *listeners += 1;
+    let mut changers = CHANGERS.lock();
+    changers.push((engine, changer));
+    changers.sort_by_key(|(engine, _)| *engine as u8);
     Ok(())
 }
 
-/// Unregisters one engine, and disables the event after the last.
-pub(super) fn unlisten(jvmti: Jvmti) {
-    let Some(mut listeners) = LISTENERS.lock() else { return };
-    *listeners -= 1;
-    if *listeners == 0 {
+/// Unregisters an engine, and disables the event after the last.
+pub(super) fn unlisten(jvmti: Jvmti, engine: Engine) {
+    let Some(_switching) = SWITCHING.lock() else { return };
+    let is_unused = {
+        let mut changers = CHANGERS.lock();
+        changers.retain(|(other, _)| *other != engine);
+        changers.is_empty()
+    };
+    if is_unused {
         // Should the event still arrive, no engine changes the class.
         let _ = jvmti.set_event_enabled(Event::ClassFileLoadHook, false);
     }
@@ -59,9 +72,11 @@ pub(super) unsafe extern "system" fn class_file_load_hook(
             let length = usize::try_from(length).unwrap_or(0);
             (CStr::from_ptr(name).to_string_lossy(), std::slice::from_raw_parts(bytes, length))
         };
-        let instrumented = new_throwables::changed(&name, bytes);
-        let timed = method_traces::changed(&name, instrumented.as_deref().unwrap_or(bytes));
-        let Some(changed) = timed.or(instrumented) else { return };
+        let changers = CHANGERS.lock().clone();
+        let changed = changers.into_iter().fold(None::<Vec<u8>>, |changed, (_, changer)| {
+            changer(&name, changed.as_deref().unwrap_or(bytes)).or(changed)
+        });
+        let Some(changed) = changed else { return };
         let (Ok(memory), Ok(length)) = (vm.jvmti.allocate(changed.len()), jint::try_from(changed.len()))
         else {
             return;

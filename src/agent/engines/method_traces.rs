@@ -84,10 +84,10 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
     let methods = methods.iter().cloned();
     let methods = methods.map(|methods| Traced { methods, was_found: AtomicBool::new(false) }).collect();
     *TRACING.lock() = Some(Arc::new(Tracing { methods, classes: Mutex::default() }));
-    let started = class_hook::listen(vm.jvmti).and_then(|()| {
+    let started = class_hook::listen(vm.jvmti, Engine::Trace, changed).and_then(|()| {
         STARTED_NS.store(monotonic_ns(), Ordering::Relaxed);
         let started = GATE.open_to(vm.jvmti, EVENTS);
-        started.inspect_err(|_| class_hook::unlisten(vm.jvmti))
+        started.inspect_err(|_| class_hook::unlisten(vm.jvmti, Engine::Trace))
     });
     if let Err(error) = started {
         *TRACING.lock() = None;
@@ -107,7 +107,7 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
 pub(super) fn stop(vm: &Vm) {
     let Some(tracing) = TRACING.lock().take() else { return };
     GATE.close_to(vm.jvmti, EVENTS);
-    class_hook::unlisten(vm.jvmti);
+    class_hook::unlisten(vm.jvmti, Engine::Trace);
     for traced in tracing.methods.iter().filter(|traced| !traced.was_found.load(Ordering::Relaxed)) {
         log::warn!("trace: no class with a method {} was loaded", traced.methods);
     }
@@ -256,7 +256,7 @@ pub(super) unsafe fn class_prepared(jvmti: Jvmti, class: jobject) {
 }
 
 /// Returns the class with timed methods, when it is retransformed; `None` for a class without traced methods.
-pub(super) fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     let _inside = GATE.enter()?;
     tracing()?.timed(name, bytes)
 }

@@ -17,6 +17,7 @@ use super::{class_hook, exceptions, java_frames, own_sample};
 use crate::agent::guarded::guarded;
 use crate::agent::resolve::FrameResolver;
 use crate::agent::vm::Vm;
+use crate::core::engine::Engine;
 use crate::core::record::{FrameKind, FrameRecord, Subject};
 use crate::jvm::boot_classes::{BootClassError, class_of_native, let_module_read};
 use crate::jvm::class_file::instrumented_class::{CREATED, instrumented_class};
@@ -52,7 +53,7 @@ pub(super) enum NotInstrumented {
 /// Makes Throwable's constructors call the agent.
 pub(super) fn start(vm: &Vm) -> Result<(), NotInstrumented> {
     let env = vm.attach_as_daemon(c"otlpprof").ok_or(NotInstrumented::NotAttached)?;
-    class_hook::listen(vm.jvmti).map_err(NotInstrumented::NoHook)?;
+    class_hook::listen(vm.jvmti, Engine::Exceptions, changed).map_err(NotInstrumented::NoHook)?;
     CALLS_AGENT.store(false, Ordering::Relaxed);
     GATE.open();
     // SAFETY: `env` is the current thread's environment.
@@ -68,7 +69,7 @@ pub(super) fn stop(vm: &Vm) {
         return;
     }
     GATE.close();
-    class_hook::unlisten(vm.jvmti);
+    class_hook::unlisten(vm.jvmti, Engine::Exceptions);
     // The class need not be restored when the VM is ending.
     if !CALLS_AGENT.load(Ordering::Relaxed) || vm.jvmti.phase() != Ok(Phase::Live) {
         return;
@@ -122,7 +123,7 @@ unsafe fn throwable_class(env: *mut JNIEnv) -> jclass {
 
 /// Returns Throwable with constructors that call the agent, when it is retransformed; `None` for another
 /// class.
-pub(super) fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     if name != THROWABLE || !GATE.is_open() {
         return None;
     }
