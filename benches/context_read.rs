@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use measure::Contender;
 use otlpprof::context::threads;
 use otlpprof::core;
+use otlpprof::core::address::CodeRange;
 use otlpprof::core::collections::Collections;
 use otlpprof::core::continuation::{
     ContinuationLayout, FrozenLayout, KlassWord, MountedThreadLayout, References, ThawStub,
@@ -24,7 +25,7 @@ use otlpprof::core::continuation::{
 };
 use otlpprof::core::object::ObjectMap;
 use otlpprof::core::stack_walker::StackWalker;
-use otlpprof::core::vm_layout::{CodeRange, VmLayout};
+use otlpprof::core::vm_layout::VmLayout;
 use otlpprof::signal::fault;
 use otlpprof::signal::safe_load::ProcessMemory;
 use otlpprof::signal::thread_context::InterruptedThread;

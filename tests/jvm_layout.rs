@@ -5,9 +5,10 @@ mod jvm_support;
 use std::ffi::CStr;
 
 use jvm_support::{STUBS, TestJvm, for_each_jdk};
+use otlpprof::core::address::CodeRange;
 use otlpprof::core::continuation::{MountedThreadLayout, References};
 use otlpprof::core::memory::Memory;
-use otlpprof::core::vm_layout::{BlobPart, CodeRange, CodeletKind, VmLayout};
+use otlpprof::core::vm_layout::{BlobPart, CodeletKind, VmLayout};
 use otlpprof::jvm::layout::{self, LayoutError, Probe};
 use otlpprof::signal::safe_load::ProcessMemory;
 

@@ -3,7 +3,7 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-use super::aggregator::{ThreadKey, UnnamedFrame};
+use super::keys::{ThreadKey, UnnamedFrame};
 use super::survivors::NumberedSample;
 use crate::core::engine::Engine;
 use crate::core::record::Owner;

@@ -6,13 +6,15 @@
 
 mod aggregator;
 mod interval;
+mod keys;
 mod recent_frames;
 mod selection;
 mod survivors;
 mod thread_state;
 
-pub use aggregator::{Aggregator, ObjectCounts, RawFrame, Resolver, ThreadKey, UnnamedFrame};
+pub use aggregator::{Aggregator, Resolver};
 pub use interval::{EngineProfiles, Interval, ProfileKind};
+pub use keys::{ObjectCounts, RawFrame, ThreadKey, UnnamedFrame};
 pub use selection::{NamePattern, NameSelection};
 pub use survivors::{Alive, NumberedSample, Remains, Survivors};
 pub use thread_state::ThreadState;

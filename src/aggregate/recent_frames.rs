@@ -1,6 +1,6 @@
 //! Cache: the ids of recently resolved frames, so that most frames of a record cost a look at one place.
 
-use super::aggregator::RawFrame;
+use super::keys::RawFrame;
 use crate::model::FrameId;
 
 const SETS: usize = 512;

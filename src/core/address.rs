@@ -1,4 +1,5 @@
-//! One type for each address space, so that addresses of different spaces cannot be mixed up.
+//! One type for each address space, so that addresses of different spaces cannot be mixed up, and the range
+//! of addresses that code takes.
 //!
 //! `run-time address = ELF virtual address + load bias` (all arithmetic wraps, as the dynamic linker's does:
 //! gABI, "Program Loading"). A file offset belongs to neither space.
@@ -47,6 +48,22 @@ impl LoadBias {
     /// Converts an ELF virtual address to a run-time address.
     pub const fn to_runtime(self, address: ElfVaddr) -> RuntimeAddr {
         RuntimeAddr(address.0.wrapping_add(self.0))
+    }
+}
+
+/// A range of run-time addresses, the end excluded; 0..0 if there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodeRange {
+    /// The first address.
+    pub start: u64,
+    /// The address one past the last.
+    pub end: u64,
+}
+
+impl CodeRange {
+    /// Whether `address` lies in the range.
+    pub const fn contains(&self, address: u64) -> bool {
+        self.start <= address && address < self.end
     }
 }
 

@@ -4,7 +4,7 @@
 //! `jvm::layout` determines the layout at start; a walker uses it. Offsets are in bytes within their
 //! structure or object.
 
-use super::vm_layout::CodeRange;
+use super::address::CodeRange;
 
 /// The layout of a ContinuationEntry, a C++ structure at the stack pointer of `Continuation.enterSpecial`'s
 /// frame (`runtime/continuationEntry.hpp`, `cpu/*/sharedRuntime_*.cpp`: `fill_continuation_entry`,

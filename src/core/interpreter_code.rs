@@ -1,7 +1,7 @@
 //! The stages of the template interpreter's code in which a frame is not complete yet, or no longer complete.
 //! `jvm` determines them once, from the instructions of the codelets; the walker looks them up.
 
-use super::vm_layout::CodeRange;
+use super::address::CodeRange;
 
 /// A method entry codelet. All addresses are run-time addresses of instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::vm_layout::CodeRange;
+use super::address::CodeRange;
 
 /// The capacity of the list. HotSpot 25 has 120 stubs with frames; further stubs are not stored.
 const CAPACITY: usize = 1024;

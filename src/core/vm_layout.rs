@@ -6,6 +6,7 @@
 //! version to version. All `u32` fields are byte offsets within their structure unless their comments say
 //! otherwise; all `u64` fields are run-time addresses.
 
+use super::address::CodeRange;
 use super::continuation::ContinuationLayout;
 use super::interpreter_code::InterpreterCode;
 use super::stub_frames::StubFrames;
@@ -400,21 +401,5 @@ impl CodeletKind {
     /// Whether the codelet enters native methods. Native frames then return to it.
     pub const fn is_native_entry(self) -> bool {
         matches!(self, Self::NativeMethodEntry | Self::SynchronizedNativeMethodEntry)
-    }
-}
-
-/// A range of run-time addresses, the end excluded; 0..0 if there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CodeRange {
-    /// The first address.
-    pub start: u64,
-    /// The address one past the last.
-    pub end: u64,
-}
-
-impl CodeRange {
-    /// Whether `address` lies in the range.
-    pub const fn contains(&self, address: u64) -> bool {
-        self.start <= address && address < self.end
     }
 }

@@ -2,8 +2,9 @@
 //! instructions.
 
 use super::arch::interpreter_slots as arch;
+use crate::core::address::CodeRange;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::{CodeRange, Codelet};
+use crate::core::vm_layout::Codelet;
 
 /// An upper bound of the call stub's length (HotSpot 11-25: less than 800 bytes).
 const MAX_CALL_STUB_BYTES: u64 = 4096;

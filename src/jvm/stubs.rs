@@ -12,8 +12,8 @@ use super::jvmti::Jvmti;
 use super::jvmti_error::JvmtiError;
 use super::jvmti_events::Event;
 use super::modified_utf8;
+use crate::core::address::CodeRange;
 use crate::core::stub_frames::StubFrames;
-use crate::core::vm_layout::CodeRange;
 
 #[derive(Clone, Debug)]
 struct Stub {

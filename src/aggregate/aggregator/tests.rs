@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::aggregate::ProfileKind;
-use crate::core::record::{Owner, OwnerThread};
+use crate::core::record::{FrameKind, NO_OBJECT, Owner, OwnerThread};
 use crate::model::{Profile, types};
 
 struct ByNumber {

@@ -10,9 +10,9 @@
 //!
 //! Each call pushes a pair of registers before and pops the pair afterwards.
 
+use crate::core::address::CodeRange;
 use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::CodeRange;
 
 /// `and x8, x8, -16; mov sp, x8`.
 const MAKE_ROOM: [u32; 2] = [0x927c_ed08, 0x9100_011f];

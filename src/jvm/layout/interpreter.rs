@@ -1,8 +1,9 @@
 //! The template interpreter's codelets (`code/stubs.hpp`, `interpreter/interpreter.hpp`).
 
 use super::{LayoutError, static_pointer};
+use crate::core::address::CodeRange;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::{CodeRange, Codelet, CodeletKind};
+use crate::core::vm_layout::{Codelet, CodeletKind};
 use crate::jvm::arch::interpreter_code::CODE_ENTRY_ALIGNMENT;
 use crate::jvm::vm_structs::VmStructs;
 use crate::jvm::{c_string, flags};

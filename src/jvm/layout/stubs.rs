@@ -1,8 +1,9 @@
 //! The VM's own generated code: interpreter, call stub, entry barrier, continuations.
 
 use super::{LayoutError, interpreter, static_pointer};
+use crate::core::address::CodeRange;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::{CodeRange, StubLayout};
+use crate::core::vm_layout::StubLayout;
 use crate::jvm::arch::continuation_entry;
 use crate::jvm::interpreter_code;
 use crate::jvm::stubs::StubTable;

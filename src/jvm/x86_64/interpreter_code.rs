@@ -4,9 +4,9 @@
 //! `generate_native_entry`, `generate_throw_exception`), cpu/x86/interp_masm_x86.cpp (`remove_activation`),
 //! JDK 11-25.
 
+use crate::core::address::CodeRange;
 use crate::core::interpreter_code::ValueLocation::{AboveSp, InRegister};
 use crate::core::interpreter_code::{InterpreterEntry, InterpreterExit, ThrowStage, ThrownTo, ValueLocation};
-use crate::core::vm_layout::CodeRange;
 
 /// `CodeEntryAlignment` of a VM that does not export it (11 and 17; cpu/x86/globals_x86.hpp).
 pub(in crate::jvm) const CODE_ENTRY_ALIGNMENT: u64 = 32;

@@ -11,9 +11,9 @@
 //! The stub contains each call twice: `call` for an aligned stack, and for a misaligned one
 //! `sub rsp, 8; call; add rsp, 8; jmp end`.
 
+use crate::core::address::CodeRange;
 use crate::core::continuation::ThawStub;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::CodeRange;
 
 /// `sub rsp, rbx; and rsp, -16`.
 const MAKE_ROOM: [&[u8]; 2] =

@@ -4,8 +4,9 @@
 //! holds only code that this thread has not called yet.
 
 use super::{Walk, WalkError};
+use crate::core::address::CodeRange;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::{CodeCacheLayout, CodeRange, MAX_CODE_HEAPS, VmLayout};
+use crate::core::vm_layout::{CodeCacheLayout, MAX_CODE_HEAPS, VmLayout};
 
 /// The bounds and the heaps.
 #[derive(Clone, Copy, Debug, Default)]

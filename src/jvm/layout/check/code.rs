@@ -5,8 +5,9 @@
 
 use super::super::LayoutError;
 use super::nmethod;
+use crate::core::address::CodeRange;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::{BlobPart, CodeCacheLayout, CodeRange, VmLayout};
+use crate::core::vm_layout::{BlobPart, CodeCacheLayout, VmLayout};
 use crate::jvm::c_string;
 
 /// The most segments to scan in each heap; enough to contain every kind of blob.

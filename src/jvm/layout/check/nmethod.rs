@@ -1,8 +1,8 @@
 //! Checks one compiled method, read through the layout down to the methods of its scopes.
 
 use super::code::{BlobReader, Refusal};
+use crate::core::address::CodeRange;
 use crate::core::unsigned5;
-use crate::core::vm_layout::CodeRange;
 use crate::jvm::arch::compiled_prologue;
 use crate::jvm::method_reader::MethodReader;
 

@@ -1,10 +1,11 @@
 //! Virtual threads: chunks of frozen frames, and the stubs that thaw them.
 
 use super::corrupted::assert_ends;
+use crate::core::address::CodeRange;
 use crate::core::continuation::*;
 use crate::core::interpreter_code::{ThrowStage, ThrownTo, ValueLocation};
 use crate::core::record::FrameKind::{Compiled, Frozen, Interpreted, NativeMethod, Stub, Unwalkable};
-use crate::core::vm_layout::{CodeRange, InterpreterFrameLayout};
+use crate::core::vm_layout::InterpreterFrameLayout;
 use crate::signal::walk::FrozenReason;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::tests::machine;

@@ -12,7 +12,7 @@ use super::continuation::{
 use super::counted_memory::{CountedMemory, MOST_FAILED, MOST_LOADS};
 use super::relocated::{INDEX, YOUNG, entry, forward, refer};
 use super::{every_rule, little_vm, machine, native, relocated};
-use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use crate::core::address::{CodeRange, ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::collections::COLLECTIONS;
 use crate::core::continuation::*;
 use crate::core::interpreter_code::{ThrowStage, ThrownTo, ValueLocation};
@@ -22,7 +22,6 @@ use crate::core::record::FrameKind::{Compiled, Native};
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
 use crate::core::unwind::UnwindTable;
-use crate::core::vm_layout::CodeRange;
 use crate::signal::fault;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::registers::Registers;

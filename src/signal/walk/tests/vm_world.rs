@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::counted_memory::CountedMemory;
 use super::little_vm;
 use super::machine;
+use crate::core::address::CodeRange;
 use crate::core::collections::Collections;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
 use crate::core::memory::{Memory, RecordedMemory};

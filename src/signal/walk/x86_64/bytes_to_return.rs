@@ -3,8 +3,9 @@
 //! stack until its return address is on top.
 
 use super::instructions::{MAX_BYTES, length};
+use crate::core::address::CodeRange;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::{CodeRange, VmLayout};
+use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
 use crate::signal::walk::{Cursor, Walk};
 

@@ -8,8 +8,9 @@
 //! verified_entry in macroAssembler_x86.cpp (JDK 11 and 17) and c2_MacroAssembler_x86.cpp (JDK 21 and 25).
 //! `size` follows from the blob's frame size, so the exact bytes of the `sub` are known.
 
+use crate::core::address::CodeRange;
 use crate::core::memory::Memory;
-use crate::core::vm_layout::{CodeRange, VmLayout};
+use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
 use crate::signal::walk::compiled::Part;
 use crate::signal::walk::registers::Registers;

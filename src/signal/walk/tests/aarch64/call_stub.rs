@@ -1,9 +1,9 @@
 //! The call stub and the stub that passes exceptions on, interrupted at each of their stages, on aarch64.
 
 use super::machine::*;
+use crate::core::address::CodeRange;
 use crate::core::record::FrameKind::{Compiled, Stub};
 use crate::core::stack_walker::StackWalker;
-use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::tests::vm_world::*;
 
 const X0: usize = 0;

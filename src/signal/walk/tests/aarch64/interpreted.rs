@@ -1,9 +1,9 @@
 //! Interpreter frames, and the stages of entering and leaving them, on aarch64.
 
 use super::machine::*;
+use crate::core::address::CodeRange;
 use crate::core::interpreter_code::{InterpreterCode, InterpreterEntry, InterpreterExit};
 use crate::core::record::FrameKind::{Compiled, Interpreted, Stub, Unwalkable};
-use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
 use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::vm_world::*;

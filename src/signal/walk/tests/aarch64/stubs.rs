@@ -1,9 +1,9 @@
 //! Interrupted stubs on aarch64.
 
 use super::machine::*;
+use crate::core::address::CodeRange;
 use crate::core::record::FrameKind::{Compiled, Native, Stub, Unwalkable};
 use crate::core::unwind::{CfaRule, FpRule};
-use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
 use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::native::{BASE, object, rule};

@@ -3,11 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use super::machine::{BARRIER, BARRIER_RETURNED, barrier_stages};
-use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use crate::core::address::{CodeRange, ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::FrameKind::{Compiled, Interpreted, Native, Stub, Unwalkable};
 use crate::core::stub_frames::StubFrames;
-use crate::core::vm_layout::CodeRange;
 use crate::signal::walk::WalkError;
 use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::vm_world::*;
