@@ -8,7 +8,7 @@ use super::engines;
 use super::guarded::guarded;
 use super::lifecycle::{self, Agent};
 use super::session::ProfilingSession;
-use super::thread_labels::ThreadLabel;
+use super::thread_names::ThreadLabel;
 use super::thread_renames;
 use super::virtual_contexts::virtual_thread_end;
 use super::vm::STUBS;

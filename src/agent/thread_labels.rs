@@ -6,19 +6,11 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use super::native_thread_names::NativeLife;
-use super::thread_names::THREAD_NAMES;
+use super::thread_names::{THREAD_NAMES, ThreadLabel};
 use crate::aggregate::ThreadKey;
 use crate::core::record::{Owner, OwnerThread};
 use crate::model::{self, AttributeSetId, Tables, attribute_keys};
 use crate::sampling::thread_records;
-
-/// The label of a Java thread in profiles.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ThreadLabel {
-    pub(super) name: String,
-    /// `Thread.threadId()`.
-    pub(super) id: i64,
-}
 
 /// The names of the threads that an interval has samples of.
 #[derive(Debug, Default)]

@@ -9,9 +9,16 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
-use super::thread_labels::ThreadLabel;
 use crate::core::thread::ThreadRecord;
 use crate::sampling::threads::next_incarnation;
+
+/// The label of a Java thread in profiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ThreadLabel {
+    pub(super) name: String,
+    /// `Thread.threadId()`.
+    pub(super) id: i64,
+}
 
 /// The number of locks that guard the names, since threads rename themselves concurrently.
 const SHARDS: usize = 64;

@@ -14,8 +14,8 @@ use jni::sys::{JNIEnv, jobject, jstring};
 
 use super::callbacks::with_agent;
 use super::lifecycle::Agent;
-use super::thread_labels::ThreadLabel;
 use super::thread_names::THREAD_NAMES;
+use super::thread_names::ThreadLabel;
 use super::vm::Vm;
 use crate::jvm::java_threads;
 use crate::jvm::live_phase::LivePhaseMutex;

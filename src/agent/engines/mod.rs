@@ -5,6 +5,7 @@
 //! | Module | Duty |
 //! |---|---|
 //! | `allocations`, `monitors`, `exceptions` | one engine each, or two that share their events |
+//! | `exception_turns` | which exceptions are sampled |
 //! | `new_throwables` | exceptions where they are created |
 //! | `method_traces` | long calls of chosen methods |
 //! | `native_memory` | native allocations, and those of them that were not freed |
@@ -20,6 +21,7 @@
 mod allocations;
 mod capabilities;
 mod class_hook;
+mod exception_turns;
 mod exceptions;
 mod gate;
 mod live_objects;

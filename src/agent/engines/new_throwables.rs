@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::gate::Gate;
-use super::{class_hook, exceptions, java_frames, own_sample};
+use super::{class_hook, exception_turns, java_frames, own_sample};
 use crate::agent::guarded::guarded;
 use crate::agent::resolve::FrameResolver;
 use crate::agent::vm::Vm;
@@ -134,14 +134,14 @@ fn changed(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// The native method that the constructors call: an exception has been created.
 unsafe extern "system" fn created(env: *mut JNIEnv, _class: jclass, exception: jobject) {
-    if !GATE.is_open() || !exceptions::is_due() {
+    if !GATE.is_open() || !exception_turns::is_due() {
         return;
     }
     let Some(_inside) = GATE.enter() else { return };
     guarded("a new exception", |vm| {
         // SAFETY: the VM passes the current thread's environment and a live reference, and has set the anchor
         // before it calls a native method.
-        unsafe { exceptions::sample(vm, env, || class_of(vm, env, exception)) };
+        unsafe { exception_turns::sample(vm, env, || class_of(vm, env, exception)) };
     });
 }
 
