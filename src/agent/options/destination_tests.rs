@@ -1,6 +1,7 @@
 //! Tests of destinations: files, endpoints, and the transport to them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::tests::{error, error_in, start, start_in, upload};
 use super::*;

@@ -15,6 +15,7 @@
 //! send profiles to the wrong place (the endpoint, the protocol).
 
 mod agent_string;
+mod draft;
 mod environment;
 mod error;
 mod help;

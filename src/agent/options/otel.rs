@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
+use super::draft::{Destination, Draft};
 use super::environment::Environment;
-use super::request::{Destination, Draft};
 use super::table::COMPRESSIONS;
 use super::value;
 use crate::export::Endpoint;

@@ -1,11 +1,18 @@
 //! Tests of all options from text to their values, whichever source gives them.
 
 use std::path::Path;
+use std::time::Duration;
+
+use log::LevelFilter;
 
 use super::*;
-use crate::aggregate::NamePattern;
+use crate::agent::options::types::*;
+use crate::aggregate::{NamePattern, NameSelection};
+use crate::core::engine::Engine;
 use crate::export::upload::Compression;
-use crate::otlp::{Format, NativeFrames};
+use crate::export::{Endpoint, UploadConfig};
+use crate::otlp::{EncodeOptions, Format, NativeFrames};
+use crate::sampling::KernelFrames;
 
 const NO_VARIABLES: [(&str, &str); 0] = [];
 

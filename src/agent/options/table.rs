@@ -9,7 +9,7 @@ mod samples;
 
 use std::time::Duration;
 
-use super::request::Draft;
+use super::draft::Draft;
 use crate::export::upload::Compression;
 
 /// One option.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use log::LevelFilter;
 
 use super::{COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
-use crate::agent::options::request::Destination;
+use crate::agent::options::draft::Destination;
 use crate::agent::options::value;
 use crate::core::engine::Engine;
 use crate::export::Endpoint;
