@@ -5,12 +5,14 @@ use std::ffi::{c_char, c_void};
 use jni::sys::{JNIEnv, jint, jmethodID, jobject};
 
 use super::engines;
+use super::event_cost::counted;
 use super::guarded::guarded;
-use super::lifecycle::{self, Agent};
+use super::lifecycle::{self, Agent, VmCallbacks};
+use super::mounts::MountCallbacks;
 use super::session::ProfilingSession;
 use super::thread_names::ThreadLabel;
 use super::thread_renames;
-use super::virtual_contexts::virtual_thread_end;
+use super::virtual_contexts::{self, virtual_thread_end};
 use super::vm::STUBS;
 use crate::context::threads as contexts;
 use crate::core::collections::COLLECTIONS;
@@ -21,8 +23,8 @@ use crate::jvm::method_ids;
 use crate::sampling::threads;
 
 /// The callbacks of the agent's JVMTI environment.
-pub(super) fn callbacks() -> EventCallbacks {
-    engines::add_callbacks(EventCallbacks {
+pub(super) fn callbacks() -> VmCallbacks {
+    let events = engines::add_callbacks(EventCallbacks {
         vm_init: Some(vm_init),
         vm_death: Some(vm_death),
         class_load: Some(class_load),
@@ -35,11 +37,13 @@ pub(super) fn callbacks() -> EventCallbacks {
         garbage_collection_finish: Some(garbage_collection_finish),
         virtual_thread_end: Some(virtual_thread_end),
         ..EventCallbacks::default()
-    })
+    });
+    let mounts = MountCallbacks { mounted: virtual_thread_mounted, unmounts: virtual_thread_unmounts };
+    VmCallbacks { events, mounts }
 }
 
 /// Calls `body` with the agent, as [`guarded`] does.
-pub(super) fn with_agent(what: &str, body: impl FnOnce(&'static Agent)) {
+fn with_agent(what: &str, body: impl FnOnce(&'static Agent)) {
     guarded(what, |_| lifecycle::agent().map_or((), body));
 }
 
@@ -63,7 +67,7 @@ unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, thread:
             threads::java_thread_started(java_thread);
         }
         // SAFETY: the VM passes the current thread's environment and a live reference to its thread object.
-        unsafe { thread_renames::thread_started(agent, env, thread) };
+        unsafe { thread_renames::thread_started(agent.vm, env, thread) };
     });
 }
 
@@ -94,7 +98,7 @@ unsafe extern "system" fn class_prepare(_: *mut RawEnv, _: *mut JNIEnv, _thread:
             if method_ids::are_wanted() {
                 method_ids::make_ids_of(agent.vm.jvmti, class);
             }
-            engines::class_prepared(&agent.vm, class);
+            engines::class_prepared(agent.vm, class);
         }
     });
 }
@@ -131,5 +135,23 @@ unsafe extern "system" fn garbage_collection_finish(_: *mut RawEnv) {
     guarded("GarbageCollectionFinish", |_| {
         COLLECTIONS.end();
         engines::collection_ended();
+    });
+}
+
+unsafe extern "system" fn virtual_thread_mounted(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    // SAFETY: the VM passes the current thread's environment and a live reference.
+    guarded("VirtualThreadMount", |vm| unsafe {
+        counted(|| virtual_contexts::mounted(vm, env, thread));
+        engines::virtual_thread_mounted(vm, env, thread);
+    });
+}
+
+unsafe extern "system" fn virtual_thread_unmounts(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    // SAFETY: the VM passes the current thread's environment and a live reference.
+    guarded("VirtualThreadUnmount", |vm| unsafe {
+        counted(|| {
+            virtual_contexts::unmounts();
+            engines::virtual_thread_unmounts(vm, env, thread);
+        });
     });
 }

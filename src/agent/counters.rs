@@ -31,9 +31,9 @@
 
 use std::sync::atomic::Ordering;
 
+use super::budget::Used;
 use super::engines;
 use super::output::EncodeStats;
-use super::session::Recorded;
 use crate::context::blocks::BLOCKS;
 use crate::context::counts as context_counts;
 use crate::core::engine::Engine;
@@ -45,6 +45,21 @@ use crate::signal::event;
 use crate::signal::kernel_stack;
 use crate::signal::native_memory;
 use crate::signal::walk::{FrozenReason, WalkError};
+
+/// Counts of drained samples since the session began. The handlers' own counts are ahead of a profile's
+/// contents.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recorded {
+    /// The samples of each engine.
+    pub(super) samples: [u64; Engine::COUNT],
+    pub(super) periods: u64,
+    pub(super) used: Used,
+    /// Samples of threads or stacks that the user excluded.
+    pub(super) left_out: u64,
+    /// Frames in methods, and in objects, that were no longer known.
+    pub(super) unknown_methods: u64,
+    pub(super) unknown_objects: u64,
+}
 
 /// All counters at one moment.
 #[derive(Clone, Debug, Default)]

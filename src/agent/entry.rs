@@ -6,6 +6,7 @@ use std::panic::catch_unwind;
 use jni::sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 use log::LevelFilter;
 
+use super::callbacks::callbacks;
 use super::lifecycle;
 use super::logging;
 use super::options::{self, Environment, Request};
@@ -126,7 +127,7 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
                 return failed(&error.to_string(), strict);
             }
             // SAFETY: the callers pass the JavaVM of this process.
-            match unsafe { lifecycle::start(vm, *options) } {
+            match unsafe { lifecycle::start(vm, &callbacks(), *options) } {
                 Ok(()) => JNI_OK,
                 Err(error) => failed(&error.to_string(), strict),
             }

@@ -10,6 +10,7 @@ use std::sync::Once;
 
 use jni::sys::{JNI_OK, JNIEnv, jboolean, jclass, jint, jlong, jlongArray, jobject, jobjectArray, jstring};
 
+use super::callbacks::callbacks;
 use super::entry;
 use super::events::{Event, EventKind};
 use super::java_strings::{new_string, text_of, texts_of, throw};
@@ -49,7 +50,7 @@ unsafe fn agent(env: *mut JNIEnv) -> Option<&'static Agent> {
         return None;
     }
     // SAFETY: `vm` is the VM that `GetJavaVM` has just returned.
-    unsafe { lifecycle::make(vm) }
+    unsafe { lifecycle::make(vm, &callbacks()) }
         .inspect_err(|error| log::warn!("{error}; calls of io.otlpprof do nothing"))
         .ok()
 }
@@ -147,7 +148,7 @@ unsafe fn start(env: *mut JNIEnv, options: jstring) -> Result<(), String> {
         logging::set_level(options.log_level);
     }
     // SAFETY: `vm` is the VM that `GetJavaVM` has returned.
-    unsafe { lifecycle::start(vm, options) }.map_err(|error| error.to_string())
+    unsafe { lifecycle::start(vm, &callbacks(), options) }.map_err(|error| error.to_string())
 }
 
 /// Implements `Natives.stop0`.

@@ -11,9 +11,9 @@ use jni::sys::{JNIEnv, JavaVM};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use thiserror::Error;
 
-use super::callbacks::callbacks;
 use super::engines;
 use super::logging;
+use super::mounts::{self, MountCallbacks};
 use super::options::{Options, Request};
 use super::other_copy;
 use super::output::Output;
@@ -23,7 +23,7 @@ use crate::context::reclaim;
 use crate::core::collections::COLLECTIONS;
 use crate::jvm::jvmti::{Capability, Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
-use crate::jvm::jvmti_events::Event;
+use crate::jvm::jvmti_events::{Event, EventCallbacks};
 use crate::jvm::jvmti_table::Capabilities;
 use crate::jvm::live_phase;
 use crate::sampling::{cpu, own_threads};
@@ -33,6 +33,12 @@ const LONGEST_WAIT_AT_EXIT: Duration = Duration::from_secs(3);
 
 /// The status without a session.
 pub(super) const NOT_PROFILING: &str = "not profiling";
+
+/// The functions that the VM calls.
+pub(super) struct VmCallbacks {
+    pub(super) events: EventCallbacks,
+    pub(super) mounts: MountCallbacks,
+}
 
 /// A session that has not yet begun.
 struct PendingSession {
@@ -98,13 +104,17 @@ pub(super) fn agent() -> Option<&'static Agent> {
 ///
 /// # Safety
 /// `java_vm` is the JavaVM that the JVM passed to the agent.
-pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result<(), StartError> {
+pub(super) unsafe fn start(
+    java_vm: *mut JavaVM,
+    callbacks: &VmCallbacks,
+    mut options: Options,
+) -> Result<(), StartError> {
     if let Some(other) = other_copy::started() {
         return Err(StartError::OtherCopy(other));
     }
     Output::check(&options).map_err(SessionError::Output)?;
     // SAFETY: the contract requires the JavaVM that the JVM passed.
-    let agent = unsafe { make(java_vm) }?;
+    let agent = unsafe { make(java_vm, callbacks) }?;
     if agent.is_profiling() {
         return Err(StartError::Running);
     }
@@ -136,7 +146,10 @@ pub(super) unsafe fn start(java_vm: *mut JavaVM, mut options: Options) -> Result
 ///
 /// # Safety
 /// `java_vm` is the JavaVM of this process.
-pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartError> {
+pub(super) unsafe fn make(
+    java_vm: *mut JavaVM,
+    callbacks: &VmCallbacks,
+) -> Result<&'static Agent, StartError> {
     // The VM's own description is read by loads that may fault.
     crate::signal::fault::install().map_err(SessionError::Faults)?;
     let agent = match AGENT.get() {
@@ -157,7 +170,7 @@ pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartE
             })
         }
     };
-    agent.listen().map_err(StartError::Events)?;
+    agent.listen(callbacks).map_err(StartError::Events)?;
     if agent.vm.jvmti.phase() == Ok(Phase::Live) {
         let env = agent.vm.attach_as_daemon(c"otlpprof").ok_or(SessionError::Attach)?;
         // SAFETY: `env` is the current thread's environment.
@@ -167,14 +180,15 @@ pub(super) unsafe fn make(java_vm: *mut JavaVM) -> Result<&'static Agent, StartE
 }
 
 impl Agent {
-    fn listen(&self) -> Result<(), JvmtiError> {
+    fn listen(&self, callbacks: &VmCallbacks) -> Result<(), JvmtiError> {
         let mut listening = self.listening.lock();
         if *listening {
             return Ok(());
         }
         let jvmti = self.vm.jvmti;
         // SAFETY: the callbacks are functions of this library, which stays loaded.
-        unsafe { jvmti.set_event_callbacks(&callbacks()) }?;
+        unsafe { jvmti.set_event_callbacks(&callbacks.events) }?;
+        mounts::set_callbacks(callbacks.mounts);
         for event in [Event::VmInit, Event::VmDeath, Event::ThreadStart, Event::ThreadEnd] {
             jvmti.set_event_enabled(event, true)?;
         }

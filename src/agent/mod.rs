@@ -8,7 +8,7 @@
 //! | `java_api` | the native methods of the Java API |
 //! | `java_strings` | strings and exceptions that cross JNI |
 //! | `events` | events that the program reports besides samples |
-//! | `mounts` | notifies listeners when virtual threads are mounted and unmounted |
+//! | `mounts` | the VM's events of virtual threads that are mounted and unmounted |
 //! | `virtual_contexts` | makes contexts follow virtual threads |
 //! | `publication` | publishes contexts to other processes |
 //! | `vm` | the agent's knowledge of the JVM |

@@ -1,33 +1,43 @@
-//! Notifies listeners when virtual threads are mounted and unmounted. The VM's events are enabled while there
-//! is at least one listener; the agent has one callback for each of the two.
+//! The VM's events of virtual threads that are mounted and unmounted. They are enabled while at least one part
+//! of the agent needs them; the agent has one callback for each of the two.
 //!
 //! The VM sends the mount event when the virtual thread has become the current thread, and the unmount event
 //! while it still is, also before it ends (prims/jvmtiThreadState.cpp,
 //! `JvmtiVTMSTransitionDisabler::VTMS_vthread_{start,mount,unmount,end}`, JDK 21 and 25). So all code that
 //! runs between the two events runs in the virtual thread.
 
-use jni::sys::{JNIEnv, jobject};
+use std::sync::OnceLock;
 
-use super::callbacks::with_agent;
-use super::event_cost::counted;
-use super::{engines, virtual_contexts};
-use crate::jvm::extension_events::{VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT};
+use crate::jvm::extension_events::{ExtensionCallback, VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT};
 use crate::jvm::jvmti::Jvmti;
 use crate::jvm::jvmti_error::JvmtiError;
-use crate::jvm::jvmti_table::RawEnv;
 use crate::jvm::live_phase::LivePhaseMutex;
+
+/// The callbacks of both events. They catch panics.
+#[derive(Clone, Copy)]
+pub(super) struct MountCallbacks {
+    pub(super) mounted: ExtensionCallback,
+    pub(super) unmounts: ExtensionCallback,
+}
+
+static CALLBACKS: OnceLock<MountCallbacks> = OnceLock::new();
 
 /// The number of listeners.
 static LISTENERS: LivePhaseMutex<usize> = LivePhaseMutex::new(0);
 
+/// Registers the callbacks, before the first listener. Later calls have no effect.
+pub(super) fn set_callbacks(callbacks: MountCallbacks) {
+    let _ = CALLBACKS.set(callbacks);
+}
+
 /// Registers one more listener, and enables the events for the first.
 pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
-    let Some(mut listeners) = LISTENERS.lock() else { return Ok(()) };
+    let (Some(mut listeners), Some(callbacks)) = (LISTENERS.lock(), CALLBACKS.get()) else { return Ok(()) };
     if *listeners == 0 {
         // SAFETY: the callbacks are functions of this library, which stays loaded; they catch panics.
         unsafe {
-            jvmti.enable_extension_event(VIRTUAL_THREAD_UNMOUNT, unmount)?;
-            let mounts = jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, mount);
+            jvmti.enable_extension_event(VIRTUAL_THREAD_UNMOUNT, callbacks.unmounts)?;
+            let mounts = jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, callbacks.mounted);
             if mounts.is_err() {
                 // Unmount events alone are of no use, and cost time at each unmount.
                 let _ = jvmti.disable_extension_event(VIRTUAL_THREAD_UNMOUNT);
@@ -50,22 +60,4 @@ pub(super) fn unlisten(jvmti: Jvmti) {
             }
         }
     }
-}
-
-unsafe extern "system" fn mount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    // SAFETY: the VM passes the current thread's environment and a live reference.
-    with_agent("VirtualThreadMount", |agent| unsafe {
-        counted(|| virtual_contexts::mounted(agent, env, thread));
-        engines::virtual_thread_mounted(agent.vm, env, thread);
-    });
-}
-
-unsafe extern "system" fn unmount(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    // SAFETY: the VM passes the current thread's environment and a live reference.
-    with_agent("VirtualThreadUnmount", |agent| unsafe {
-        counted(|| {
-            virtual_contexts::unmounts();
-            engines::virtual_thread_unmounts(agent.vm, env, thread);
-        });
-    });
 }

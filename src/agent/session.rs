@@ -18,10 +18,9 @@ use thiserror::Error;
 
 pub(super) use self::cpu_clock::{check_clock, clock_choice};
 use self::drain::Drain;
-pub(super) use self::drain::Recorded;
 use self::interval_end::IntervalStart;
 use super::budget::Budget;
-use super::counters::Snapshot;
+use super::counters::{Recorded, Snapshot};
 use super::engines;
 use super::events::Events;
 use super::first_upload::first_interval;

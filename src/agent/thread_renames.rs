@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use jni::sys::{JNIEnv, jobject, jstring};
 
-use super::callbacks::with_agent;
-use super::lifecycle::Agent;
+use super::guarded::guarded;
 use super::thread_names::THREAD_NAMES;
 use super::thread_names::ThreadLabel;
 use super::vm::Vm;
@@ -97,16 +96,16 @@ unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
 ///
 /// # Safety
 /// `env` is the current thread's, and `thread` is a live reference to it.
-pub(super) unsafe fn thread_started(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+pub(super) unsafe fn thread_started(vm: &Vm, env: *mut JNIEnv, thread: jobject) {
     if !IS_FOLLOWING.load(Ordering::Acquire) {
         return;
     }
-    let (Some(names), threads::CurrentThread::Known(record)) = (agent.vm.names(), threads::current()) else {
+    let (Some(names), threads::CurrentThread::Known(record)) = (vm.names(), threads::current()) else {
         return;
     };
     // SAFETY: the contract gives `env` and a live `thread`. The references to group and loader in the VM's
     // answer are local ones, which are released when the event's callback returns.
-    let (info, id) = unsafe { (agent.vm.jvmti.thread_info(thread), names.thread_id(env, thread)) };
+    let (info, id) = unsafe { (vm.jvmti.thread_info(thread), names.thread_id(env, thread)) };
     if let Ok(info) = info {
         let incarnation = record.java_incarnation.load(Ordering::Relaxed);
         THREAD_NAMES.insert(incarnation, ThreadLabel { name: info.name, id });
@@ -120,15 +119,15 @@ unsafe extern "system" fn set_native_name(env: *mut JNIEnv, thread: jobject, nam
     unsafe { transmute::<*mut c_void, SetNativeName>(original)(env, thread, name) };
     if IS_FOLLOWING.load(Ordering::Acquire) {
         // SAFETY: the VM has called this function with the current thread's environment, and live references.
-        with_agent("Thread.setNativeName", |agent| unsafe { renamed(agent, env, thread, name) });
+        guarded("Thread.setNativeName", |vm| unsafe { renamed(vm, env, thread, name) });
     }
 }
 
 /// # Safety
 /// `env` is the current thread's, without a pending exception. The references are live, to a thread and a
 /// string.
-unsafe fn renamed(agent: &Agent, env: *mut JNIEnv, thread: jobject, name: jstring) {
-    let (Some(names), Some(layout)) = (agent.vm.names(), agent.vm.layout()) else { return };
+unsafe fn renamed(vm: &Vm, env: *mut JNIEnv, thread: jobject, name: jstring) {
+    let (Some(names), Some(layout)) = (vm.names(), vm.layout()) else { return };
     // SAFETY: the contract gives the current thread's `env` and a live `thread`.
     let java_thread = unsafe { names.java_thread(env, thread) };
     let os_tid = java_threads::os_tid(&ProcessMemory, &layout.thread, java_thread);

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jni::sys::{JNIEnv, jobject};
 
-use super::callbacks::with_agent;
-use super::lifecycle::Agent;
+use super::guarded::guarded;
 use super::mounts;
 use super::vm::Vm;
 use crate::context::{published_threads, threads};
@@ -106,9 +105,9 @@ fn try_enable(jvmti: Jvmti, with_mounts: bool) -> Result<(), JvmtiError> {
     Ok(())
 }
 
-fn id_of(agent: &Agent, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
+fn id_of(vm: &Vm, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
     // SAFETY: the VM passes the current thread's environment and a live reference.
-    agent.vm.names().map(|names| unsafe { names.thread_id(env, thread) })
+    vm.names().map(|names| unsafe { names.thread_id(env, thread) })
 }
 
 /// Whether the VM's events are the source for which virtual thread is mounted.
@@ -125,11 +124,11 @@ fn are_mounts_of_use() -> bool {
 ///
 /// # Safety
 /// `env` is the current thread's. `thread` is a live reference to a thread.
-pub(super) unsafe fn mounted(agent: &Agent, env: *mut JNIEnv, thread: jobject) {
+pub(super) unsafe fn mounted(vm: &Vm, env: *mut JNIEnv, thread: jobject) {
     if !are_mounts_of_use() {
         return;
     }
-    if let Some(id) = id_of(agent, env, thread) {
+    if let Some(id) = id_of(vm, env, thread) {
         threads::virtual_thread_mounted(id);
     }
 }
@@ -143,8 +142,8 @@ pub(super) fn unmounts() {
 
 /// The callback for VirtualThreadEnd: releases the thread's block.
 pub(super) unsafe extern "system" fn virtual_thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    with_agent("VirtualThreadEnd", |agent| {
-        if let Some(id) = id_of(agent, env, thread) {
+    guarded("VirtualThreadEnd", |vm| {
+        if let Some(id) = id_of(vm, env, thread) {
             threads::virtual_thread_ended(id);
         }
     });

@@ -1,11 +1,10 @@
 //! Moves samples out of the buffer, into the interval's sums.
 
-use crate::agent::budget::Used;
+use crate::agent::counters::Recorded;
 use crate::agent::engines;
 use crate::agent::options::Options;
 use crate::agent::resolve::FrameResolver;
 use crate::aggregate::{Aggregator, ObjectCounts, RawFrame};
-use crate::core::engine::Engine;
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::elf::loader_list::LoadCounts;
 use crate::sampling::wall;
@@ -26,21 +25,6 @@ pub(super) struct Drain {
     /// Set when the session has ended. From then on the buffer belongs to another session, and this one no
     /// longer drains.
     pub(super) is_over: bool,
-}
-
-/// Counts of drained samples since the session began. The handlers' own counts are ahead of a profile's
-/// contents.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::agent) struct Recorded {
-    /// The samples of each engine.
-    pub(in crate::agent) samples: [u64; Engine::COUNT],
-    pub(in crate::agent) periods: u64,
-    pub(in crate::agent) used: Used,
-    /// Samples of threads or stacks that the user excluded.
-    pub(in crate::agent) left_out: u64,
-    /// Frames in methods, and in objects, that were no longer known.
-    pub(in crate::agent) unknown_methods: u64,
-    pub(in crate::agent) unknown_objects: u64,
 }
 
 impl Drain {
