@@ -43,17 +43,17 @@ pub(super) fn callbacks() -> VmCallbacks {
 }
 
 /// Calls `body` with the agent, as [`guarded`] does.
-fn with_agent(what: &str, body: impl FnOnce(&'static Agent)) {
+fn agent_guarded(what: &str, body: impl FnOnce(&'static Agent)) {
     guarded(what, |_| lifecycle::agent().map_or((), body));
 }
 
 unsafe extern "system" fn vm_init(_: *mut RawEnv, env: *mut JNIEnv, _thread: jobject) {
     // SAFETY: the VM passes the current thread's environment.
-    with_agent("VMInit", |agent| unsafe { agent.vm_is_live(env) });
+    agent_guarded("VMInit", |agent| unsafe { agent.vm_is_live(env) });
 }
 
 unsafe extern "system" fn vm_death(_: *mut RawEnv, env: *mut JNIEnv) {
-    with_agent("VMDeath", |agent| {
+    agent_guarded("VMDeath", |agent| {
         // This comes first: from here on no thread waits for a thread that may itself wait for this one.
         live_phase::end();
         // SAFETY: the VM passes the current thread's environment.
@@ -62,7 +62,7 @@ unsafe extern "system" fn vm_death(_: *mut RawEnv, env: *mut JNIEnv) {
 }
 
 unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    with_agent("ThreadStart", |agent| {
+    agent_guarded("ThreadStart", |agent| {
         if let Some(java_thread) = agent.vm.java_thread(env) {
             threads::java_thread_started(java_thread);
         }
@@ -72,7 +72,7 @@ unsafe extern "system" fn thread_start(_: *mut RawEnv, env: *mut JNIEnv, thread:
 }
 
 unsafe extern "system" fn thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
-    with_agent("ThreadEnd", |agent| {
+    agent_guarded("ThreadEnd", |agent| {
         contexts::platform_thread_ended();
         let Some(incarnation) = threads::java_thread_ended() else { return };
         let Some(names) = agent.vm.names() else { return };
@@ -81,7 +81,7 @@ unsafe extern "system" fn thread_end(_: *mut RawEnv, env: *mut JNIEnv, thread: j
             // local ones, which are released when this callback returns.
             let (info, id) = unsafe { (agent.vm.jvmti.thread_info(thread), names.thread_id(env, thread)) };
             if let Ok(info) = info {
-                session.labels.ended(incarnation, ThreadLabel { name: info.name, id });
+                session.thread_ended(incarnation, ThreadLabel { name: info.name, id });
             }
         });
     });
@@ -92,7 +92,7 @@ unsafe extern "system" fn class_load(_: *mut RawEnv, _: *mut JNIEnv, _thread: jo
 
 /// Enabled where AsyncGetCallTrace is used, and where methods are traced.
 unsafe extern "system" fn class_prepare(_: *mut RawEnv, _: *mut JNIEnv, _thread: jobject, class: jobject) {
-    with_agent("ClassPrepare", |agent| {
+    agent_guarded("ClassPrepare", |agent| {
         // SAFETY: the VM passes a live reference.
         unsafe {
             if method_ids::are_wanted() {
@@ -111,7 +111,7 @@ unsafe extern "system" fn native_method_bind(
     _address: *mut c_void,
     _new_address: *mut *mut c_void,
 ) {
-    with_agent("NativeMethodBind", |agent| agent.with_session(ProfilingSession::native_method_is_bound));
+    agent_guarded("NativeMethodBind", |agent| agent.with_session(ProfilingSession::native_method_is_bound));
 }
 
 unsafe extern "system" fn dynamic_code_generated(
@@ -125,7 +125,7 @@ unsafe extern "system" fn dynamic_code_generated(
 }
 
 unsafe extern "system" fn garbage_collection_start(_: *mut RawEnv) {
-    with_agent("GarbageCollectionStart", |agent| {
+    agent_guarded("GarbageCollectionStart", |agent| {
         COLLECTIONS.begin();
         agent.with_draining_session(|session| session.collection_starts());
     });

@@ -2,6 +2,8 @@
 //! needs, its profiles, the subjects of its samples, and the JDK's events that it replaces. `core::engine`
 //! has the properties that handlers need as well.
 
+use std::time::Duration;
+
 use super::options::Options;
 use crate::aggregate::{EngineProfiles, ProfileKind};
 use crate::core::engine::Engine;
@@ -14,6 +16,8 @@ pub(super) struct Row {
     pub(super) is_on: fn(&Options) -> bool,
     /// Disables the engine.
     pub(super) turn_off: fn(&mut Options),
+    /// The part of the options that the log names beside the engine; empty for most.
+    pub(super) detail: fn(&Options) -> String,
     /// The JVMTI capabilities without which the engine takes no samples.
     pub(super) needs: fn(&Options) -> Needs,
     /// The profiles of the engine's samples, as they are while the engine is not stretched.
@@ -59,6 +63,7 @@ pub(super) enum SubjectForm {
 const PLAIN: Row = Row {
     is_on: |_| false,
     turn_off: |_| (),
+    detail: |_| String::new(),
     needs: |_| Needs::NOTHING,
     profiles: |_| [None, None],
     profiles_of_survivors: |_| [None, None],
@@ -75,6 +80,7 @@ pub(super) fn row(engine: Engine) -> Row {
         Engine::Cpu => Row {
             is_on: |options| options.cpu.is_some(),
             turn_off: |options| options.cpu = None,
+            detail: |options| every(options.cpu),
             profiles: |options| {
                 [kind(&types::CPU, options.cpu.map_or(1, |interval| interval.as_nanos() as u64)), None]
             },
@@ -84,6 +90,7 @@ pub(super) fn row(engine: Engine) -> Row {
         Engine::Wall => Row {
             is_on: |options| options.wall.is_some(),
             turn_off: |options| options.wall = None,
+            detail: |options| every(options.wall),
             profiles: |options| {
                 [kind(&types::WALL, options.wall.map_or(1, |interval| interval.as_nanos() as u64)), None]
             },
@@ -137,6 +144,7 @@ pub(super) fn row(engine: Engine) -> Row {
         Engine::Event => Row {
             is_on: |options| options.event.is_some(),
             turn_off: |options| options.event = None,
+            detail: |options| options.event.as_ref().map_or_else(String::new, |event| event.name.clone()),
             profiles: |options| {
                 let event = options.event.as_ref();
                 [event.and_then(|event| kind(ProfileType::perf_event(&event.name), event.period)), None]
@@ -173,9 +181,18 @@ pub(super) fn row(engine: Engine) -> Row {
     }
 }
 
+/// Whether the options enable an engine, so that threads and loaded objects must be known.
+pub(super) fn is_any_enabled(options: &Options) -> bool {
+    enabled(options).next().is_some()
+}
+
 /// The engines that the options enable.
 pub(super) fn enabled(options: &Options) -> impl DoubleEndedIterator<Item = Engine> {
     Engine::ALL.into_iter().filter(|&engine| (row(engine).is_on)(options))
+}
+
+fn every(interval: Option<Duration>) -> String {
+    interval.map_or_else(String::new, |interval| format!("every {interval:?}"))
 }
 
 fn kind(profile_type: &'static ProfileType, period: u64) -> Option<ProfileKind> {

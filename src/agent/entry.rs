@@ -7,10 +7,10 @@ use jni::sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 use log::LevelFilter;
 
 use super::callbacks::callbacks;
+use super::engines;
 use super::lifecycle;
 use super::logging;
 use super::options::{self, Environment, Request};
-use super::session;
 use crate::jvm::jvmti::Jvmti;
 
 /// Starts the agent at the JVM's start: `-agentpath:…/libotlpprof.so=OPTIONS`.
@@ -123,7 +123,7 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
             if !is_profiling {
                 logging::set_level(options.log_level);
             }
-            if strict && let Err(error) = session::check_clock(&options) {
+            if strict && let Err(error) = engines::check_clock(&options) {
                 return failed(&error.to_string(), strict);
             }
             // SAFETY: the callers pass the JavaVM of this process.

@@ -415,7 +415,7 @@ unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlon
         event.take_context(&context);
     }
     let mut is_recorded = false;
-    lifecycle::agent()?.with_session(|session| is_recorded = session.events.record(event, time_ns));
+    lifecycle::agent()?.with_session(|session| is_recorded = session.record_event(event, time_ns));
     Some(is_recorded)
 }
 

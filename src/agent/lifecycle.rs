@@ -17,7 +17,7 @@ use super::mounts::{self, MountCallbacks};
 use super::options::{Options, Request};
 use super::other_copy;
 use super::output::Output;
-use super::session::{self, ProfilingSession, SessionError};
+use super::session::{ProfilingSession, SessionError};
 use super::vm::Vm;
 use crate::context::reclaim;
 use crate::core::collections::COLLECTIONS;
@@ -26,7 +26,7 @@ use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::{Event, EventCallbacks};
 use crate::jvm::jvmti_table::Capabilities;
 use crate::jvm::live_phase;
-use crate::sampling::{cpu, own_threads};
+use crate::sampling::own_threads;
 
 /// The longest time for which the end of a session, or of the JVM, waits for pending messages to be sent.
 const LONGEST_WAIT_AT_EXIT: Duration = Duration::from_secs(3);
@@ -131,10 +131,7 @@ pub(super) unsafe fn start(
         }
         agent.begin_when_due(&agent.changing.lock(), options)?;
     } else {
-        if options.cpu.is_some() {
-            // Warms up while the VM starts.
-            cpu::warm_up(session::clock_choice(options.cpu_clock));
-        }
+        engines::warm_up(&options);
         *agent.pending.lock() = Some(PendingSession::new(options));
     }
     other_copy::note_start();
@@ -177,6 +174,11 @@ pub(super) unsafe fn make(
         unsafe { agent.vm.learn(env) };
     }
     Ok(agent)
+}
+
+/// Ends `session`, if it is the running one. Called by the session's own thread.
+fn end_session(session: &ProfilingSession, env: Option<*mut JNIEnv>) -> bool {
+    agent().is_some_and(|agent| agent.end_session(session, env))
 }
 
 impl Agent {
@@ -290,7 +292,7 @@ impl Agent {
             return Err(StartError::Running);
         }
         let drains = |session: &Arc<ProfilingSession>| *self.draining.write() = Some(session.clone());
-        let session = ProfilingSession::start(self.vm, options, drains);
+        let session = ProfilingSession::start(self.vm, options, drains, end_session);
         if session.is_err() {
             self.draining.write().take();
         }
@@ -352,7 +354,7 @@ impl Agent {
 
     /// Ends `session`, if it is the running one. Does not wait for the session's thread, which may be the
     /// caller.
-    pub(super) fn end_session(&self, session: &ProfilingSession, env: Option<*mut JNIEnv>) -> bool {
+    fn end_session(&self, session: &ProfilingSession, env: Option<*mut JNIEnv>) -> bool {
         let _changing = self.changing.lock();
         let is_running =
             self.session.read().as_ref().is_some_and(|running| ptr::eq(&raw const **running, session));

@@ -13,6 +13,7 @@
 //! | `publication` | publishes contexts to other processes |
 //! | `vm` | the agent's knowledge of the JVM |
 //! | `guarded` | stops panics before they reach the VM |
+//! | `guards` | stop what a session has started |
 //! | `lifecycle` | start, stop, flush and status |
 //! | `other_copy` | other copies of this library in the process, only one of which is the agent |
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
@@ -40,6 +41,7 @@ mod event_cost;
 mod events;
 mod first_upload;
 mod guarded;
+mod guards;
 mod java_api;
 mod java_strings;
 mod lifecycle;

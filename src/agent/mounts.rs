@@ -1,5 +1,5 @@
-//! The VM's events of virtual threads that are mounted and unmounted. They are enabled while at least one part
-//! of the agent needs them; the agent has one callback for each of the two.
+//! The VM's events of virtual threads that are mounted and unmounted. They are enabled while at least one
+//! part of the agent needs them; the agent has one callback for each of the two.
 //!
 //! The VM sends the mount event when the virtual thread has become the current thread, and the unmount event
 //! while it still is, also before it ends (prims/jvmtiThreadState.cpp,

@@ -1,64 +1,47 @@
 //! One run of the profiler: drains samples, and at each interval's end makes and sends profiles.
 
 mod announcement;
-mod cpu_clock;
+mod clocks;
 mod drain;
-mod held_signals;
 mod interval_end;
+mod labels;
+mod running_threads;
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jni::sys::JNIEnv;
 use parking_lot::Mutex;
 use thiserror::Error;
 
-pub(super) use self::cpu_clock::{check_clock, clock_choice};
 use self::drain::Drain;
-use self::interval_end::IntervalStart;
-use super::budget::Budget;
-use super::counters::{Recorded, Snapshot};
+use self::interval_end::IntervalEnd;
+use self::labels::SessionLabels;
+use self::running_threads::RunningThreads;
+use super::engine_table::{is_any_enabled, row};
 use super::engines;
-use super::events::Events;
+use super::events::Event;
 use super::first_upload::first_interval;
-use super::lifecycle;
-use super::native_frames::NativeFrames;
-use super::native_thread_names::NativeThreadNames;
+use super::guards::{Guard, Guards};
 use super::objects::Objects;
 use super::options::Options;
-use super::output::{EncodeStats, Output, OutputError};
+use super::output::{Output, OutputError};
 use super::publication;
-use super::recording::Recording;
-use super::resolve::FrameResolver;
 use super::resource;
-use super::thread_labels::{IntervalLabels, ThreadLabels};
 use super::thread_names::ThreadLabel;
-use super::thread_renames;
-use super::vm::{STUBS, Vm};
-use crate::aggregate::{Aggregator, ObjectCounts, Survivors};
+use super::vm::Vm;
 use crate::context::reclaim;
 use crate::context::slot_names::{SLOT_NAMES, SlotNameError};
 use crate::core::engine::Engine;
-use crate::core::stack_walker::StackWalker;
-use crate::elf::loader_list::{LoadCounts, load_counts};
-use crate::jvm::methods::{MethodTable, MethodTableLimits};
-use crate::model::Resource;
-use crate::sampling::wall::{self, WallConfig};
-use crate::sampling::{KernelFrames, cpu, join_kernel_readers, own_threads, perf_events};
-use crate::signal::buffer::{self, SampleBuffer};
+use crate::sampling::{cpu, own_threads};
+use crate::signal::buffer;
 use crate::signal::rate_limit::LIMITS;
-use crate::signal::safe_load::ProcessMemory;
-use crate::signal::sample::{self, SETUP};
+use crate::signal::sample::SETUP;
 
 /// The longest time that records wait in the buffer. They are drained earlier if a half of a strip is half
 /// full.
 const DRAIN_PERIOD: Duration = Duration::from_millis(250);
-
-/// The least number of rounds of the wall-clock sampler in an interval, if there are not too many threads.
-const ROUNDS_PER_INTERVAL: u32 = 4;
 
 /// The longest time that a profile of many messages may wait for room in the upload's queue.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
@@ -82,185 +65,98 @@ pub(super) enum SessionError {
     Cpu(#[from] cpu::StartError),
 }
 
+/// Ends the session that calls it, in the session's own thread, and returns whether the session has not been
+/// ended before.
+pub(super) type EndSession = fn(&ProfilingSession, Option<*mut JNIEnv>) -> bool;
+
 /// A running session.
 pub(super) struct ProfilingSession {
-    options: Options,
+    options: Arc<Options>,
     vm: &'static Vm,
-    buffer: &'static SampleBuffer,
-    objects: Arc<Objects>,
-    native_frames: NativeFrames,
-    drain: Mutex<Drain>,
-    budget: Mutex<Budget>,
-    pub(super) labels: ThreadLabels,
-    native_names: NativeThreadNames,
-    pub(super) events: Events,
-    recording: Recording,
-    output: Output,
-    resource: Resource,
-    /// Samples of earlier intervals whose memory or objects are still allocated.
-    survivors: Mutex<Survivors>,
-    /// Guards whole flushes: one at a time.
-    interval: Mutex<IntervalStart>,
-    counters_at_start: Snapshot,
-    /// The name of the clock of CPU samples.
-    clock: OnceLock<&'static str>,
-    cpu: Mutex<Option<cpu::CpuSampling>>,
-    wall: Mutex<Option<wall::WallSampling>>,
-    event: Mutex<Option<perf_events::EventSampling>>,
+    drain: Drain,
+    labels: SessionLabels,
+    interval_end: IntervalEnd,
+    threads: RunningThreads,
+    /// Stop sampling when they are dropped.
+    guards: Mutex<Guards>,
+    /// Called after the session's `duration`.
+    end: EndSession,
     /// Set while a thread waits to stop the session.
     stop_requested: AtomicBool,
     stopping: AtomicBool,
-    thread: Mutex<Option<JoinHandle<()>>>,
     started: Instant,
 }
 
 impl ProfilingSession {
     /// Starts to sample. The VM is live. `drains` is called before the first sample: from then on all drains
-    /// of the buffer go through this session, even if starting it fails afterwards.
+    /// of the buffer go through this session, even if starting it fails afterwards. `end` is called after the
+    /// session's `duration`.
     pub(super) fn start(
         vm: &'static Vm,
         mut options: Options,
         drains: impl FnOnce(&Arc<Self>),
+        end: EndSession,
     ) -> Result<Arc<Self>, SessionError> {
-        held_signals::turn_off(&mut options);
-        cpu_clock::turn_off_if_refused(&mut options)?;
+        engines::turn_off_held(&mut options);
+        engines::turn_off_if_refused(&mut options)?;
         name_slots(&options.context)?;
         let output = Output::new(&options)?;
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
-        let objects = Objects::start(buffer, is_sampling(&options)).map_err(SessionError::Thread)?;
-        SETUP.depth.store(options.depth, Ordering::Relaxed);
+        let objects = Objects::start(buffer, is_any_enabled(&options)).map_err(SessionError::Thread)?;
         options.stack_walker = vm.walker(options.stack_walker);
-        SETUP.walker.store(options.stack_walker as u8, Ordering::Relaxed);
+        let mut guards = Guards::default();
         vm.set_call_trace(options.stack_walker);
-        SETUP.filter.store(options.filter, Ordering::Relaxed);
-        SETUP.remote.store(options.remotesym, Ordering::Relaxed);
-        if let Some(layout) = vm.layout() {
-            SETUP.vm.store(std::ptr::from_ref(layout).cast_mut(), Ordering::Release);
-        }
-        let methods = vm.layout().map(|layout| MethodTable::new(layout.method, MethodTableLimits::default()));
-        let resolver = FrameResolver {
-            methods,
-            method_names: vm.method_names(),
-            stubs: &STUBS,
-            normalise_class_names: options.normalise_class_names,
-            unknown_methods: 0,
-        };
-        let mut aggregator = Aggregator::new(options.encode.timestamps);
-        let LoadCounts { loaded, unloaded } = load_counts();
-        aggregator.sampled_since(ObjectCounts { loaded, unloaded });
-        let drain = Drain {
-            options: options.clone(),
-            aggregator,
-            resolver,
-            recorded: Recorded::default(),
-            is_over: false,
-        };
-        for engine in Engine::ALL {
-            LIMITS.set(engine, options.limits[engine as usize]);
-        }
-        let events = Events::default();
-        let counters =
-            Snapshot::now(Recorded::default(), events.counts(), EncodeStats::default(), None, None);
-        let interval = IntervalStart { monotonic_ns: monotonic_ns(), counters: counters.clone() };
+        guards.push(Guard::new(move || vm.unset_call_trace()));
+        set_up_handlers(vm, &options);
         let resource = resource::detect(&vm.properties(), &options.resource);
         if let Some(line) = resource::warning(&resource) {
             log::warn!("{line}");
         }
+        let drain = Drain::new(vm, buffer, &options);
+        let options = Arc::new(options);
+        let threads = RunningThreads::new(objects.clone());
+        let recording = threads.recording.clone();
         let session = Arc::new(Self {
-            resource,
+            interval_end: IntervalEnd::new(options.clone(), objects, recording, output, resource),
+            options,
             vm,
-            buffer,
-            native_frames: NativeFrames::new(objects.clone(), options.remotesym),
-            objects,
-            drain: Mutex::new(drain),
-            budget: Mutex::new(Budget::new(
-                options.budget.map(|hundredths| f64::from(hundredths) / 10_000.0),
-                options.interval,
-            )),
-            labels: ThreadLabels::default(),
-            native_names: NativeThreadNames::default(),
-            events,
-            recording: Recording::default(),
-            output,
-            survivors: Mutex::default(),
-            interval: Mutex::new(interval),
-            counters_at_start: counters,
-            clock: OnceLock::new(),
-            cpu: Mutex::new(None),
-            wall: Mutex::new(None),
-            event: Mutex::new(None),
+            drain,
+            labels: SessionLabels::new(vm),
+            threads,
+            guards: Mutex::new(guards),
+            end,
             stop_requested: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-            thread: Mutex::new(None),
             started: Instant::now(),
-            options,
         });
         drains(&session);
-        session.sample().inspect_err(|_| {
-            engines::stop(session.vm);
-            thread_renames::stop(session.vm);
-            session.recording.stop(Instant::now() + LONGEST_FLUSH);
-            drop(session.wall.lock().take());
-            drop(session.event.lock().take());
-            drop(session.cpu.lock().take());
-            session.vm.unset_call_trace();
-            session.drain.lock().is_over = true;
-            session.objects.stop();
-            session.objects.join();
-            session.recording.join();
-            join_kernel_readers();
+        let refused = session.sample().inspect_err(|_| {
+            session.tear_down(None, LONGEST_FLUSH, || ());
+            session.threads.join_others();
         })?;
-        publication::begin(session.vm, &session.options, &session.resource);
-        log::info!("{}", session.start_line());
+        publication::begin(session.vm, &session.options, session.interval_end.resource());
+        log::info!("{}", session.start_line(&refused));
         Ok(session)
     }
 
-    /// The line in the log that describes the session.
-    fn start_line(&self) -> String {
-        let mut options = self.options.clone();
-        // Engines that were refused at their start, which has been logged.
-        options.wall.take_if(|_| self.wall.lock().is_none());
-        options.event.take_if(|_| self.event.lock().is_none());
-        announcement::start_line(&options, self.clock.get().copied())
+    /// The line in the log that describes the session. The log has named the `refused` engines already.
+    fn start_line(&self, refused: &[Engine]) -> String {
+        let mut options = Options::clone(&self.options);
+        for engine in refused {
+            (row(*engine).turn_off)(&mut options);
+        }
+        announcement::start_line(&options, engines::clock_name())
     }
 
-    /// Arms the clocks, starts the engines, and starts to drain.
-    fn sample(self: &Arc<Self>) -> Result<(), SessionError> {
-        if let Some(event) = &self.options.event {
-            // This precedes the registration of threads, each of which then gets the event.
-            let (signal, kernel_frames) = (self.options.event_signal, kernel_frames(&self.options));
-            match perf_events::start(event, kernel_frames, signal, sample::take_event) {
-                Ok(session) => *self.event.lock() = Some(session),
-                Err(refusal) => log::warn!("event={} is off: {refusal}", event.name),
-            }
-        }
-        if is_sampling(&self.options) {
-            let cpu = cpu::start(&cpu_clock::config(&self.options), sample::take_cpu)?;
-            if let Some(clock) = cpu.clock() {
-                let _ = self.clock.set(clock.name());
-            }
-            *self.cpu.lock() = Some(cpu);
-        }
-        self.vm.note_existing_threads();
-        if is_sampling(&self.options) {
-            thread_renames::start(self.vm);
-        }
-        if let Some(interval) = self.options.wall {
-            SETUP.wall_interval_ns.store(interval.as_nanos() as u64, Ordering::Relaxed);
-            let longest_round = self.options.interval / ROUNDS_PER_INTERVAL;
-            let config = WallConfig { interval, signal: self.options.wall_signal, longest_round };
-            match wall::start(&config, sample::take_wall) {
-                Ok(session) => *self.wall.lock() = Some(session),
-                Err(error) => log::warn!("wall is off: {error}"),
-            }
-        }
-        engines::start(self.vm, &self.options);
-        self.recording.start(self.vm, &self.options);
-        self.collection_starts();
+    /// Starts the engines and the recording, and starts to drain. Returns the engines that were refused.
+    fn sample(self: &Arc<Self>) -> Result<Vec<Engine>, SessionError> {
+        let refused = engines::start(self.vm, &self.options, &mut self.guards.lock())?;
+        self.threads.recording.start(self.vm, &self.options);
+        self.drain.collection_starts();
         let running = self.clone();
         let thread = own_threads::spawn("otlpprof", move || running.run()).map_err(SessionError::Thread)?;
-        *self.thread.lock() = Some(thread);
-        Ok(())
+        self.threads.set_own(thread);
+        Ok(refused)
     }
 
     /// The body of the session's own thread: drains, and flushes at each interval's end.
@@ -277,15 +173,14 @@ impl ProfilingSession {
                 break;
             }
             let until_flush = end.map_or(next, |end| end.min(next)).saturating_duration_since(now);
-            self.buffer.drain_bell.wait(until_flush.min(DRAIN_PERIOD));
+            self.drain.wait(until_flush.min(DRAIN_PERIOD));
             self.drain_now();
-            self.native_names.scan();
-            let unnamed = self.drain.lock().aggregator.new_unnamed_frames();
-            self.native_frames.find(unnamed);
+            self.labels.native.scan();
+            self.interval_end.native_frames.find(self.drain.new_unnamed_frames());
             if self.stopping.load(Ordering::Acquire) {
                 break;
             }
-            let has_new_stretch = self.budget.lock().compare();
+            let has_new_stretch = self.interval_end.budget.lock().compare();
             if has_new_stretch {
                 engines::stretched(self.vm);
             }
@@ -304,72 +199,60 @@ impl ProfilingSession {
 
     /// Ends the session after its `duration`. Runs in the session's own thread.
     fn has_run_its_time(&self, env: Option<*mut JNIEnv>) {
-        let Some(agent) = lifecycle::agent() else { return };
-        if agent.end_session(self, env) {
-            self.objects.join();
-            self.recording.join();
-            join_kernel_readers();
+        if (self.end)(self, env) {
+            self.threads.join_others();
             log::info!("stopped: profiled for {:?}, as `duration` requests", self.started.elapsed());
         }
     }
 
     /// Takes all samples out of the buffer.
     pub(super) fn drain_now(&self) {
-        // Read before the drain's lock is taken: the start of a collection waits for that lock, and reading
-        // the counts may wait for the dynamic linker's lock, which another thread may hold.
-        let loads = load_counts();
-        self.drain.lock().drain(self.buffer, loads);
-        self.recording.take_changes();
+        self.drain.drain();
+        self.threads.recording.take_changes();
     }
 
     /// Wakes the session's thread, so that it drains.
     pub(super) fn ring_drain_bell(&self) {
-        self.buffer.drain_bell.ring();
+        self.drain.ring();
     }
 
     /// Handles a native method that is about to be bound. It may be the first of its library.
     pub(super) fn native_method_is_bound(&self) {
-        self.objects.native_method_is_bound();
+        self.threads.objects.native_method_is_bound();
     }
 
-    /// Drains where a collection begins, at a safepoint: until then references in the buffer mean what they
-    /// meant when they were sampled; afterwards they may not. Also called when an engine has changed classes,
-    /// whose former methods will be freed.
+    /// Drains where a collection begins, at a safepoint.
     pub(super) fn collection_starts(&self) {
-        // Method ids survive collections, and naming them may wait for a safepoint: so nothing is done here.
-        if self.vm.names_by_ids() {
-            return;
-        }
-        let mut drain = self.drain.lock();
-        drain.take_samples(self.buffer);
-        drain.aggregator.forget_java_frames();
-        if let Some(methods) = &mut drain.resolver.methods {
-            methods.advance_epoch();
-        }
+        self.drain.collection_starts();
+    }
+
+    /// Remembers the name of a thread that ends.
+    pub(super) fn thread_ended(&self, java_incarnation: u32, label: ThreadLabel) {
+        self.labels.java.ended(java_incarnation, label);
+    }
+
+    /// Records an event that the program reports, and its time. Returns `false` if there is no room for it.
+    pub(super) fn record_event(&self, event: Event, time_ns: i64) -> bool {
+        self.interval_end.events.record(event, time_ns)
     }
 
     /// Ends the interval and sends its profile.
     pub(super) fn flush(&self, env: Option<*mut JNIEnv>) {
-        let interval_start = self.interval.lock();
+        let interval_start = self.interval_end.lock();
         // If the session has ended while this thread waited for the lock, there is nothing to send.
         if self.stopping.load(Ordering::Acquire) {
             return;
         }
         self.sweep(env, true);
-        let labels = self.thread_labels(env);
+        let labels = self.labels.of_interval(env);
         // The longest time for which a profile of many messages may delay the next one. It does not delay the
         // session's end.
         let patience = (self.options.interval / 2).min(LONGEST_FLUSH);
-        self.end_interval(interval_start, labels, patience, || !self.stop_requested.load(Ordering::Acquire));
-    }
-
-    /// Returns the threads' names. Calls the VM, which may wait for a safepoint, so the drain's lock must not
-    /// be held. Threads are identified by the sampling engine's records, so it must not have stopped yet.
-    fn thread_labels(&self, env: Option<*mut JNIEnv>) -> IntervalLabels {
-        let java = self.labels.of_interval(self.live_threads(env));
-        let java_names = java.values().map(|label| label.name.as_str());
-        let native = self.native_names.of_interval(java_names, |incarnation| java.contains_key(&incarnation));
-        IntervalLabels { java, native }
+        let may_wait = || {
+            self.drain_now();
+            !self.stop_requested.load(Ordering::Acquire)
+        };
+        self.interval_end.run(interval_start, &self.drain, labels, patience, may_wait);
     }
 
     /// Checks which sampled objects are still alive.
@@ -381,111 +264,77 @@ impl ProfilingSession {
         }
     }
 
-    fn live_threads(&self, env: Option<*mut JNIEnv>) -> HashMap<i32, ThreadLabel> {
-        let (Some(env), Some(names), Some(layout)) = (env, self.vm.names(), self.vm.layout()) else {
-            return Default::default();
-        };
-        // SAFETY: `env` is the current thread's environment.
-        let named = unsafe { names.list(self.vm.jvmti, env, &ProcessMemory, &layout.thread) };
-        match named {
-            Ok(threads) => threads
-                .into_iter()
-                .map(|thread| (thread.os_tid, ThreadLabel { name: thread.name, id: thread.thread_id }))
-                .collect(),
-            Err(error) => {
-                log::debug!("names of threads cannot be read: {error}");
-                Default::default()
-            }
-        }
-    }
-
     /// Stops sampling, sends pending messages within the time limit, and signals the session's threads to
     /// end.
     pub(super) fn stop(&self, env: Option<*mut JNIEnv>, within: Duration) {
         self.stop_requested.store(true, Ordering::Release);
         publication::end(self.vm);
-        let interval_start = self.interval.lock();
-        let labels = self.thread_labels(env);
-        // No thread takes a sample of itself after this.
-        engines::stop(self.vm);
+        let interval_start = self.interval_end.lock();
+        let labels = self.labels.of_interval(env);
+        self.tear_down(env, within, || {
+            let may_wait = || {
+                self.drain_now();
+                true
+            };
+            self.interval_end.run(interval_start, &self.drain, labels, within, may_wait);
+        });
+        let counters = self.interval_end.counters(self.drain.recorded());
+        let counts = counters.since(self.interval_end.counters_at_start());
+        log::info!("{}", announcement::end_line(&self.options, self.started.elapsed(), &counts));
+        log::debug!("{}", as_text(&counts));
+    }
+
+    /// Stops sampling, calls `last_interval`, sends pending messages within the time limit, and signals the
+    /// session's threads to end.
+    fn tear_down(&self, env: Option<*mut JNIEnv>, within: Duration, last_interval: impl FnOnce()) {
+        // No sample is taken after this.
+        self.guards.lock().stop();
         // Engines restore traced classes one by one; the time for that does not count against the time to
         // send.
         let deadline = Instant::now() + within;
         self.sweep(env, true);
-        self.collection_starts();
-        drop(self.wall.lock().take());
-        drop(self.event.lock().take());
-        if let Some(cpu) = self.cpu.lock().take() {
-            cpu.stop();
-        }
-        thread_renames::stop(self.vm);
-        self.recording.stop(deadline);
-        self.vm.unset_call_trace();
+        self.drain.collection_starts();
+        self.threads.recording.stop(deadline);
         self.stopping.store(true, Ordering::Release);
-        self.buffer.drain_bell.ring();
-        self.end_interval(interval_start, labels, within, || true);
-        // From here on the buffer belongs to the next session.
-        self.drain.lock().is_over = true;
+        self.drain.ring();
+        last_interval();
+        self.drain.end();
         // SAFETY: `env` is the current thread's; the drain's lock, which is needed in safepoints, is not
         // held.
         unsafe { engines::forget(self.vm, &self.options, env) };
-        self.output.shutdown(deadline.saturating_duration_since(Instant::now()));
-        self.objects.stop();
-        let counters = self.counters(self.drain.lock().recorded);
-        let counts = counters.since(&self.counters_at_start);
-        log::info!("{}", announcement::end_line(&self.options, self.started.elapsed(), &counts));
-        log::debug!("{}", as_text(&counts));
+        self.interval_end.shutdown(deadline.saturating_duration_since(Instant::now()));
+        self.threads.objects.stop();
     }
 
     /// Waits until the session's threads have ended. Must not be called in the VM's death, during which a
     /// thread that enters the VM never returns.
     pub(super) fn join(&self) {
-        if let Some(thread) = self.thread.lock().take() {
-            let _ = thread.join();
-        }
-        self.objects.join();
-        self.recording.join();
-        join_kernel_readers();
+        self.threads.join();
     }
 
     /// Describes the session in one line.
     pub(super) fn status(&self) -> String {
-        let clock = self.clock.get().unwrap_or(&"off");
+        let clock = engines::clock_name().unwrap_or("off");
         let walker = self.options.stack_walker.name();
         let elapsed = self.started.elapsed();
-        format!("profiling for {elapsed:?}, cpu clock {clock}, stack walker {walker}; {}", self.summary())
-    }
-
-    fn counters(&self, recorded: Recorded) -> Snapshot {
-        let recorded = Recorded {
-            used: self.budget.lock().used(),
-            unknown_objects: self.native_frames.unknown_objects(),
-            ..recorded
-        };
-        let output = &self.output;
-        let (upload, file) = (output.upload_stats(), output.file_stats());
-        let reported = self.events.counts().into_iter().chain(self.recording.counts());
-        Snapshot::now(recorded, reported, output.encode_stats(), upload.as_ref(), file.as_ref())
-    }
-
-    fn summary(&self) -> String {
-        let counters = self.counters(self.drain.lock().recorded);
-        as_text(&counters.since(&self.counters_at_start))
+        let counters = self.interval_end.counters(self.drain.recorded());
+        let counts = as_text(&counters.since(self.interval_end.counters_at_start()));
+        format!("profiling for {elapsed:?}, cpu clock {clock}, stack walker {walker}; {counts}")
     }
 }
 
-/// The counters as `NAME=COUNT`, without the names' common prefix.
-fn as_text(counts: &[(&str, u64)]) -> String {
-    let text = |(name, count): &(&str, u64)| format!("{}={count}", name.trim_start_matches("otlpprof."));
-    counts.iter().map(text).collect::<Vec<_>>().join(" ")
-}
-
-/// Whether any engine takes samples, so that threads and loaded objects must be known.
-fn is_sampling(options: &Options) -> bool {
-    options.cpu.is_some()
-        || options.wall.is_some()
-        || options.event.is_some()
-        || engines::are_asked_for(options)
+/// Passes the options on to the signal handlers.
+fn set_up_handlers(vm: &Vm, options: &Options) {
+    SETUP.depth.store(options.depth, Ordering::Relaxed);
+    SETUP.walker.store(options.stack_walker as u8, Ordering::Relaxed);
+    SETUP.filter.store(options.filter, Ordering::Relaxed);
+    SETUP.remote.store(options.remotesym, Ordering::Relaxed);
+    if let Some(layout) = vm.layout() {
+        SETUP.vm.store(std::ptr::from_ref(layout).cast_mut(), Ordering::Release);
+    }
+    for engine in Engine::ALL {
+        LIMITS.set(engine, options.limits[engine as usize]);
+    }
 }
 
 /// Assigns slots to context attributes. The two parts of the link have no slots.
@@ -495,24 +344,8 @@ fn name_slots(names: &[String]) -> Result<(), SessionError> {
     SLOT_NAMES.slots_of(&of_slots).map(drop).map_err(|error| SessionError::Context(names.join("+"), error))
 }
 
-/// Whether stacks of the perf event have the kernel's frames, as far as the kernel permits it.
-fn kernel_frames(options: &Options) -> KernelFrames {
-    if options.stack_walker == StackWalker::No { KernelFrames::Off } else { options.event_kernel }
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid timespec.
-    unsafe { libc::clock_gettime(clock, &mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-fn monotonic_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
-}
-
-/// Returns the monotonic time in ns, and the difference to add to it for Unix time.
-fn clocks() -> (u64, i64) {
-    let monotonic = monotonic_ns();
-    (monotonic, clock_ns(libc::CLOCK_REALTIME) as i64 - monotonic as i64)
+/// The counters as `NAME=COUNT`, without the names' common prefix.
+fn as_text(counts: &[(&str, u64)]) -> String {
+    let text = |(name, count): &(&str, u64)| format!("{}={count}", name.trim_start_matches("otlpprof."));
+    counts.iter().map(text).collect::<Vec<_>>().join(" ")
 }

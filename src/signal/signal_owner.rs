@@ -1,4 +1,5 @@
-//! Decides whose a signal is, by its `siginfo_t`: a clock of ours, one that no longer exists, or other code's.
+//! Decides whose a signal is, by its `siginfo_t`: a clock of ours, one that no longer exists, or other
+//! code's.
 
 use std::sync::atomic::Ordering;
 

@@ -15,6 +15,7 @@ use jni::sys::{JNIEnv, jint, jlong, jobject};
 use super::gate::Gate;
 use super::{live_objects, own_sample};
 use crate::agent::guarded::guarded;
+use crate::agent::guards::Guard;
 use crate::agent::vm::Vm;
 use crate::core::byte_sampling::{Random, estimate, is_sampled_at_longer_interval};
 use crate::core::engine::Engine;
@@ -58,6 +59,10 @@ thread_local! {
 }
 
 impl Interval {
+    fn is_on(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) > 0
+    }
+
     fn stretched(&self) -> u64 {
         self.asked.load(Ordering::Relaxed).saturating_mul(STRETCHES.of(self.engine).into())
     }
@@ -72,7 +77,7 @@ impl Intervals {
     /// Returns the weight in `engine`'s profile of an object of `size` bytes that the VM sampled at a point
     /// chosen with the interval `of_vm`; `None` if the engine does not sample the object.
     fn estimate(&self, engine: &Interval, of_vm: u64, size: u64) -> Option<[f64; 2]> {
-        if engine.asked.load(Ordering::Relaxed) == 0 {
+        if !engine.is_on() {
             return None;
         }
         // Points that the VM chose with a longer interval cannot be made more frequent afterwards.
@@ -82,16 +87,36 @@ impl Intervals {
     }
 }
 
-/// Starts sampling one in about this many allocated bytes for each engine; `None`: the engine is off.
-pub(super) fn start(vm: &Vm, alloc: Option<u64>, live: Option<u64>) {
-    INTERVALS.alloc.asked.store(alloc.unwrap_or(0), Ordering::Relaxed);
-    INTERVALS.live.asked.store(live.unwrap_or(0), Ordering::Relaxed);
-    INTERVALS.random.seed(monotonic_ns());
-    let Some(interval) = INTERVALS.shortest() else { return };
-    let started = set_interval(vm, interval).and_then(|()| GATE.open_to(vm.jvmti, EVENTS));
+/// Starts sampling one in about `interval` allocated bytes for the engine `alloc`; `None`: the engine is off.
+pub(super) fn start_alloc(vm: &'static Vm, interval: Option<u64>) -> Option<Guard> {
+    start(vm, &INTERVALS.alloc, interval?)
+}
+
+/// Starts sampling one in about `interval` allocated bytes for the engine `live`; `None`: the engine is off.
+pub(super) fn start_live(vm: &'static Vm, interval: Option<u64>) -> Option<Guard> {
+    start(vm, &INTERVALS.live, interval?)
+}
+
+fn start(vm: &'static Vm, engine: &'static Interval, interval: u64) -> Option<Guard> {
+    if !GATE.is_open() {
+        INTERVALS.random.seed(monotonic_ns());
+    }
+    engine.asked.store(interval, Ordering::Relaxed);
+    let shortest = INTERVALS.shortest()?;
+    let started = set_interval(vm, shortest).and_then(|()| GATE.open_to(vm.jvmti, EVENTS));
     if let Err(error) = started {
-        let engines = if alloc.is_some() { "alloc" } else { "live" };
-        log::warn!("{engines}: the VM does not sample allocations ({error})");
+        engine.asked.store(0, Ordering::Relaxed);
+        log::warn!("{}: the VM does not sample allocations ({error})", engine.engine.name());
+        return None;
+    }
+    Some(Guard::new(move || stop(vm, engine)))
+}
+
+/// Stops sampling for one engine. No thread takes a sample after the last engine has stopped.
+fn stop(vm: &Vm, engine: &Interval) {
+    engine.asked.store(0, Ordering::Relaxed);
+    if !INTERVALS.alloc.is_on() && !INTERVALS.live.is_on() {
+        GATE.close_to(vm.jvmti, EVENTS);
     }
 }
 
@@ -112,10 +137,6 @@ fn set_interval(vm: &Vm, interval: u64) -> Result<(), JvmtiError> {
     vm.jvmti.set_heap_sampling_interval(asked)?;
     INTERVALS.of_vm.store(interval, Ordering::Relaxed);
     Ok(())
-}
-
-pub(super) fn stop(vm: &Vm) {
-    GATE.close_to(vm.jvmti, EVENTS);
 }
 
 pub(super) unsafe extern "system" fn sampled_object_alloc(

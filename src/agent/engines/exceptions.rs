@@ -12,6 +12,7 @@ use jni::sys::{JNIEnv, jlong, jmethodID, jobject};
 use super::gate::Gate;
 use super::{exception_turns, new_throwables, own_sample};
 use crate::agent::guarded::guarded;
+use crate::agent::guards::Guard;
 use crate::agent::options::Options;
 use crate::agent::vm::Vm;
 use crate::jvm::jvmti_events::Event;
@@ -21,21 +22,16 @@ static GATE: Gate = Gate::new();
 const EVENTS: &[Event] = &[Event::Exception];
 
 /// Starts sampling exceptions, one in each `options.exceptions`, if requested.
-pub(super) fn start(vm: &Vm, options: &Options) {
-    let Some(period) = options.exceptions else { return };
-    exception_turns::begin(period);
-    if options.exceptions_thrown {
-        if let Err(error) = GATE.open_to(vm.jvmti, EVENTS) {
-            log::warn!("exceptions is off: the VM does not report exceptions ({error})");
-        }
-    } else if let Err(error) = new_throwables::start(vm) {
-        log::warn!("exceptions is off: {error}");
+pub(super) fn start(vm: &'static Vm, options: &Options) -> Option<Guard> {
+    exception_turns::begin(options.exceptions?);
+    if !options.exceptions_thrown {
+        return new_throwables::start(vm).inspect_err(|error| log::warn!("exceptions is off: {error}")).ok();
     }
-}
-
-pub(super) fn stop(vm: &Vm) {
-    GATE.close_to(vm.jvmti, EVENTS);
-    new_throwables::stop(vm);
+    if let Err(error) = GATE.open_to(vm.jvmti, EVENTS) {
+        log::warn!("exceptions is off: the VM does not report exceptions ({error})");
+        return None;
+    }
+    Some(Guard::new(move || GATE.close_to(vm.jvmti, EVENTS)))
 }
 
 pub(super) unsafe extern "system" fn exception(

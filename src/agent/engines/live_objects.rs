@@ -129,7 +129,7 @@ pub(super) unsafe fn allocated(
 ///
 /// # Safety
 /// `env` is the current thread's. The thread holds no lock of the agent's that is needed in a safepoint.
-pub(super) unsafe fn sweep(jvmti: Jvmti, env: *mut JNIEnv, at_once: bool) {
+pub(super) unsafe fn sweep(vm: &Vm, env: *mut JNIEnv, at_once: bool) {
     // References are used and deleted by one thread at a time. The thread that holds this lock waits for no
     // safepoint.
     static SWEEPING: Mutex<()> = Mutex::new(());
@@ -137,7 +137,7 @@ pub(super) unsafe fn sweep(jvmti: Jvmti, env: *mut JNIEnv, at_once: bool) {
     let collected = COLLECTED.load(Ordering::Relaxed);
     let mut gone = LIVE.lock().table.take_discarded();
     if let Some(objects) = objects_to_look_at(collected, at_once) {
-        let asks_vm = asks_without_keeping(jvmti);
+        let asks_vm = asks_without_keeping(vm.jvmti);
         // SAFETY: the contract gives the current thread's `env`; a reference is deleted below or by the next
         // sweep only.
         let dead = objects.into_iter().filter(|(_, of)| unsafe { of.is_cleared(env, asks_vm) });

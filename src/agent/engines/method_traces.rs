@@ -22,6 +22,7 @@ use super::class_hook::name_of;
 use super::gate::Gate;
 use super::{class_hook, java_frames, own_sample};
 use crate::agent::guarded::guarded;
+use crate::agent::guards::Guard;
 use crate::agent::options::TracedMethods;
 use crate::agent::vm::Vm;
 use crate::core::engine::Engine;
@@ -70,20 +71,21 @@ struct Traced {
     was_found: AtomicBool,
 }
 
-/// Starts to trace these methods. Does nothing if the list is empty.
-pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
+/// Starts to trace these methods, if there are any.
+pub(super) fn start(vm: &'static Vm, methods: &[TracedMethods]) -> Option<Guard> {
     if methods.is_empty() {
-        return;
+        return None;
     }
-    let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
+    let env = vm.attach_as_daemon(c"otlpprof")?;
     // SAFETY: `env` is the current thread's environment.
     if let Err(error) = unsafe { make_classes(vm.jvmti, env) } {
         log::warn!("trace is off: {error}");
-        return;
+        return None;
     }
     let methods = methods.iter().cloned();
     let methods = methods.map(|methods| Traced { methods, was_found: AtomicBool::new(false) }).collect();
-    *TRACING.lock() = Some(Arc::new(Tracing { methods, classes: Mutex::default() }));
+    let tracing = Arc::new(Tracing { methods, classes: Mutex::default() });
+    *TRACING.lock() = Some(tracing.clone());
     let started = class_hook::listen(vm.jvmti, Engine::Trace, changed).and_then(|()| {
         STARTED_NS.store(monotonic_ns(), Ordering::Relaxed);
         let started = GATE.open_to(vm.jvmti, EVENTS);
@@ -92,19 +94,19 @@ pub(super) fn start(vm: &Vm, methods: &[TracedMethods]) {
     if let Err(error) = started {
         *TRACING.lock() = None;
         log::warn!("trace is off: the VM does not pass class files to the agent ({error})");
-        return;
+        return None;
     }
-    let Some(tracing) = tracing() else { return };
     // SAFETY: `env` is the current thread's environment; the classes are live.
     unsafe {
         let is_chosen =
             |name: &str, class| tracing.is_about(name) && tracing.has_methods_of(vm.jvmti, name, class);
         retransform_loaded(vm.jvmti, env, is_chosen, &|name, error| tracing.is_refused(name, error));
     };
+    Some(Guard::new(move || stop(vm)))
 }
 
 /// Restores the original classes.
-pub(super) fn stop(vm: &Vm) {
+fn stop(vm: &Vm) {
     let Some(tracing) = TRACING.lock().take() else { return };
     GATE.close_to(vm.jvmti, EVENTS);
     class_hook::unlisten(vm.jvmti, Engine::Trace);

@@ -14,10 +14,10 @@ use super::owners;
 use super::wait_start::{self, WaitKind};
 use crate::agent::event_cost::counted;
 use crate::agent::guarded::guarded;
+use crate::agent::guards::Guard;
 use crate::agent::vm::Vm;
 use crate::core::engine::Engine;
 use crate::core::record::Owner;
-use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
 use crate::signal::sample::monotonic_ns;
@@ -45,30 +45,24 @@ static NOTIFICATIONS: WaitingKind = WaitingKind {
     shortest_ns: AtomicU64::new(0),
 };
 
-/// Starts recording waits of at least these lengths; `None`: not at all.
-pub(super) fn start(vm: &Vm, entering: Option<Duration>, notifications: Option<Duration>) {
-    for (waiting, shortest) in [(&ENTERING, entering), (&NOTIFICATIONS, notifications)] {
-        let Some(shortest) = shortest else { continue };
-        if let Err(error) = waiting.start(vm, shortest) {
-            log::warn!("{}: the VM does not send monitor events ({error})", waiting.option());
-        }
-    }
+/// Starts recording waits of at least this length to enter monitors; `None`: none.
+pub(super) fn start_entering(vm: &'static Vm, shortest: Option<Duration>) -> Option<Guard> {
+    ENTERING.start(vm, shortest?)
 }
 
-pub(super) fn stop(vm: &Vm) {
-    for waiting in [&ENTERING, &NOTIFICATIONS] {
-        waiting.gate.close_to(vm.jvmti, &waiting.events);
-    }
+/// Starts recording waits of at least this length for notifications; `None`: none.
+pub(super) fn start_notifications(vm: &'static Vm, shortest: Option<Duration>) -> Option<Guard> {
+    NOTIFICATIONS.start(vm, shortest?)
 }
 
 impl WaitingKind {
-    fn option(&self) -> &'static str {
-        if self.engine == Engine::Lock { "lock" } else { "wait" }
-    }
-
-    fn start(&self, vm: &Vm, shortest: Duration) -> Result<(), JvmtiError> {
+    fn start(&'static self, vm: &'static Vm, shortest: Duration) -> Option<Guard> {
         self.shortest_ns.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.gate.open_to(vm.jvmti, &self.events)
+        if let Err(error) = self.gate.open_to(vm.jvmti, &self.events) {
+            log::warn!("{}: the VM does not send monitor events ({error})", self.engine.name());
+            return None;
+        }
+        Some(Guard::new(move || self.gate.close_to(vm.jvmti, &self.events)))
     }
 
     /// Notes that the current thread begins to wait.

@@ -1,6 +1,7 @@
 //! Native memory: drives `sampling::native_memory` for a session, and reports allocations that were not
 //! freed.
 
+use crate::agent::guards::Guard;
 use crate::agent::options::Options;
 use crate::aggregate::{Alive, Remains};
 use crate::core::engine::Engine;
@@ -8,21 +9,19 @@ use crate::sampling::native_memory::{self, NativeMemoryConfig};
 use crate::signal::native_memory::{BLOCKS, MAPPINGS};
 
 /// Starts sampling native allocations, if requested.
-pub(super) fn start(options: &Options) {
-    let Some(interval_bytes) = options.nativemem else { return };
+pub(super) fn start(options: &Options) -> Option<Guard> {
+    let interval_bytes = options.nativemem?;
     let config = NativeMemoryConfig { interval_bytes, remembers: options.nativemem_leaks };
     if !native_memory::start(config) {
         log::warn!("nativemem is off: the dynamic linker does not find the C library's functions");
+        return None;
     }
-}
-
-pub(super) fn stop() {
-    native_memory::stop();
+    Some(Guard::new(native_memory::stop))
 }
 
 /// Adds the sampled memory that has not been freed.
 pub(super) fn add_alive(options: &Options, alive: &mut Alive) {
-    if options.nativemem.is_none() || !options.nativemem_leaks {
+    if !options.nativemem_leaks {
         return;
     }
     BLOCKS.for_each(|number| {

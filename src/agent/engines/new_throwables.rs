@@ -15,6 +15,7 @@ use thiserror::Error;
 use super::gate::Gate;
 use super::{class_hook, exception_turns, java_frames, own_sample};
 use crate::agent::guarded::guarded;
+use crate::agent::guards::Guard;
 use crate::agent::resolve::FrameResolver;
 use crate::agent::vm::Vm;
 use crate::core::engine::Engine;
@@ -51,7 +52,7 @@ pub(super) enum NotInstrumented {
 }
 
 /// Makes Throwable's constructors call the agent.
-pub(super) fn start(vm: &Vm) -> Result<(), NotInstrumented> {
+pub(super) fn start(vm: &'static Vm) -> Result<Guard, NotInstrumented> {
     let env = vm.attach_as_daemon(c"otlpprof").ok_or(NotInstrumented::NotAttached)?;
     class_hook::listen(vm.jvmti, Engine::Exceptions, changed).map_err(NotInstrumented::NoHook)?;
     CALLS_AGENT.store(false, Ordering::Relaxed);
@@ -60,14 +61,13 @@ pub(super) fn start(vm: &Vm) -> Result<(), NotInstrumented> {
     let changed = unsafe { prepare(vm.jvmti, env).and_then(|()| retransform(vm.jvmti, env)) };
     let started = changed
         .and_then(|()| CALLS_AGENT.load(Ordering::Relaxed).then_some(()).ok_or(NotInstrumented::NotChanged));
-    started.inspect_err(|_| stop(vm))
+    // Dropped here if the class has not been changed.
+    let guard = Guard::new(move || stop(vm));
+    started.map(|()| guard)
 }
 
-/// Restores the original class. Does nothing if constructors do not call the agent.
-pub(super) fn stop(vm: &Vm) {
-    if !GATE.is_open() {
-        return;
-    }
+/// Restores the original class.
+fn stop(vm: &Vm) {
     GATE.close();
     class_hook::unlisten(vm.jvmti, Engine::Exceptions);
     // The class need not be restored when the VM is ending.

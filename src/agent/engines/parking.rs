@@ -23,6 +23,7 @@ use super::owners;
 use super::wait_start::{self, WaitKind};
 use crate::agent::event_cost::counted;
 use crate::agent::guarded::guarded;
+use crate::agent::guards::Guard;
 use crate::agent::mounts;
 use crate::agent::vm::Vm;
 use crate::core::engine::Engine;
@@ -52,18 +53,18 @@ struct VmChanges {
 }
 
 /// Starts recording parks of at least this length; `None`: none.
-pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
-    let Some(shortest) = shortest else { return };
-    let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
+pub(super) fn start(vm: &'static Vm, shortest: Option<Duration>) -> Option<Guard> {
+    let shortest = shortest?;
+    let env = vm.attach_as_daemon(c"otlpprof")?;
     SHORTEST_NS.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     // SAFETY: `env` is the current thread's environment.
     if unsafe { blocker_field(env) }.is_none() {
         log::warn!(
             "lock: this JVM does not show the object that a thread parks on: only monitors are recorded"
         );
-        return;
+        return None;
     }
-    let Some(mut changed) = CHANGED.lock() else { return };
+    let mut changed = CHANGED.lock()?;
     // SAFETY: `env` is the current thread's environment.
     match unsafe { take_over(vm, env) } {
         Ok(binding) => changed.binding = Some(binding),
@@ -83,11 +84,12 @@ pub(super) fn start(vm: &Vm, shortest: Option<Duration>) {
         }
     }
     GATE.open();
+    Some(Guard::new(move || stop(vm)))
 }
 
 /// Stops recording: nothing is recorded after this function has returned. In a VM that is ending, [`park`]
 /// stays in its place and only passes calls on.
-pub(super) fn stop(vm: &Vm) {
+fn stop(vm: &Vm) {
     GATE.close();
     let Some(mut changed) = CHANGED.lock() else { return };
     if std::mem::take(&mut changed.listens) {

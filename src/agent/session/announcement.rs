@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use crate::agent::engine_table::{enabled, row};
 use crate::agent::options::{Options, RecordedEvents};
+use crate::core::engine::Engine;
 
 /// The line at the start: version, engines, clock, stack walker and destination. `clock` is the name of the
 /// CPU clock.
@@ -55,22 +57,14 @@ pub(super) fn end_line(options: &Options, elapsed: Duration, counts: &[(&str, u6
 
 /// The engines that are on, with the intervals of those that sample time.
 fn engines(options: &Options) -> Vec<String> {
-    let with =
-        |name: &str, interval: Option<Duration>| interval.map(|every| format!("{name} every {every:?}"));
-    let mut engines: Vec<_> =
-        [with("cpu", options.cpu), with("wall", options.wall)].into_iter().flatten().collect();
-    engines.extend(options.event.as_ref().map(|event| format!("event {}", event.name)));
-    let others = [
-        ("alloc", options.alloc.is_some()),
-        ("live", options.live.is_some()),
-        ("lock", options.lock.is_some()),
-        ("wait", options.wait.is_some()),
-        ("nativemem", options.nativemem.is_some()),
-        ("exceptions", options.exceptions.is_some()),
-        ("trace", !options.trace.is_empty()),
-        ("jfr", options.recorded_events != RecordedEvents::None),
-    ];
-    engines.extend(others.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned()));
+    let described = |engine: Engine| {
+        let detail = (row(engine).detail)(options);
+        if detail.is_empty() { engine.name().to_owned() } else { format!("{} {detail}", engine.name()) }
+    };
+    let mut engines: Vec<_> = enabled(options).map(described).collect();
+    if options.recorded_events != RecordedEvents::None {
+        engines.push("jfr".to_owned());
+    }
     if engines.is_empty() {
         engines.push("no engine".to_owned());
     }
@@ -107,7 +101,7 @@ mod tests {
         assert_eq!(
             start_line(&options, Some("perf")),
             format!(
-                "version {version} profiles cpu every 10ms, wall every 20ms, event page-faults, alloc, jfr \
+                "version {version} profiles cpu every 10ms, wall every 20ms, alloc, event page-faults, jfr \
                  by the perf clock; stack walker vm; every 10s to /tmp/a.otlp and \
                  http://c:4318/v1development/profiles"
             )

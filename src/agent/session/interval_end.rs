@@ -1,61 +1,154 @@
-//! The end of an interval: its sums become profiles, which are sent.
+//! The end of an interval, in five steps: its samples are collected, selected, and summed to profiles; the
+//! profiler's counters are added; the profiles are sent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 
-use super::{ProfilingSession, clocks};
-use crate::agent::counters::Snapshot;
+use super::clocks::monotonic_ns;
+use super::drain::{Drain, DrainedInterval};
+use crate::agent::budget::Budget;
+use crate::agent::counters::{Recorded, Snapshot};
 use crate::agent::engine_profiles::{profiles_of, profiles_of_survivors};
 use crate::agent::engines;
+use crate::agent::events::Events;
+use crate::agent::native_frames::NativeFrames;
+use crate::agent::objects::Objects;
 use crate::agent::options::Options;
+use crate::agent::output::{EncodeStats, Output};
+use crate::agent::recording::Recording;
 use crate::agent::thread_labels::{self, IntervalLabels, OwnerLabels};
-use crate::aggregate::{Interval, ThreadKey};
+use crate::aggregate::{Interval, Survivors, ThreadKey};
 use crate::core::engine::{Engine, Pace};
-use crate::elf::loader_list::load_counts;
-use crate::model::{Batch, Profile, Scope, Tables, attribute_keys};
-use crate::sampling::wall;
+use crate::model::{AttributeId, Batch, Profile, Resource, Scope, Tables, attribute_keys};
 use crate::signal::rate_limit::LIMITS;
 
-/// The start of an interval.
-#[derive(Clone)]
-pub(super) struct IntervalStart {
-    pub(super) monotonic_ns: u64,
-    pub(super) counters: Snapshot,
+/// Everything that makes and sends the profiles of a session's intervals.
+pub(super) struct IntervalEnd {
+    options: Arc<Options>,
+    objects: Arc<Objects>,
+    recording: Arc<Recording>,
+    output: Output,
+    resource: Resource,
+    pub(super) native_frames: NativeFrames,
+    pub(super) events: Events,
+    pub(super) budget: Mutex<Budget>,
+    /// Samples of earlier intervals whose memory or objects are still allocated.
+    survivors: Mutex<Survivors>,
+    /// Guards whole ends of intervals: one at a time.
+    start: Mutex<IntervalStart>,
+    counters_at_start: Snapshot,
 }
 
-impl ProfilingSession {
-    /// Ends the interval and sends its profiles. While there is no room in the upload's queue, waits for at
-    /// most `patience`, and only as long as `may_wait` returns `true`.
-    pub(super) fn end_interval(
+/// The start of an interval.
+pub(super) struct IntervalStart {
+    monotonic_ns: u64,
+    counters: Snapshot,
+}
+
+/// The profiles of an interval, without counters.
+struct Summed {
+    tables: Tables,
+    profiles: Vec<Profile>,
+    /// The longest stretch of each engine in the interval.
+    stretches: [u32; Engine::COUNT],
+    /// Events of the recording that the user excluded.
+    left_out: u64,
+}
+
+impl IntervalEnd {
+    /// The first interval begins now.
+    pub(super) fn new(
+        options: Arc<Options>,
+        objects: Arc<Objects>,
+        recording: Arc<Recording>,
+        output: Output,
+        resource: Resource,
+    ) -> Self {
+        let events = Events::default();
+        let counters =
+            Snapshot::now(Recorded::default(), events.counts(), EncodeStats::default(), None, None);
+        let start = IntervalStart { monotonic_ns: monotonic_ns(), counters: counters.clone() };
+        let budget =
+            Budget::new(options.budget.map(|hundredths| f64::from(hundredths) / 10_000.0), options.interval);
+        Self {
+            native_frames: NativeFrames::new(objects.clone(), options.remotesym),
+            options,
+            objects,
+            recording,
+            output,
+            resource,
+            events,
+            budget: Mutex::new(budget),
+            survivors: Mutex::default(),
+            start: Mutex::new(start),
+            counters_at_start: counters,
+        }
+    }
+
+    /// Waits until no other thread ends an interval.
+    pub(super) fn lock(&self) -> MutexGuard<'_, IntervalStart> {
+        self.start.lock()
+    }
+
+    /// Ends the interval that `start` began, and sends its profiles. While there is no room in the upload's
+    /// queue, waits for at most `patience`, and only as long as `meanwhile`, which is called again and again,
+    /// returns `true`.
+    pub(super) fn run(
         &self,
-        mut interval_start: MutexGuard<'_, IntervalStart>,
+        mut start: MutexGuard<'_, IntervalStart>,
+        drain: &Drain,
         mut labels: IntervalLabels,
         patience: Duration,
-        may_wait: impl Fn() -> bool,
+        meanwhile: impl Fn() -> bool,
     ) {
+        let mut drained = self.collect(drain, &mut labels);
+        let mut left_out = self.select(&mut drained.interval, &labels);
+        let mut recorded = drained.recorded;
+        let begin_ns = std::mem::replace(&mut start.monotonic_ns, drained.end_ns);
+        let summed = self.sum(drained, &labels, begin_ns);
+        left_out += summed.as_ref().map_or(0, |summed| summed.left_out);
+        recorded.left_out += left_out;
+        drain.add_left_out(left_out);
+        let Some(mut summed) = summed else { return };
+        let counters = self.counters(recorded);
+        if !self.count(&mut summed, &counters, &start.counters) {
+            return;
+        }
+        // If nothing is sent, the counts are kept for the next profile.
+        if self.send(summed, patience, meanwhile) {
+            start.counters = counters;
+        }
+    }
+
+    /// Step 1: drains the interval's samples, and names their frames and threads.
+    fn collect(&self, drain: &Drain, labels: &mut IntervalLabels) -> DrainedInterval {
         let map_number = self.objects.published_number();
-        let loads = load_counts();
-        let (mut interval, mut recorded, end_ns, unix_offset_ns) = {
-            let mut drain = self.drain.lock();
-            drain.drain(self.buffer, loads);
-            let (end_ns, unix_offset_ns) = clocks();
-            let repeatable = wall::settle(end_ns);
-            drain.take_repeats();
-            let interval = drain.aggregator.take(&repeatable);
-            if let Some(methods) = &mut drain.resolver.methods {
-                methods.advance_interval();
-            }
-            (interval, drain.recorded, end_ns, unix_offset_ns)
-        };
+        let mut drained = drain.take_interval();
+        // The drain's lock is not held from here on: the start of a collection waits for it.
         thread_labels::add_names_of_incarnations(&mut labels.java);
-        let labels = &labels;
-        interval.name_frames(|tables, frame| self.native_frames.frame(tables, frame));
+        drained.interval.name_frames(|tables, frame| self.native_frames.frame(tables, frame));
         self.objects.interval_ends(map_number);
-        // The drain's lock must not be held here: the start of a collection waits for it.
-        let mut left_out = self.leave_out(&mut interval, labels);
-        let start = interval_start.clone();
-        interval_start.monotonic_ns = end_ns;
+        drained
+    }
+
+    /// Step 2: removes the samples that the user excluded. Returns their number.
+    fn select(&self, interval: &mut Interval, labels: &IntervalLabels) -> u64 {
+        let Options { threads, frames, .. } = &*self.options;
+        if threads.is_everything() && frames.is_everything() {
+            return 0;
+        }
+        interval.leave_out(
+            |thread| threads.selects(labels.name(thread).into_iter()),
+            |tables, stack| frames.selects_stack(tables, stack),
+        )
+    }
+
+    /// Step 3: sums the samples to profiles, and adds those of survivors, of reported events and of the
+    /// recording. Returns `None` if there is nothing to report.
+    fn sum(&self, drained: DrainedInterval, labels: &IntervalLabels, begin_ns: u64) -> Option<Summed> {
+        let DrainedInterval { mut interval, end_ns, unix_offset_ns, .. } = drained;
         let attributes_of =
             |tables: &mut Tables, thread: ThreadKey| thread_labels::attributes(tables, thread, labels);
         let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
@@ -63,17 +156,9 @@ impl ProfilingSession {
         survivors.forget_dead(&alive);
         let is_empty = interval.is_empty() && self.events.is_empty() && survivors.is_empty();
         if is_empty && self.recording.is_empty() {
-            self.drain.lock().recorded.left_out += left_out;
-            return;
+            return None;
         }
-        let (of_budget, of_limits) = (self.budget.lock().take_longest(), LIMITS.take_longest());
-        let stretches = Engine::ALL.map(|engine| {
-            let (of_budget, of_limit) = (of_budget[engine as usize], of_limits[engine as usize]);
-            match engine.pace() == Pace::Source {
-                true => of_budget.saturating_mul(of_limit),
-                false => of_budget.max(of_limit),
-            }
-        });
+        let stretches = self.take_longest_stretches();
         survivors.update(&interval.tables, &numbered, &alive, &stretches);
         let mut owners = OwnerLabels::new(&labels.java);
         let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
@@ -90,18 +175,33 @@ impl ProfilingSession {
         drop(survivors);
         profiles.extend(self.events.take(&mut tables));
         for profile in &mut profiles {
-            profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
-            profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
+            profile.start_unix_nano = begin_ns.saturating_add_signed(unix_offset_ns);
+            profile.duration_nano = end_ns.saturating_sub(begin_ns);
         }
         // The times of these profiles are those for which the recording has been read.
-        let (of_recording, unwanted) = self.recording.take(&mut tables);
+        let (of_recording, left_out) = self.recording.take(&mut tables);
         profiles.extend(of_recording);
-        left_out += unwanted;
-        recorded.left_out += left_out;
-        self.drain.lock().recorded.left_out += left_out;
-        let counters = self.counters(recorded);
-        let mut attributes = counters.attributes_since(&start.counters, &mut tables);
-        if let Some(clock) = self.clock.get() {
+        Some(Summed { tables, profiles, stretches, left_out })
+    }
+
+    /// Returns the longest stretch of each engine, by the budget and by limits, since the last call.
+    fn take_longest_stretches(&self) -> [u32; Engine::COUNT] {
+        let (of_budget, of_limits) = (self.budget.lock().take_longest(), LIMITS.take_longest());
+        Engine::ALL.map(|engine| {
+            let (of_budget, of_limit) = (of_budget[engine as usize], of_limits[engine as usize]);
+            match engine.pace() == Pace::Source {
+                true => of_budget.saturating_mul(of_limit),
+                false => of_budget.max(of_limit),
+            }
+        })
+    }
+
+    /// Step 4: adds the counts since `earlier` to the profiles as attributes. Returns `false` if there is no
+    /// profile: samples of the live heap make none before their objects have survived a collection.
+    fn count(&self, summed: &mut Summed, counters: &Snapshot, earlier: &Snapshot) -> bool {
+        let Summed { tables, profiles, stretches, .. } = summed;
+        let mut attributes = counters.attributes_since(earlier, tables);
+        if let Some(clock) = engines::clock_name() {
             attributes.push(tables.string_attribute(attribute_keys::CPU_CLOCK, clock));
         }
         for engine in Engine::ALL.into_iter().filter(|engine| stretches[*engine as usize] > 1) {
@@ -110,14 +210,15 @@ impl ProfilingSession {
         }
         attributes
             .push(tables.string_attribute(attribute_keys::STACK_WALKER, self.options.stack_walker.name()));
-        // The counts go into the first profile, whichever that is. There may be none: samples of
-        // the live heap make no profile before their objects have survived a collection.
-        let Some(first) = profiles.first_mut() else { return };
-        let counts = tables.attribute_set(&attributes);
-        first.attributes = tables.union_of_attributes(first.attributes, counts);
+        // Counts of no engine go into the first profile, whichever that is.
+        let Some(first) = profiles.first_mut() else { return false };
+        add_attributes(first, tables, &attributes);
         for engine in Engine::ALL {
-            let counts = counters.engine_attributes_since(engine, &start.counters, &mut tables);
-            let of_engine = [kinds(engine), profiles_of_survivors(engine, &self.options)];
+            let counts = counters.engine_attributes_since(engine, earlier, tables);
+            let of_engine = [
+                profiles_of(engine, &self.options, stretches[engine as usize]),
+                profiles_of_survivors(engine, &self.options),
+            ];
             let is_of_engine = |profile: &Profile| {
                 let mut kinds = of_engine.iter().flatten().flatten();
                 kinds.any(|kind| kind.profile_type == profile.profile_type)
@@ -125,30 +226,48 @@ impl ProfilingSession {
             // An engine without a profile may still have lost samples: then its counts go into the first
             // profile.
             let place = profiles.iter().position(is_of_engine).unwrap_or(0);
-            let counts = tables.attribute_set(&counts);
-            let attributes = &mut profiles[place].attributes;
-            *attributes = tables.union_of_attributes(*attributes, counts);
+            add_attributes(&mut profiles[place], tables, &counts);
         }
-        let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
-        // If nothing is sent, the counts are kept for the next profile.
-        let meanwhile = || {
-            self.drain_now();
-            may_wait()
-        };
-        if self.output.send(&batch, patience, meanwhile) {
-            interval_start.counters = counters;
-        }
+        true
     }
 
-    /// Removes the samples that the user excluded. Returns their number.
-    fn leave_out(&self, interval: &mut Interval, labels: &IntervalLabels) -> u64 {
-        let Options { threads, frames, .. } = &self.options;
-        if threads.is_everything() && frames.is_everything() {
-            return 0;
-        }
-        interval.leave_out(
-            |thread| threads.selects(labels.name(thread).into_iter()),
-            |tables, stack| frames.selects_stack(tables, stack),
-        )
+    /// Step 5: sends the profiles. Returns whether they gave any message.
+    fn send(&self, summed: Summed, patience: Duration, meanwhile: impl Fn() -> bool) -> bool {
+        let Summed { tables, profiles, .. } = summed;
+        let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
+        self.output.send(&batch, patience, meanwhile)
     }
+
+    /// Sends pending messages within the time limit. Nothing is sent afterwards.
+    pub(super) fn shutdown(&self, within: Duration) {
+        self.output.shutdown(within);
+    }
+
+    /// The counters now. `recorded` are the samples that the drain has counted.
+    pub(super) fn counters(&self, recorded: Recorded) -> Snapshot {
+        let recorded = Recorded {
+            used: self.budget.lock().used(),
+            unknown_objects: self.native_frames.unknown_objects(),
+            ..recorded
+        };
+        let output = &self.output;
+        let (upload, file) = (output.upload_stats(), output.file_stats());
+        let reported = self.events.counts().into_iter().chain(self.recording.counts());
+        Snapshot::now(recorded, reported, output.encode_stats(), upload.as_ref(), file.as_ref())
+    }
+
+    /// The counters when the session began.
+    pub(super) const fn counters_at_start(&self) -> &Snapshot {
+        &self.counters_at_start
+    }
+
+    /// The entity that the profiles are about.
+    pub(super) const fn resource(&self) -> &Resource {
+        &self.resource
+    }
+}
+
+fn add_attributes(profile: &mut Profile, tables: &mut Tables, attributes: &[AttributeId]) {
+    let attributes = tables.attribute_set(attributes);
+    profile.attributes = tables.union_of_attributes(profile.attributes, attributes);
 }

@@ -9,7 +9,7 @@ use crate::signal::delivery::is_held_by_another;
 
 /// Turns off the engines whose signals have a handler of another agent or of the program, with a line in the
 /// log for each.
-pub(super) fn turn_off(options: &mut Options) {
+pub(in crate::agent) fn turn_off(options: &mut Options) {
     let cpu_signal = match options.cpu_clock {
         // The signal of this clock cannot be chosen.
         CpuClock::Itimer => libc::SIGPROF,

@@ -1,0 +1,77 @@
+//! Guards: values that stop, when they are dropped, whatever has been started for a session.
+
+/// Stops something when it is dropped. The stop needs no JNI environment, and calls no function of the VM
+/// that may wait for a thread once the VM is ending (`jvm::live_phase`).
+pub(super) struct Guard(Option<Box<dyn FnOnce() + Send>>);
+
+impl Guard {
+    /// A guard that calls `stop`.
+    pub(super) fn new(stop: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(stop)))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(stop) = self.0.take() {
+            stop();
+        }
+    }
+}
+
+/// Guards in the order in which they were made. They are dropped in reverse order: a later one may rely on
+/// the earlier ones.
+#[derive(Default)]
+pub(super) struct Guards(Vec<Guard>);
+
+impl Guards {
+    pub(super) fn push(&mut self, guard: Guard) {
+        self.0.push(guard);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Drops all guards.
+    pub(super) fn stop(&mut self) {
+        while let Some(guard) = self.0.pop() {
+            drop(guard);
+        }
+    }
+}
+
+impl Extend<Guard> for Guards {
+    fn extend<T: IntoIterator<Item = Guard>>(&mut self, guards: T) {
+        self.0.extend(guards);
+    }
+}
+
+impl Drop for Guards {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn guards_are_dropped_in_reverse_order() {
+        let stopped = Arc::new(Mutex::new(Vec::new()));
+        let mut guards = Guards::default();
+        for number in 0..3 {
+            let stopped = stopped.clone();
+            guards.push(Guard::new(move || stopped.lock().push(number)));
+        }
+        assert_eq!(guards.len(), 3);
+        guards.stop();
+        assert_eq!(*stopped.lock(), [2, 1, 0]);
+        assert_eq!(guards.len(), 0);
+    }
+}
