@@ -23,8 +23,8 @@ impl SessionLabels {
     }
 
     /// Returns the names for an interval that ends now. Calls the VM, which may wait for a safepoint, so the
-    /// drain's lock must not be held. Threads are identified by the records of `sampling`, so the engines must
-    /// not have stopped yet.
+    /// drain's lock must not be held. Threads are identified by the records of `sampling`, so the engines
+    /// must not have stopped yet.
     pub(super) fn of_interval(&self, env: Option<*mut JNIEnv>) -> IntervalLabels {
         let java = self.java.of_interval(self.live_threads(env));
         let java_names = java.values().map(|label| label.name.as_str());
