@@ -347,9 +347,12 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
                 let found_ns: f64 = stacks
                     .iter()
                     .filter(|stack| {
-                        // A running thread may wait for a processor while other programs use it.
+                        // A running thread may wait for a processor while other programs use it, and for the
+                        // end of a safepoint, in which the VM's thread may wait for a processor.
                         let found = &stack.labels[THREAD_STATE];
-                        stack.thread == state && (found == state || state == "running" && found == "runnable")
+                        let is_stopped = || stack.frames.iter().any(|frame| frame.name.contains("Safepoint"));
+                        let runs = found == "runnable" || found == "blocked" && is_stopped();
+                        stack.thread == state && (found == state || state == "running" && runs)
                     })
                     .map(|stack| (stack.value * stack.period_ns) as f64)
                     .sum();
