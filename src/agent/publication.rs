@@ -84,8 +84,9 @@ pub(super) fn names_changed() {
 pub(super) fn withdraw_if_contested(vm: &Vm) {
     let contested = PUBLICATION.lock().take_if(|publication| publication.context.is_contested());
     if contested.is_some() {
-        log::info!("{}: the agent withdraws its own", ProcessContextError::Taken);
         take_back(vm, contested);
+        // Logged afterwards: whoever reads this line finds the other publisher's context alone.
+        log::info!("{}: the agent withdraws its own", ProcessContextError::Taken);
     }
 }
 
