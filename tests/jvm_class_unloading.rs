@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 use jni::sys::{JNIEnv, jclass, jint, jmethodID, jobject, jstring, jvalue};
 use jvm_support::{TestJvm, for_each_jdk};
+use otlpprof::core::method_ids::MethodIds;
 use otlpprof::jvm::jvmti::Capability;
 use otlpprof::jvm::jvmti_events::{Event, EventCallbacks};
 use otlpprof::jvm::jvmti_table::{Capabilities, RawEnv};
@@ -187,7 +188,7 @@ impl Java {
     unsafe fn see_class(&self, number: i32) -> Seen {
         let env = self.env;
         // SAFETY: by this function's contract `env` is this thread's. All references belong to the local
-        // frame that is popped at the end. In JDKs before 25 a jmethodID points to the `Method*`.
+        // frame that is popped at the end.
         unsafe {
             let jni = &(**env).v1_2;
             assert_eq!((jni.PushLocalFrame)(env, 16), 0);
@@ -205,7 +206,8 @@ impl Java {
             let id = (jni.GetStaticMethodID)(env, class, c_name.as_ptr(), c"(JI)J".as_ptr());
             assert!(!id.is_null(), "{name}");
             let class_name = self.text((jni.CallObjectMethodA)(env, class, self.get_name, null()));
-            let seen = Seen { method: *id.cast::<u64>(), name: format!("{class_name}.{name}") };
+            let method = MethodIds::Cells.method(&ProcessMemory, id as u64).expect("a method");
+            let seen = Seen { method, name: format!("{class_name}.{name}") };
             (jni.PopLocalFrame)(env, null_mut());
             seen
         }

@@ -55,7 +55,7 @@ fn a_wrong_description_is_found_and_named() {
 fn checked_layout(jvm: &TestJvm) -> (VmLayout, Probe) {
     let layout = jvm.layout();
     // SAFETY: `jvm.env` belongs to this thread.
-    let probe = unsafe { Probe::of_current_thread(jvm.env) }.unwrap();
+    let probe = unsafe { Probe::of_current_thread(jvm.env, &ProcessMemory, layout.method.ids) }.unwrap();
     layout::check(&layout, &ProcessMemory, &probe).unwrap();
     (layout, probe)
 }

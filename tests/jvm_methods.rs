@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use jni::sys::{JNIEnv, jclass, jobject};
 use jvm_support::{TestJvm, for_each_jdk};
 use otlpprof::core::memory::Memory;
+use otlpprof::core::method_ids::MethodIds;
 use otlpprof::core::vm_layout::VmLayout;
 use otlpprof::jvm::flags;
 use otlpprof::jvm::java_threads;
@@ -155,16 +156,16 @@ fn find_class(env: *mut JNIEnv, name: &CStr) -> jclass {
 
 /// The `Method*` of a static or instance method.
 fn method(env: *mut JNIEnv, class: jclass, name: &CStr, signature: &CStr) -> u64 {
-    // SAFETY: `env` belongs to this thread. In JDKs before 25 a jmethodID points to the `Method*`.
-    unsafe {
+    // SAFETY: `env` belongs to this thread, and the names are C strings.
+    let id = unsafe {
         let mut id = ((**env).v1_2.GetMethodID)(env, class, name.as_ptr(), signature.as_ptr());
         if id.is_null() {
             ((**env).v1_2.ExceptionClear)(env);
             id = ((**env).v1_2.GetStaticMethodID)(env, class, name.as_ptr(), signature.as_ptr());
         }
-        assert!(!id.is_null(), "{name:?}");
-        *id.cast::<u64>()
-    }
+        id as u64
+    };
+    MethodIds::Cells.method(&ProcessMemory, id).unwrap_or_else(|| panic!("{name:?}"))
 }
 
 /// The result of `Class.getName()`.

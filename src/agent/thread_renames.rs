@@ -81,12 +81,12 @@ pub(super) fn stop(vm: &Vm) {
 /// `env` is the current thread's, without a pending exception.
 unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
     let layout = vm.layout().ok_or("this JVM's layout is not known")?;
-    // SAFETY: the contract gives the current thread's `env`; only VMs before 26 have a known layout.
+    // SAFETY: the contract gives the current thread's `env`, and the layout is this VM's.
     let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, SET_NATIVE_NAME) };
     let binding = binding.map_err(|error| error.to_string())?;
     ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
-    // SAFETY: the contract gives the current thread's `env`; the VM's layout is known, so the VM is before
-    // 26. The function has this method's signature, and this library stays loaded.
+    // SAFETY: the contract gives the current thread's `env`. The function has this method's signature, and
+    // this library stays loaded.
     let bound = unsafe { binding.bind(env, &ProcessMemory, set_native_name as *mut c_void) };
     bound.map_err(|error| error.to_string())?;
     Ok(binding)

@@ -139,14 +139,13 @@ impl Vm {
                 log::warn!("the VM does not report the names of its stubs: {error}");
             }
             let structs = self.structs.as_ref()?;
-            // SAFETY: the contract gives the current thread's `env`; only versions before 26 have a known
-            // layout.
+            // SAFETY: the contract gives the current thread's `env`.
             let checked = layout::build(structs, &ProcessMemory, &STUBS).and_then(|layout| unsafe {
-                let probe = Probe::of_current_thread(env)?;
+                let probe = Probe::of_current_thread(env, &ProcessMemory, layout.method.ids)?;
                 layout::check(&layout, &ProcessMemory, &probe).map(|()| layout)
             });
             let checked = checked.map(|layout| {
-                // SAFETY: `env` is the current thread's; only versions before 26 get here.
+                // SAFETY: the contract gives the current thread's `env`.
                 let continuation =
                     unsafe { layout::frozen_frames(env, structs, &ProcessMemory, &STUBS, &layout) };
                 let continuation = continuation.inspect_err(|error| {
@@ -158,7 +157,7 @@ impl Vm {
                 });
                 let mut layout =
                     VmLayout { continuation: continuation.unwrap_or(layout.continuation), ..layout };
-                // SAFETY: `env` is the current thread's; only versions before 26 get here.
+                // SAFETY: the contract gives the current thread's `env`.
                 let mounted = unsafe { layout::mounted_thread(env, structs, &ProcessMemory, &layout) };
                 let mounted = mounted.inspect_err(|error| {
                     log::warn!(

@@ -28,6 +28,7 @@ pub mod event_ring;
 pub mod frame_rules;
 pub mod interpreter_code;
 pub mod memory;
+pub mod method_ids;
 pub mod object;
 pub mod record;
 pub mod stack_walker;

@@ -9,6 +9,7 @@
 use super::address::CodeRange;
 use super::continuation::ContinuationLayout;
 use super::interpreter_code::InterpreterCode;
+use super::method_ids::MethodIds;
 use super::stub_frames::StubFrames;
 
 /// The largest number of code heaps that are stored. A JVM has at most four: three segments and the
@@ -146,6 +147,8 @@ pub struct NmethodLayout {
 /// `oops/method.hpp`, `oops/constMethod.hpp`, `oops/constantPool.hpp`, `oops/klass.hpp`, `oops/symbol.hpp`.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodLayout {
+    /// The meaning of jmethodIDs.
+    pub ids: MethodIds,
     /// Method: `_constMethod`.
     pub const_method: u32,
     /// Method: `_i2i_entry`, the interpreter entry of the method's kind.

@@ -269,9 +269,11 @@ fn external_class_name(internal: &str) -> Box<str> {
 mod tests {
     use super::*;
     use crate::core::memory::RecordedMemory;
+    use crate::core::method_ids::MethodIds;
     use crate::core::vm_layout::SourceFileIndex;
 
     const LAYOUT: MethodLayout = MethodLayout {
+        ids: MethodIds::Cells,
         const_method: 8,
         i2i_entry: 56,
         method_size: 88,

@@ -65,8 +65,7 @@ impl Binding {
     ///
     /// # Safety
     ///
-    /// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26, where
-    /// a jmethodID points to the `Method*`. `layout` must be that VM's.
+    /// `env` must be the current thread's JNIEnv, without a pending exception, and `layout` that VM's.
     pub unsafe fn find(
         env: *mut JNIEnv,
         memory: &dyn Memory,
@@ -86,9 +85,8 @@ impl Binding {
             ((**env).v1_2.DeleteLocalRef)(env, class);
             id
         };
-        let address =
-            memory.load_u64(id as u64).filter(|_| !id.is_null()).ok_or(RebindError::NoSuchMethod)?;
-        let word = address + u64::from(layout.method_size);
+        let found = layout.ids.method(memory, id as u64).ok_or(RebindError::NoSuchMethod)?;
+        let word = found + u64::from(layout.method_size);
         let original = memory.load_u64(word).ok_or(RebindError::NoSuchMethod)?;
         // SAFETY: `env` is the current thread's by this function's contract.
         let vms = unsafe { (**env).v1_2.GetVersion } as *const c_void;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::walk::FrameSink;
 use crate::core::memory::Memory;
+use crate::core::method_ids::MethodIds;
 use crate::core::record::{FrameKind, FrameRecord};
 
 /// `ASGCT_CallFrame`: a bytecode index, negative if there is none, and a jmethodID, null if there is none.
@@ -78,7 +79,7 @@ pub struct CallTraceSource {
     function: AsyncGetCallTrace,
     env: u64,
     context: *mut c_void,
-    ids_point_to_methods: bool,
+    ids: MethodIds,
     /// The methods in which complete stacks end.
     pub roots: &'static RootMethods,
 }
@@ -97,8 +98,7 @@ pub enum CallTraceEnd {
 }
 
 impl CallTraceSource {
-    /// `ids_point_to_methods`: a jmethodID is the address of a `Method*` (until 25). Otherwise frames hold
-    /// the ids themselves.
+    /// `ids` is the meaning of the VM's jmethodIDs. If they are opaque, frames hold the ids themselves.
     ///
     /// # Safety
     /// `function` is AsyncGetCallTrace, `env` belongs to the current thread and `context` is the kernel's;
@@ -107,10 +107,10 @@ impl CallTraceSource {
         function: AsyncGetCallTrace,
         env: u64,
         context: *mut c_void,
-        ids_point_to_methods: bool,
+        ids: MethodIds,
         roots: &'static RootMethods,
     ) -> Self {
-        Self { function, env, context, ids_point_to_methods, roots }
+        Self { function, env, context, ids, roots }
     }
 
     /// Puts the thread's Java frames into the sink, from the last frame that was entered to the first.
@@ -150,12 +150,12 @@ impl CallTraceSource {
 
     fn record(&self, memory: &impl Memory, frame: &CallFrame) -> Option<FrameRecord> {
         let id = frame.method_id;
-        let (value, kind) = match (self.ids_point_to_methods, frame.bci) {
-            (false, _) => (id, FrameKind::MethodId),
-            (true, NATIVE_METHOD) => (memory.load_u64(id)?, FrameKind::NativeMethod),
-            (true, _) => (memory.load_u64(id)?, FrameKind::Java),
+        let (value, kind) = match (self.ids, frame.bci) {
+            (MethodIds::Opaque, _) => (id, FrameKind::MethodId),
+            (MethodIds::Cells, NATIVE_METHOD) => (self.ids.method(memory, id)?, FrameKind::NativeMethod),
+            (MethodIds::Cells, _) => (self.ids.method(memory, id)?, FrameKind::Java),
         };
-        let valid = id != 0 && value != 0 && (kind == FrameKind::MethodId || value.is_multiple_of(8));
+        let valid = value != 0 && (kind == FrameKind::MethodId || value.is_multiple_of(8));
         let aux = frame.bci.max(-1) as u32;
         valid.then_some(FrameRecord { value, aux, kind, level: 0, reserved: 0 })
     }

@@ -21,6 +21,7 @@ use crate::core::collections::COLLECTIONS;
 use crate::core::engine::Engine;
 use crate::core::event_ring::RingPlace;
 use crate::core::memory::Memory;
+use crate::core::method_ids::MethodIds;
 use crate::core::object::ObjectMap;
 use crate::core::record::{Owner, SampleHeader, Subject};
 use crate::core::stack_walker::StackWalker;
@@ -304,7 +305,8 @@ fn record(
         Origin::Interrupted(context) => context,
         Origin::CalledByVm | Origin::CalledByNative(_) => (&raw const NOT_INTERRUPTED).cast_mut().cast(),
     };
-    let call_trace = call_trace(java_thread, ucontext, vm.is_some()).filter(|_| room_on_stack == Room::Ample);
+    let ids = vm.map_or(MethodIds::Opaque, |vm| vm.method.ids);
+    let call_trace = call_trace(java_thread, ucontext, ids).filter(|_| room_on_stack == Room::Ample);
     let start = Start {
         vm,
         objects,
@@ -380,7 +382,7 @@ static ROOTS: RootMethods = RootMethods::new();
 /// Returns AsyncGetCallTrace for the current thread, a Java thread, with the `ucontext_t` at `context`.
 /// AsyncGetCallTrace does not read the `ucontext_t` of a thread that has called the VM
 /// (`pd_get_top_frame_for_signal_handler`, called in prims/forte.cpp, 11-25).
-fn call_trace(java_thread: u64, context: *mut c_void, ids_point_to_methods: bool) -> Option<CallTraceSource> {
+fn call_trace(java_thread: u64, context: *mut c_void, ids: MethodIds) -> Option<CallTraceSource> {
     let function = SETUP.async_get_call_trace.load(Ordering::Acquire);
     if function.is_null() || java_thread == 0 {
         return None;
@@ -391,7 +393,7 @@ fn call_trace(java_thread: u64, context: *mut c_void, ids_point_to_methods: bool
     // of `take_at`.
     unsafe {
         let function = std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function);
-        Some(CallTraceSource::new(function, env, context, ids_point_to_methods, &ROOTS))
+        Some(CallTraceSource::new(function, env, context, ids, &ROOTS))
     }
 }
 

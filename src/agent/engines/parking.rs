@@ -110,12 +110,12 @@ fn stop(vm: &Vm) {
 /// `env` is the current thread's, without a pending exception.
 unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
     let layout = vm.layout().ok_or("this JVM's layout is not known")?;
-    // SAFETY: the contract gives the current thread's `env`; only VMs before 26 have a known layout.
+    // SAFETY: the contract gives the current thread's `env`, and the layout is this VM's.
     let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, PARK) };
     let binding = binding.map_err(|error| error.to_string())?;
     ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
-    // SAFETY: the contract gives the current thread's `env`; the VM's layout is known, so the VM is before
-    // 26. `park` has this method's signature, and this library stays loaded.
+    // SAFETY: the contract gives the current thread's `env`. `park` has this method's signature, and this
+    // library stays loaded.
     unsafe { binding.bind(env, &ProcessMemory, park as *mut c_void) }.map_err(|error| error.to_string())?;
     Ok(binding)
 }

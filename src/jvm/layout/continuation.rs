@@ -37,8 +37,7 @@ const STACK_CHUNK: &CStr = c"jdk/internal/vm/StackChunk";
 ///
 /// # Safety
 ///
-/// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26, where a
-/// jmethodID points to the `Method*`.
+/// `env` must be the current thread's JNIEnv, without a pending exception.
 pub unsafe fn frozen_frames(
     env: *mut JNIEnv,
     structs: &VmStructs,
@@ -451,9 +450,9 @@ impl Learner<'_> {
         unsafe { self.method(class, c"<init>", signature) }
     }
 
-    /// The `Method*` that a jmethodID points to.
+    /// The `Method*` of a jmethodID.
     fn method_of_id(&self, id: u64) -> Result<u64, LayoutError> {
-        let method = if id == 0 { None } else { self.memory.load_u64(id) };
-        method.filter(|&method| method != 0).ok_or(LayoutError::Jni { call: "GetMethodID" })
+        let method = self.layout.method.ids.method(self.memory, id);
+        method.ok_or(LayoutError::Jni { call: "GetMethodID" })
     }
 }

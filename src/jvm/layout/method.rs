@@ -2,6 +2,7 @@
 //! `oops/constantPool.hpp`, `oops/klass.hpp`, `oops/symbol.hpp`).
 
 use super::LayoutError;
+use crate::core::method_ids::MethodIds;
 use crate::core::vm_layout::{MethodLayout, SourceFileIndex};
 use crate::jvm::vm_structs::VmStructs;
 
@@ -26,6 +27,7 @@ pub(super) fn method(
         Err(_) => SourceFileIndex::InstanceKlass(structs.offset("InstanceKlass", "_source_file_name_index")?),
     };
     Ok(MethodLayout {
+        ids: MethodIds::Cells,
         const_method: structs.offset("Method", "_constMethod")?,
         i2i_entry: structs.offset("Method", "_i2i_entry")?,
         method_size: structs.size_of("Method")?,

@@ -4,6 +4,8 @@
 use jni::sys::JNIEnv;
 
 use super::super::LayoutError;
+use crate::core::memory::Memory;
+use crate::core::method_ids::MethodIds;
 use crate::core::thread::current_os_tid;
 
 /// Facts about the current thread and one method.
@@ -27,26 +29,32 @@ impl Probe {
     ///
     /// # Safety
     ///
-    /// `env` must be the current thread's JNIEnv, without a pending exception, of a HotSpot before 26, where
-    /// a jmethodID points to the `Method*`.
-    pub unsafe fn of_current_thread(env: *mut JNIEnv) -> Result<Self, LayoutError> {
+    /// `env` must be the current thread's JNIEnv, without a pending exception.
+    pub unsafe fn of_current_thread(
+        env: *mut JNIEnv,
+        memory: &dyn Memory,
+        ids: MethodIds,
+    ) -> Result<Self, LayoutError> {
         let local = 0u8;
         // SAFETY: the contract gives the current thread's `env`, without a pending exception.
-        // java.lang.Thread never unloads, so neither does its method.
-        let method = unsafe {
+        let id = unsafe {
             let class = ((**env).v1_2.FindClass)(env, c"java/lang/Thread".as_ptr());
             if class.is_null() {
                 ((**env).v1_2.ExceptionClear)(env);
                 return Err(LayoutError::Jni { call: "FindClass(java/lang/Thread)" });
             }
-            let method = ((**env).v1_2.GetMethodID)(env, class, c"run".as_ptr(), c"()V".as_ptr());
+            let id = ((**env).v1_2.GetMethodID)(env, class, c"run".as_ptr(), c"()V".as_ptr());
             ((**env).v1_2.DeleteLocalRef)(env, class);
-            if method.is_null() {
+            if id.is_null() {
                 ((**env).v1_2.ExceptionClear)(env);
                 return Err(LayoutError::Jni { call: "GetMethodID(java.lang.Thread.run)" });
             }
-            *method.cast::<u64>()
+            id as u64
         };
+        // java.lang.Thread never unloads, so neither does its method.
+        let method = ids
+            .method(memory, id)
+            .ok_or(LayoutError::Unreadable { what: "the method of java.lang.Thread.run's jmethodID" })?;
         Ok(Self {
             jni_environment: env as u64,
             os_tid: current_os_tid(),

@@ -1,6 +1,7 @@
 //! The structures of a VM that tests build of bytes: like HotSpot's, but smaller. The fuzz target uses them
 //! too.
 
+use crate::core::method_ids::MethodIds;
 use crate::core::vm_layout::*;
 
 /// `JavaThread::_vframe_array_head`.
@@ -54,6 +55,7 @@ pub(super) fn layout() -> VmLayout {
             unsigned5_excluded: 0,
         },
         method: MethodLayout {
+            ids: MethodIds::Cells,
             const_method: 8,
             i2i_entry: 16,
             method_size: 64,

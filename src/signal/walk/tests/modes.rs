@@ -5,6 +5,7 @@ use super::machine;
 use super::native::{BASE, object, rule};
 use super::vm_world::*;
 use crate::core::continuation::ContinuationLayout;
+use crate::core::method_ids::MethodIds;
 use crate::core::record::FrameKind;
 use crate::core::record::FrameKind::{
     Compiled, Java, MethodId, Native, NativeMethod, NoJavaFrame, Stub, Truncated, Unwalkable,
@@ -202,11 +203,11 @@ type Function = unsafe extern "C" fn(*mut CallTrace, i32, *mut c_void);
 
 impl Scene {
     fn asks(&mut self, function: Function) -> &mut Self {
-        let known = self.world.is_known;
+        let ids = if self.world.is_known { MethodIds::Cells } else { MethodIds::Opaque };
         let roots: &RootMethods = Box::leak(Box::default());
         roots.learn(METHOD[1]);
         // SAFETY: the functions of this file do not read the environment and the context.
-        let source = unsafe { CallTraceSource::new(function, 0, std::ptr::null_mut(), known, roots) };
+        let source = unsafe { CallTraceSource::new(function, 0, std::ptr::null_mut(), ids, roots) };
         self.world.call_trace = Some(source);
         self.world.memory.put_u64(IDS[0], METHOD[0]).put_u64(IDS[1], METHOD[1]);
         self
