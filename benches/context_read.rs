@@ -110,7 +110,12 @@ fn layout(java_version: u32, mounted: MountedThreadLayout) -> VmLayout {
     };
     let continuation =
         ContinuationLayout { entry: 8 * ENTRY as u32, mounted: Some(mounted), frozen: Some(frozen) };
-    VmLayout { java_version, continuation: Some(continuation), ..little_vm::layout() }
+    VmLayout {
+        java_version,
+        has_continuations: true,
+        continuation: Some(continuation),
+        ..little_vm::layout()
+    }
 }
 
 fn main() {

@@ -409,6 +409,38 @@ fn attribute_keys_are_spelt_in_one_file() {
     assert_none(&spelt_outside(&sources, FILE, &keys));
 }
 
+/// Whether the line compares a variable named after a release or a version with the number of a release. One
+/// digit is a version of another kind.
+fn compares_release(line: &str) -> bool {
+    ["<", ">", "<=", ">=", "==", "!="].iter().any(|sign| {
+        line.split_once(&format!(" {sign} ")).is_some_and(|(left, right)| {
+            let name = left.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            let number = right.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+            ["version", "release", "feature"].iter().any(|end| name.ends_with(end)) && number.len() == 2
+        })
+    })
+}
+
+/// A fact that depends on HotSpot's release is a predicate there. Handlers read such a fact from the layout.
+#[test]
+fn releases_are_compared_in_one_file() {
+    const FILE: &str = "jvm/layout/release.rs";
+    assert!(compares_release("if layout.java_version < 21 {") && compares_release("release >= 24 && x"));
+    assert!(!compares_release("if version != 1 || table != 0") && !compares_release("version >= FIRST"));
+    let sources = sources();
+    let is_exempt = |source: &Source| source.path == Path::new(FILE);
+    assert!(sources.iter().any(is_exempt), "{FILE} does not exist");
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| !is_exempt(source)) {
+        for line in source.code_in_use().lines() {
+            if compares_release(line) || source.area() == "signal" && line.contains("java_version") {
+                found.push(format!("{}: {}", source.path.display(), line.trim()));
+            }
+        }
+    }
+    assert_none(&found);
+}
+
 /// An engineer who changes one architecture thereby finds the file to change for the other.
 #[test]
 fn each_file_of_an_architecture_has_a_twin() {

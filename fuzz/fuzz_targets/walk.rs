@@ -128,6 +128,7 @@ fn layout(choice: Choice) -> VmLayout {
     layout.stubs.call_stub_return = STUBS + 0x48;
     layout.stubs.forward_exception = range(STUBS + 0x60, 0x20);
     if layout.java_version > 20 {
+        layout.has_continuations = true;
         let part = |offset| BlobPart::FromPointer { base: 16, offset };
         layout.code_blob.frame_complete_width = 2;
         (layout.code_blob.code_begin, layout.code_blob.code_end) = (part(20), part(24));

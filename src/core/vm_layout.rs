@@ -19,8 +19,11 @@ pub const MAX_CODE_HEAPS: usize = 8;
 /// The whole layout.
 #[derive(Clone, Copy, Debug)]
 pub struct VmLayout {
-    /// The feature release (`Abstract_VM_Version::_vm_major_version`): 11, 17, 21, 25.
+    /// The feature release (`Abstract_VM_Version::_vm_major_version`), such as 17. Handlers do not read it: a
+    /// fact that depends on the release is a field of its own (`jvm::layout::Release`).
     pub java_version: u32,
+    /// Whether the VM has continuations, and with them virtual threads.
+    pub has_continuations: bool,
     /// The code cache's bounds and heaps.
     pub code_cache: CodeCacheLayout,
     /// Code blobs of every kind.
@@ -37,7 +40,7 @@ pub struct VmLayout {
     pub vframe_array: VframeArrayLayout,
     /// Monitors, if libjvm exports their layout.
     pub monitor: Option<MonitorLayout>,
-    /// Continuations, where there are any (21 on) and they could be recognised.
+    /// Continuations, if the VM has them and they could be recognised.
     pub continuation: Option<ContinuationLayout>,
     /// Ranges of the interpreter's and the stubs' code.
     pub stubs: StubLayout,
@@ -77,7 +80,7 @@ pub struct CodeBlobLayout {
     pub frame_size: u32,
     /// `_frame_complete_offset`, in bytes from the start of the code.
     pub frame_complete: u32,
-    /// The width of `_frame_complete_offset` in bytes: 4 until 21, 2 from 23 on. Signed.
+    /// The width of `_frame_complete_offset` in bytes: 4 until 22, 2 from 23 on. Signed.
     pub frame_complete_width: u8,
     /// The start of the code.
     pub code_begin: BlobPart,
@@ -103,7 +106,7 @@ pub enum BlobPart {
     },
 }
 
-/// `code/nmethod.hpp`, `code/compiledMethod.hpp` (until 21), `code/pcDesc.hpp`.
+/// `code/nmethod.hpp`, `code/compiledMethod.hpp` (until 22), `code/pcDesc.hpp`.
 #[derive(Clone, Copy, Debug)]
 pub struct NmethodLayout {
     /// `_method`: a `Method*`.
@@ -114,7 +117,7 @@ pub struct NmethodLayout {
     pub state: u32,
     /// `_comp_level`: 1 to 4.
     pub comp_level: u32,
-    /// The width of `_comp_level`: 4 bytes until 17 (an int), 1 from 21 on (`CompLevel`).
+    /// The width of `_comp_level`: 4 bytes until 19 (an int), 1 from 20 on (`CompLevel`).
     pub comp_level_width: u8,
     /// `_orig_pc_offset`: an int; the offset from the frame's SP at which a deoptimised frame stores its
     /// original PC.

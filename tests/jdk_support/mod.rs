@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loud_support::not_tested;
-
-/// The Java versions that everything is tested on.
-const VERSIONS: [u32; 4] = [11, 17, 21, 25];
+use otlpprof::jvm::layout::Release;
 
 /// One home of each version, in the order of the versions; a full JDK if there is one. If OTLPPROF_TEST_JDKS
 /// lists homes or [`everything`] is true, all homes of [`java_builds`].
@@ -78,13 +76,13 @@ pub(crate) fn java_builds() -> Vec<PathBuf> {
     homes
 }
 
-/// The versions in [`VERSIONS`] that no home has.
+/// The known releases of which no home has a JDK. Everything is tested on all known releases.
 pub(crate) fn missing_versions(homes: &[PathBuf]) -> Vec<u32> {
     let found: Vec<_> = homes.iter().map(|home| java_version(home)).collect();
-    VERSIONS.into_iter().filter(|version| !found.contains(version)).collect()
+    Release::KNOWN.map(Release::feature).into_iter().filter(|version| !found.contains(version)).collect()
 }
 
-/// The Java version in a home's release file: 11, 17, 21 or 25.
+/// The Java version in a home's release file, such as 17.
 pub(crate) fn java_version(home: &Path) -> u32 {
     let release = std::fs::read_to_string(home.join("release")).unwrap();
     let version =

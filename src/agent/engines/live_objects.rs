@@ -23,6 +23,7 @@ use crate::core::engine::Engine;
 use crate::core::memory::Memory;
 use crate::core::record::Subject;
 use crate::jvm::jvmti::Jvmti;
+use crate::jvm::layout::Release;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::sample::monotonic_ns;
 use crate::signal::stretch::thin;
@@ -61,13 +62,13 @@ impl WeakReference {
     }
 }
 
-/// Whether the VM can be asked about a weakly referenced object without keeping it alive. Up to 11.0.4 the VM
-/// answers as if the program had resolved the reference (`jni_IsSameObject`, prims/jni.cpp; from 11.0.5 on
-/// `JNIHandles::is_same_object`, runtime/jniHandles.inline.hpp): a collector that is marking would then keep
-/// the object and everything reachable from it. All of 11 is treated alike.
+/// Whether the VM can be asked about a weakly referenced object without keeping it alive. Some VMs answer as
+/// if the program had resolved the reference: a collector that is marking would then keep the object and
+/// everything reachable from it. The builds of a release are treated alike. The VM's layout may be unknown,
+/// so JVMTI states the release.
 fn asks_without_keeping(jvmti: Jvmti) -> bool {
-    const MAJOR_17: i32 = 17 << 16;
-    !jvmti.version_number().is_ok_and(|version| version & 0x0fff_ffff < MAJOR_17)
+    let release = jvmti.version_number().map(Release::of_jvmti);
+    !release.is_ok_and(Release::is_same_object_may_keep_objects)
 }
 
 // SAFETY: global references may be used by any thread.

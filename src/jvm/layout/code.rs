@@ -1,6 +1,6 @@
 //! The code cache and its blobs (`code/codeCache.hpp`, `memory/heap.hpp`, `code/codeBlob.hpp`).
 
-use super::{LayoutError, static_pointer};
+use super::{LayoutError, Release, static_pointer};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{BlobPart, CodeBlobLayout, CodeCacheLayout, MAX_CODE_HEAPS};
 use crate::jvm::vm_structs::VmStructs;
@@ -48,11 +48,11 @@ fn heaps(structs: &VmStructs, memory: &dyn Memory) -> Result<[u64; MAX_CODE_HEAP
     Ok(heaps)
 }
 
-/// Code blobs. Since 23 a blob locates its code by offsets from the blob, before 23 by pointers.
-pub(super) fn code_blob(structs: &VmStructs, version: u32) -> Result<CodeBlobLayout, LayoutError> {
+/// Code blobs.
+pub(super) fn code_blob(structs: &VmStructs, release: Release) -> Result<CodeBlobLayout, LayoutError> {
     let field = |name| structs.offset("CodeBlob", name);
-    let relative = version >= 23;
-    let (code_begin, code_end, kind) = if relative {
+    let compact = release.has_compact_blob_header();
+    let (code_begin, code_end, kind) = if compact {
         let parts = (BlobPart::FromBlob(field("_code_offset")?), BlobPart::FromBlob(field("_data_offset")?));
         (parts.0, parts.1, Some(field("_kind")?))
     } else {
@@ -63,7 +63,7 @@ pub(super) fn code_blob(structs: &VmStructs, version: u32) -> Result<CodeBlobLay
         size: field("_size")?,
         frame_size: field("_frame_size")?,
         frame_complete: field("_frame_complete_offset")?,
-        frame_complete_width: if relative { 2 } else { 4 },
+        frame_complete_width: if compact { 2 } else { 4 },
         code_begin,
         code_end,
         kind,

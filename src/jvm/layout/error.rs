@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use super::Release;
+
 /// The reason why this JVM's stacks cannot be walked through its structures. The text is one line for the
 /// user.
 #[derive(Debug, Error)]
@@ -32,11 +34,11 @@ pub enum LayoutError {
         /// The constant.
         name: &'static str,
     },
-    /// No one has checked the layout of this version.
-    #[error("the layout of HotSpot {version} is not known (known: 11, 17, 21, 25)")]
-    UnknownVersion {
-        /// The VM's major version.
-        version: u32,
+    /// No one has checked the layout of this release.
+    #[error("the layout of HotSpot {release} is not known (known: {})", Release::known_list())]
+    UnknownRelease {
+        /// The VM's release.
+        release: Release,
     },
     /// A field is described, but the value at its place cannot be right.
     #[error("{structure}::{field} is implausible: {reason}")]

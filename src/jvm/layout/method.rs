@@ -1,20 +1,14 @@
 //! Methods and the structures that lead to their names (`oops/method.hpp`, `oops/constMethod.hpp`,
 //! `oops/constantPool.hpp`, `oops/klass.hpp`, `oops/symbol.hpp`).
 
-use super::LayoutError;
-use crate::core::method_ids::MethodIds;
+use super::{LayoutError, Release};
 use crate::core::vm_layout::{MethodLayout, SourceFileIndex};
 use crate::jvm::vm_structs::VmStructs;
 
 /// Methods and their names.
-pub(super) fn method(
-    structs: &VmStructs,
-    version: u32,
-    unsigned5_excluded: u8,
-) -> Result<MethodLayout, LayoutError> {
+pub(super) fn method(structs: &VmStructs, release: Release) -> Result<MethodLayout, LayoutError> {
     let const_method = |name| structs.offset("ConstMethod", name);
-    // 21 moved the flags into a class of their own.
-    let (flags, line_table_flag) = if version >= 21 {
+    let (flags, line_table_flag) = if release.has_const_method_flags() {
         (const_method("_flags._flags")?, "ConstMethodFlags::_misc_has_linenumber_table")
     } else {
         (const_method("_flags")?, "ConstMethod::_has_linenumber_table")
@@ -27,7 +21,7 @@ pub(super) fn method(
         Err(_) => SourceFileIndex::InstanceKlass(structs.offset("InstanceKlass", "_source_file_name_index")?),
     };
     Ok(MethodLayout {
-        ids: MethodIds::Cells,
+        ids: release.method_ids(),
         const_method: structs.offset("Method", "_constMethod")?,
         i2i_entry: structs.offset("Method", "_i2i_entry")?,
         method_size: structs.size_of("Method")?,
@@ -46,6 +40,6 @@ pub(super) fn method(
         klass_name: structs.offset("Klass", "_name")?,
         symbol_length: structs.offset("Symbol", "_length")?,
         symbol_body: structs.offset("Symbol", "_body")?,
-        unsigned5_excluded,
+        unsigned5_excluded: release.unsigned5_excludes_zero().into(),
     })
 }

@@ -14,6 +14,7 @@ mod method;
 mod monitor;
 mod mounted_thread;
 mod nmethod;
+mod release;
 mod stubs;
 mod thread;
 mod vframe_array;
@@ -22,15 +23,13 @@ pub use check::{Probe, check};
 pub use continuation::frozen_frames;
 pub use error::LayoutError;
 pub use mounted_thread::mounted_thread;
+pub use release::Release;
 
 use super::stubs::StubTable;
 use super::vm_structs::VmStructs;
 use crate::core::continuation::ContinuationLayout;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{InterpreterFrameLayout, VmLayout};
-
-/// The major versions whose layouts have been checked.
-const KNOWN_VERSIONS: [u32; 4] = [11, 17, 21, 25];
 
 /// The layout of this process's JVM. The JVM must be initialised (JVMTI's live phase), and `stubs` must
 /// contain the stubs that [`StubTable::replay`] collects. Callers [`check()`] the layout before use. Reading
@@ -41,32 +40,28 @@ pub fn build(
     memory: &dyn Memory,
     stubs: &'static StubTable,
 ) -> Result<VmLayout, LayoutError> {
-    let java_version = version(structs, memory)?;
-    if !KNOWN_VERSIONS.contains(&java_version) {
-        return Err(LayoutError::UnknownVersion { version: java_version });
+    let release = Release::of_libjvm(structs, memory)?;
+    if !release.is_known() {
+        return Err(LayoutError::UnknownRelease { release });
     }
-    // utilities/unsigned5.hpp excludes the byte 0 from 20 on.
-    let unsigned5_excluded = u8::from(java_version >= 20);
     Ok(VmLayout {
-        java_version,
+        java_version: release.feature(),
+        has_continuations: release.has_continuations(),
         code_cache: code::code_cache(structs, memory)?,
-        code_blob: code::code_blob(structs, java_version)?,
-        nmethod: nmethod::nmethod(structs, java_version, unsigned5_excluded)?,
-        method: method::method(structs, java_version, unsigned5_excluded)?,
+        code_blob: code::code_blob(structs, release)?,
+        nmethod: nmethod::nmethod(structs, release)?,
+        method: method::method(structs, release)?,
         thread: thread::thread(structs)?,
         interpreter_frame: InterpreterFrameLayout::IN_SOURCES,
         vframe_array: vframe_array::vframe_array(structs)?,
-        monitor: monitor::monitor(structs).ok(),
-        continuation: thread::cont_entry(structs, java_version, stubs, memory)?
-            .map(|entry| ContinuationLayout { entry, mounted: None, frozen: None }),
+        monitor: monitor::monitor(structs, release).ok(),
+        continuation: thread::cont_entry(structs, release, stubs, memory)?.map(|entry| ContinuationLayout {
+            entry,
+            mounted: None,
+            frozen: None,
+        }),
         stubs: stubs::stubs(structs, memory, stubs)?,
     })
-}
-
-/// `Abstract_VM_Version::_vm_major_version`: the feature release.
-fn version(structs: &VmStructs, memory: &dyn Memory) -> Result<u32, LayoutError> {
-    let address = structs.static_address("Abstract_VM_Version", "_vm_major_version")?;
-    memory.load_u32(address).ok_or(LayoutError::Unreadable { what: "Abstract_VM_Version::_vm_major_version" })
 }
 
 /// The pointer in a static variable; an error if the pointer is null.

@@ -1,15 +1,16 @@
 //! The layout through which a mounted virtual thread is recognised (`runtime/javaThread.hpp`,
 //! `classfile/javaClasses.hpp`), 21 and 25.
 //!
-//! From 24 on libjvm exports a field with the current thread's id. Before 24, libjvm exports the handle of
-//! the current thread's object, and JNI provides the offset of the id in that object.
+//! If a JavaThread has the current thread's id ([`Release::has_monitor_owner_id`]), libjvm exports the field.
+//! Otherwise libjvm exports the handle of the current thread's object, and JNI provides the offset of the id
+//! in that object.
 
 use std::ffi::CStr;
 
 use jni::sys::{JNIEnv, jclass, jlong};
 
-use super::LayoutError;
 use super::continuation::Learner;
+use super::{LayoutError, Release};
 use crate::core::continuation::{MountedThreadLayout, References, ThreadObjectLayout};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -19,9 +20,6 @@ const THREAD: &CStr = c"java/lang/Thread";
 const VIRTUAL_THREAD: &CStr = c"java/lang/VirtualThread";
 const CONTINUATION: &CStr = c"jdk/internal/vm/Continuation";
 const TARGET: &CStr = c"java/lang/VirtualThread$VThreadContinuation$1";
-
-/// The first version in which `Thread.setCurrentThread` stores the thread's id in the JavaThread.
-const FIRST_WITH_ID: u32 = 24;
 
 /// Learns how to recognise the mounted virtual thread, and checks the result on the current thread, virtual
 /// or not. `None` if the VM has no continuations. `layout` must contain the result of
@@ -66,7 +64,7 @@ impl Learner<'_> {
             let thread = self.class(THREAD)?;
             let (id, tid) = (self.current_thread_id(thread)?, self.field(thread, c"tid", c"J")?);
             let java_thread = (self.env as u64).wrapping_sub(u64::from(self.layout.thread.jni_environment));
-            if self.layout.java_version >= FIRST_WITH_ID {
+            if Release::new(self.layout.java_version).has_monitor_owner_id() {
                 let offset = self.structs.offset("JavaThread", "_monitor_owner_id")?;
                 let found = self.memory.load_u64(java_thread.wrapping_add(u64::from(offset)));
                 return match found {

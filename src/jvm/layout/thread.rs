@@ -1,7 +1,7 @@
 //! Threads and their frame anchors (`runtime/javaThread.hpp`, in 11 and 17 `runtime/thread.hpp`;
 //! `runtime/javaFrameAnchor.hpp`, `runtime/javaCalls.hpp`).
 
-use super::{LayoutError, stubs};
+use super::{LayoutError, Release, stubs};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{ThreadLayout, ThreadList};
 use crate::jvm::arch::vm_frame;
@@ -87,14 +87,14 @@ fn list(structs: &VmStructs) -> Result<ThreadList, LayoutError> {
 }
 
 /// The offset of `JavaThread::_cont_entry`. Few builds export the offset; the code of all builds with
-/// continuations contains it. `None` before 21.
+/// continuations contains it. `None` if the VM has no continuations.
 pub(super) fn cont_entry(
     structs: &VmStructs,
-    version: u32,
+    release: Release,
     stub_table: &StubTable,
     memory: &dyn Memory,
 ) -> Result<Option<u32>, LayoutError> {
-    if version < 21 {
+    if !release.has_continuations() {
         return Ok(None);
     }
     let exported = structs.offset("JavaThread", "_cont_entry").ok();

@@ -18,8 +18,7 @@ pub fn carries_virtual_thread(memory: &impl Memory, vm: &VmLayout, java_thread: 
         return None;
     }
     let Some(layout) = &vm.continuation else {
-        // JDKs before 21 have no virtual threads.
-        return (vm.java_version < 21).then_some(false);
+        return (!vm.has_continuations).then_some(false);
     };
     match memory.load_u64(java_thread.wrapping_add(u64::from(layout.entry)))? {
         0 => Some(false),

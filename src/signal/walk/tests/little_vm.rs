@@ -14,6 +14,7 @@ pub(super) fn layout() -> VmLayout {
     let part = BlobPart::FromBlob;
     VmLayout {
         java_version: 17,
+        has_continuations: false,
         code_cache: CodeCacheLayout {
             low_bound: 0,
             high_bound: 0,
