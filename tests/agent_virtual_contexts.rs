@@ -383,3 +383,18 @@ fn events_have_the_word_where_the_layout_is_not_known() {
         assert!(tally.right > 100 && tally.right_in_10000() >= 7_000, "{}: {}", run.label, tally.right);
     }
 }
+
+/// A virtual thread that is bound to a platform thread gets no block: the VM sends no ThreadEnd for it, in
+/// which the block would be released.
+#[test]
+fn virtual_threads_that_are_bound_to_platform_threads_have_no_contexts() {
+    let options = ["-XX:+UnlockExperimentalVMOptions", "-XX:-VMContinuations"];
+    for home in homes() {
+        let run = program(&home, [50, 2, 20, 5_000], "all", &options).run().expect_success();
+        assert!(run.stderr.contains("wave 1: "), "{}: {}", run.label, run.stderr);
+        assert_eq!(run.counter("context.blocks"), 0, "{}", run.label);
+        let stacks = cpu_stacks(&run.messages());
+        let found: Vec<_> = stacks.iter().filter(|stack| content(stack) != Content::Nothing).collect();
+        assert!(found.is_empty(), "{}: {found:#?}", run.label);
+    }
+}
