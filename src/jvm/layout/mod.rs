@@ -40,7 +40,7 @@ pub fn build(
     memory: &dyn Memory,
     stubs: &'static StubTable,
 ) -> Result<VmLayout, LayoutError> {
-    let release = Release::of_libjvm(structs, memory)?;
+    let release = release_of(structs, memory)?;
     if !release.is_known() {
         return Err(LayoutError::UnknownRelease { release });
     }
@@ -62,6 +62,13 @@ pub fn build(
         }),
         stubs: stubs::stubs(structs, memory, stubs)?,
     })
+}
+
+/// Reads the release of libjvm: `Abstract_VM_Version::_vm_major_version` (`runtime/abstract_vm_version.hpp`).
+fn release_of(structs: &VmStructs, memory: &dyn Memory) -> Result<Release, LayoutError> {
+    let address = structs.static_address("Abstract_VM_Version", "_vm_major_version")?;
+    let unreadable = LayoutError::Unreadable { what: "Abstract_VM_Version::_vm_major_version" };
+    memory.load_u32(address).map(Release::new).ok_or(unreadable)
 }
 
 /// The pointer in a static variable; an error if the pointer is null.

@@ -8,10 +8,7 @@
 
 use std::fmt;
 
-use super::LayoutError;
-use crate::core::memory::Memory;
 use crate::core::method_ids::MethodIds;
-use crate::jvm::vm_structs::VmStructs;
 
 /// A feature release of HotSpot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +21,6 @@ impl Release {
     /// The release of this number.
     pub const fn new(feature: u32) -> Self {
         Self(feature)
-    }
-
-    /// Reads the release of libjvm: `Abstract_VM_Version::_vm_major_version`
-    /// (`runtime/abstract_vm_version.hpp`).
-    pub(super) fn of_libjvm(structs: &VmStructs, memory: &dyn Memory) -> Result<Self, LayoutError> {
-        let address = structs.static_address("Abstract_VM_Version", "_vm_major_version")?;
-        let unreadable = LayoutError::Unreadable { what: "Abstract_VM_Version::_vm_major_version" };
-        memory.load_u32(address).map(Self).ok_or(unreadable)
     }
 
     /// The release that JVMTI's GetVersionNumber states: `0x30000000 | major << 16 | minor << 8 | micro`.
@@ -143,6 +132,7 @@ impl fmt::Display for Release {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jvm::layout::LayoutError;
 
     /// A predicate's name, the predicate, and its answers for the releases 11 to 26: `#` is true, `.` false.
     type Row = (&'static str, fn(Release) -> bool, &'static str);
