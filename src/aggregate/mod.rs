@@ -7,14 +7,16 @@
 mod aggregator;
 mod interval;
 mod keys;
+mod profile_kind;
 mod recent_frames;
 mod selection;
 mod survivors;
 mod thread_state;
 
 pub use aggregator::{Aggregator, Resolver};
-pub use interval::{EngineProfiles, Interval, ProfileKind};
+pub use interval::Interval;
 pub use keys::{ObjectCounts, RawFrame, ThreadKey, UnnamedFrame};
+pub use profile_kind::{EngineProfiles, ProfileKind};
 pub use selection::{NamePattern, NameSelection};
 pub use survivors::{Alive, NumberedSample, Remains, Survivors};
 pub use thread_state::ThreadState;

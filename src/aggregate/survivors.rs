@@ -7,10 +7,9 @@
 use std::collections::HashMap;
 
 use crate::core::engine::Engine;
-use crate::model::{AttributeSetId, SampleIdentity, Tables, Translation, attribute_keys};
+use crate::model::{AttributeSetId, Profile, SampleIdentity, Tables, Translation, attribute_keys};
 
-use super::interval::{EngineProfiles, ProfileKind, Rounding};
-use crate::model::Profile;
+use super::profile_kind::{EngineProfiles, ProfileKind, Rounding};
 
 /// A sample with a number.
 #[derive(Clone, Copy, Debug)]
