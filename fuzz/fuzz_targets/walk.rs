@@ -29,7 +29,7 @@ use otlpprof::core::memory::{Memory, RecordedMemory};
 use otlpprof::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use otlpprof::core::record::{FrameKind, FrameRecord};
 use otlpprof::core::stack_walker::StackWalker;
-use otlpprof::core::unwind::UnwindTable;
+use otlpprof::core::unwind_table::UnwindTable;
 use otlpprof::core::vm_layout::*;
 use otlpprof::signal;
 use otlpprof::signal::walk::registers::Registers;

@@ -35,6 +35,7 @@ pub mod stack_walker;
 pub mod stub_frames;
 pub mod thread;
 pub mod unsigned5;
-pub mod unwind;
+pub mod unwind_rule;
+pub mod unwind_table;
 pub mod virtual_blocks;
 pub mod vm_layout;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use super::build_id::BuildId;
-use super::unwind::UnwindTable;
+use super::unwind_table::UnwindTable;
 
 /// Identifies one loading of one object, for the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

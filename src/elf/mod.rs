@@ -1,9 +1,9 @@
 //! Loaded ELF objects: build-ids, unwind tables, symbols.
 //!
 //! In: the dynamic linker's list of objects, their images in memory, their files. Out: the tables that the
-//! signal handler looks up ([`crate::core::object`], [`crate::core::unwind`]), and names of native frames.
-//! This module belongs to the ordinary zone: it allocates, locks and makes system calls, and a handler never
-//! calls it.
+//! signal handler looks up ([`crate::core::object`], [`crate::core::unwind_table`]), and names of native
+//! frames. This module belongs to the ordinary zone: it allocates, locks and makes system calls, and a
+//! handler never calls it.
 //!
 //! Images are read by system calls that fail on unmapped memory ([`process_memory`]), and files by positioned
 //! reads, never through a mapping. An object that is unmapped, truncated or replaced meanwhile causes an

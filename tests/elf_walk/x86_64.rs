@@ -1,6 +1,6 @@
 //! The parts of the test that are specific to x86_64.
 
-use otlpprof::core::unwind::{CfaRule, FpRule};
+use otlpprof::core::unwind_rule::{CfaRule, FpRule};
 use otlpprof::elf::unwind::FrameSections;
 
 use super::elf_support::{Library, compile_library, image_of};

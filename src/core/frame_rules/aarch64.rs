@@ -1,7 +1,8 @@
 //! The rules of DWARF on aarch64 (DWARF for the Arm 64-bit Architecture, "DWARF register names").
 
-use super::{Architecture, Op};
-use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use super::architecture::Architecture;
+use super::row::Op;
+use crate::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
 /// x29 29, SP 31, the link register x30.
 pub const ARCHITECTURE: Architecture = Architecture {

@@ -1,7 +1,8 @@
 //! The rules of DWARF on x86_64 (System V ABI, AMD64 Architecture Processor Supplement, 3.7).
 
-use super::{Architecture, Op};
-use crate::core::unwind::{CfaRule, FpRule, UnwindRule};
+use super::architecture::Architecture;
+use super::row::Op;
+use crate::core::unwind_rule::{CfaRule, FpRule, UnwindRule};
 
 /// rbp 6, rsp 7, return address 16.
 pub const ARCHITECTURE: Architecture = Architecture {

@@ -40,7 +40,7 @@ use super::unwind::sections::executable_range;
 use super::unwind::{FrameSections, UnwindError};
 use crate::core::address::RuntimeAddr;
 use crate::core::object::{LoadedObject, ObjectIndex, ObjectMap, TextRange};
-use crate::core::unwind::UnwindTable;
+use crate::core::unwind_table::UnwindTable;
 
 /// The most unloaded objects to remember, even if [`ObjectRegistry::retire`] is not called. Beyond this
 /// number the oldest are forgotten. Each takes about a kilobyte.

@@ -1,4 +1,4 @@
-//! Compiles call frame information to [`UnwindTable`](crate::core::unwind::UnwindTable)s.
+//! Compiles call frame information to [`UnwindTable`](crate::core::unwind_table::UnwindTable)s.
 //!
 //! In: a loaded image's `.eh_frame`, found through `PT_GNU_EH_FRAME` (so deleted files and the vDSO work
 //! too), and the `.debug_frame` of the object's file, if the caller has verified the file. Out: one flat
@@ -11,7 +11,7 @@
 //! | [`sections`] | finds and copies the sections |
 //! | [`compile`] | iterates over the frame descriptions in order, within a budget |
 //! | [`rows`] | collects rows: gaps, merging, shared rules |
-//! | [`rules`] | converts one DWARF row to one [`UnwindRule`](crate::core::unwind::UnwindRule) |
+//! | [`rules`] | converts one DWARF row to one [`UnwindRule`](crate::core::unwind_rule::UnwindRule) |
 //!
 //! Sources: DWARF 5, 6.4; Linux Standard Base 5.0, "Exception Frames"; the processor supplements.
 

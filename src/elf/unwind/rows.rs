@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::core::address::ElfVaddr;
-use crate::core::unwind::{NO_RULE, UnwindRule, UnwindTable};
+use crate::core::unwind_rule::UnwindRule;
+use crate::core::unwind_table::{NO_RULE, UnwindTable};
 
 /// The distinct rules of an object.
 #[derive(Debug, Default)]

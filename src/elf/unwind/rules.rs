@@ -6,7 +6,7 @@ use gimli::{
 
 use super::compile::{Bytes, Storage};
 use crate::core::frame_rules::{Architecture, Op, Ops, Row, RowCfa, RowRegister};
-use crate::core::unwind::UnwindRule;
+use crate::core::unwind_rule::UnwindRule;
 
 /// The rule of `row`.
 pub fn translate<'a, S: UnwindSection<Bytes<'a>>>(

@@ -8,7 +8,7 @@ use super::compile::{Bytes, Input, compile, offsets_in_section};
 use super::rows::{Rows, RuleSet};
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::frame_rules::native;
-use crate::core::unwind::UnwindTable;
+use crate::core::unwind_table::UnwindTable;
 use crate::elf::arch;
 use crate::elf::file::{ElfFile, FileError};
 use crate::elf::image::LoadedImage;

@@ -6,7 +6,8 @@ use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
 use crate::core::object::LoadedObject;
 use crate::core::stack_walker::StackWalker;
-use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule, UnwindTable};
+use crate::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use crate::core::unwind_table::UnwindTable;
 use crate::signal::counters::{COUNTERS, add};
 
 impl<'a, M: Memory> Walk<'a, M> {

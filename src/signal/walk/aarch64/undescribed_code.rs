@@ -2,7 +2,7 @@
 
 use super::registers::is_signal_return;
 use crate::core::memory::Memory;
-use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use crate::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
 /// `br x17`, the last instruction of a PLT entry: `[bti c;] adrp x16, page; ldr x17, [x16, n];
 /// add x16, x16, n; br x17` (ELF for the Arm 64-bit Architecture, "Procedure Linkage Table").

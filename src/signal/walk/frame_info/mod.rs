@@ -24,7 +24,7 @@ mod reader;
 use self::program::{Cfa, Saved, State};
 use crate::core::frame_rules::{Ops, Register, Row, RowCfa, RowRegister, UNSUPPORTED, native};
 use crate::core::memory::Memory;
-use crate::core::unwind::UnwindRule;
+use crate::core::unwind_rule::UnwindRule;
 
 /// The rule at run-time address `pc`, by the `.eh_frame_hdr` at run-time address `header`. `None` if nothing
 /// describes `pc`. A description that cannot be followed gives [`UNSUPPORTED`].

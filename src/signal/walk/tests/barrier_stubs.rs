@@ -4,7 +4,7 @@ use super::arch::machine;
 use super::native::{BASE, object, rule};
 use super::vm_world::*;
 use crate::core::record::FrameKind::{Compiled, Native};
-use crate::core::unwind::{CfaRule, FpRule};
+use crate::core::unwind_rule::{CfaRule, FpRule};
 
 /// An address in the native code, which has a frame of two words.
 const SLOW_PATH: u64 = BASE + 0x10;

@@ -21,7 +21,7 @@ use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, Te
 use crate::core::record::FrameKind::{Compiled, Native};
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
-use crate::core::unwind::UnwindTable;
+use crate::core::unwind_table::UnwindTable;
 use crate::signal::fault;
 use crate::signal::safe_load::ProcessMemory;
 use crate::signal::walk::registers::Registers;

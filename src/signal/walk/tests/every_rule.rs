@@ -1,6 +1,6 @@
 //! Unwind rules of each kind, for walks over memory of any content. The fuzz target uses them too.
 
-use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use crate::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
 /// The rules. The first one is that of a function with a frame of two words.
 pub(crate) fn rules() -> Vec<UnwindRule> {

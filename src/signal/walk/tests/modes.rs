@@ -11,7 +11,7 @@ use crate::core::record::FrameKind::{
     Compiled, Java, MethodId, Native, NativeMethod, NoJavaFrame, Stub, Truncated, Unwalkable,
 };
 use crate::core::stack_walker::StackWalker;
-use crate::core::unwind::{CfaRule, FpRule, UnwindRule};
+use crate::core::unwind_rule::{CfaRule, FpRule, UnwindRule};
 use crate::signal::call_trace::{CallFrame, CallTrace, CallTraceSource, RootMethods};
 use crate::signal::walk::WalkError;
 use std::ffi::c_void;

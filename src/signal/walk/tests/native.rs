@@ -9,7 +9,8 @@ use crate::core::memory::RecordedMemory;
 use crate::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
 use crate::core::record::{FrameKind, FrameRecord};
 use crate::core::stack_walker::StackWalker;
-use crate::core::unwind::{CfaRule, FpRule, NO_RULE, ReturnAddressRule, UnwindRule, UnwindTable};
+use crate::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use crate::core::unwind_table::{NO_RULE, UnwindTable};
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{FrameSink, Start, Walk, WalkError};
 

@@ -2,7 +2,7 @@
 //! the C library describes its signal trampoline.
 
 use crate::core::memory::Memory;
-use crate::core::unwind::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use crate::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
 /// `push index; jmp`, the continuation of an entry that is bound at its first call.
 const PUSH_INDEX_BYTES: usize = 5;

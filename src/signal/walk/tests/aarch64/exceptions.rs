@@ -2,7 +2,7 @@
 
 use super::machine::*;
 use crate::core::record::FrameKind::{Compiled, Native, Stub};
-use crate::core::unwind::{CfaRule, FpRule};
+use crate::core::unwind_rule::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object, rule};
 use crate::signal::walk::tests::vm_world::*;
 

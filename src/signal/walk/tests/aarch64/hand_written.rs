@@ -3,7 +3,7 @@
 use super::machine::{BL, LR, NOP, RET, bytes};
 use crate::core::object::ObjectMap;
 use crate::core::record::FrameKind::{self, Native, Unwalkable};
-use crate::core::unwind::{CfaRule, FpRule};
+use crate::core::unwind_rule::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object_with_gap, rule};
 use crate::signal::walk::tests::vm_world::*;
 

@@ -3,7 +3,7 @@
 use super::machine::*;
 use crate::core::address::CodeRange;
 use crate::core::record::FrameKind::{Compiled, Native, Stub, Unwalkable};
-use crate::core::unwind::{CfaRule, FpRule};
+use crate::core::unwind_rule::{CfaRule, FpRule};
 use crate::signal::walk::WalkError;
 use crate::signal::walk::tests::frameless_entry_callers::*;
 use crate::signal::walk::tests::native::{BASE, object, rule};

@@ -1,7 +1,7 @@
 //! Stubs that pass an exception on, interrupted at each of their stages.
 
 use crate::core::record::FrameKind::{Compiled, Native, Stub};
-use crate::core::unwind::{CfaRule, FpRule};
+use crate::core::unwind_rule::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object, rule};
 use crate::signal::walk::tests::vm_world::*;
 

@@ -2,7 +2,7 @@
 
 use crate::core::object::ObjectMap;
 use crate::core::record::FrameKind::{self, Native, Unwalkable};
-use crate::core::unwind::{CfaRule, FpRule};
+use crate::core::unwind_rule::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object_with_gap, rule};
 use crate::signal::walk::tests::vm_world::*;
 use crate::signal::walk::{MAX_FOLLOWED_INSTRUCTIONS, WalkError};

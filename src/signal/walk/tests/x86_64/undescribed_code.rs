@@ -1,7 +1,7 @@
 //! Native code that has no call frame information, on x86_64.
 
 use crate::core::record::FrameKind::{self, Native};
-use crate::core::unwind::{CfaRule, FpRule};
+use crate::core::unwind_rule::{CfaRule, FpRule};
 use crate::signal::walk::tests::native::{BASE, object, rule};
 use crate::signal::walk::tests::vm_world::*;
 
