@@ -4,7 +4,8 @@ mod peak_support;
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-use otlpprof::otlp::payload::{PayloadError, PayloadPlace, copy_payload, find_payloads};
+use otlpprof::otlp::found_payloads::{PayloadError, PayloadPlace};
+use otlpprof::otlp::payload::{copy_payload, find_payloads};
 use peak_support::{MIB, SERIAL, peak_of};
 
 /// A file that is generated while it is read: `head`, then `unit` repeated, then `tail`.

@@ -6,7 +6,7 @@ mod otlp_fixture;
 use std::io::Write as _;
 
 use otlp_fixture::{DURATION, TIME, field, framed, inline, valid};
-use otlpprof::otlp::read::Limits;
+use otlpprof::otlp::reader::Limits;
 use otlpprof::otlp::validate::rules::{RuleId, Severity};
 use otlpprof::otlp::validate::{self, report::Report};
 use otlpprof::otlp::wire::*;

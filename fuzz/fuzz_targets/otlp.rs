@@ -7,8 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::otlp::frames::frames;
-use otlpprof::otlp::read::Limits;
-use otlpprof::otlp::reader::{Failure, Reader};
+use otlpprof::otlp::reader::{Failure, Limits, Reader};
 use otlpprof::otlp::roots::{Ends, classify};
 use otlpprof::otlp::validate::Validator;
 

@@ -9,7 +9,8 @@
 use std::io::{BufReader, Cursor};
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::otlp::payload::{PayloadError, copy_payload, find_payloads};
+use otlpprof::otlp::found_payloads::PayloadError;
+use otlpprof::otlp::payload::{copy_payload, find_payloads};
 use otlpprof::otlp::read::read;
 use otlpprof::otlp::wire::Profile;
 

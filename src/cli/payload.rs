@@ -12,8 +12,9 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::spool::kept;
 use super::whole_file;
+use crate::otlp::found_payloads::PayloadPlace;
 use crate::otlp::is_gzip;
-use crate::otlp::payload::{PayloadPlace, copy_payload, find_payloads};
+use crate::otlp::payload::{copy_payload, find_payloads};
 
 /// Extract the original payload of a file: the recording that a profile was converted from
 ///

@@ -2,42 +2,10 @@
 
 use crate::model::Batch;
 
+use super::encode_options::{EncodeOptions, Format};
 use super::json_write::JsonWriter;
-use super::message_write::{Selection, write_message};
+use super::message_write::{Payload, Selection, write_message};
 use super::proto_write::ProtoWriter;
-
-/// How a batch is encoded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EncodeOptions {
-    /// Where the text of an unsymbolized native frame is written.
-    pub native_frames: NativeFrames,
-    /// Whether to write the time of each addition, for profiles all of whose additions have one. In a profile
-    /// that counts things, the times replace the value, and each time is repeated as often as its addition
-    /// counted. In other profiles each time stands beside its value.
-    pub timestamps: bool,
-    /// The encoding.
-    pub format: Format,
-}
-
-/// Where the text `<build-id>.<remote>(0x…)` of an unsymbolized native frame is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NativeFrames {
-    /// Into a location attribute, so that backends symbolize the frame.
-    #[default]
-    Remote,
-    /// Into the function's name, for backends without a symbolizer.
-    Name,
-}
-
-/// The encodings of OTLP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Binary protobuf.
-    #[default]
-    Proto,
-    /// OTLP/JSON on one line, without a line end.
-    Json,
-}
 
 /// Encodes the whole batch as one message: ProfilesData, which has the same fields as an
 /// ExportProfilesServiceRequest.
@@ -46,16 +14,6 @@ pub enum Format {
 /// which is not worth sending.
 pub fn encode(batch: &Batch, options: &EncodeOptions) -> Vec<u8> {
     encode_selection(batch, &select_all(batch), options)
-}
-
-/// The original payload of a profile. The caller writes its bytes into the message, since they may not fit in
-/// memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Payload {
-    /// `original_payload_format`: `jfr`, `pprof` or `linux_perf`.
-    pub format: &'static str,
-    /// The payload's length, in bytes.
-    pub length: u64,
 }
 
 /// A message in two parts. The payload goes between them: raw in protobuf, as base64 in JSON.

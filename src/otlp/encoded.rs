@@ -11,7 +11,7 @@ use super::bounds::{FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
 use super::encoded_profiles::EncodedResource;
 use super::framing::Form;
 use super::lookup::Tables;
-use super::protobuf_cursor::{Cursor, RawField, fields, payloads};
+use super::protobuf_cursor::{Cursor, RawField, decoded, fields, payloads};
 use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
 use super::read_protobuf;
 use super::wire::*;
@@ -368,12 +368,6 @@ impl<'a> Tables<'a> for EncodedTables<'a> {
     fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
         EncodedTables::attribute_text(self, indices, key)
     }
-}
-
-/// Decodes a part of a message that has been checked.
-pub(super) fn decoded<T: Message + Default>(bytes: &[u8]) -> T {
-    // SANITY: every part of a checked message decodes.
-    T::decode(bytes).unwrap_or_default()
 }
 
 fn text_of(bytes: &[u8]) -> &str {

@@ -3,8 +3,7 @@
 
 use prost::Message;
 
-use super::encoded::decoded;
-use super::protobuf_cursor::{fields, payloads};
+use super::protobuf_cursor::{decoded, fields, payloads};
 use super::wire::{InstrumentationScope, Profile, Resource, Sample};
 
 /// ResourceProfiles.resource and ScopeProfiles.scope.

@@ -1,8 +1,8 @@
 //! The operations that an output format provides. One traversal of the message drives both formats, so
 //! protobuf and JSON have the same content by construction.
 
-use super::dictionary::WireIndex;
 use super::fields::Field;
+use super::wire_index::WireIndex;
 
 /// Writes the fields of the message that is open. A singular field with its default value (0, empty) is
 /// omitted, as in proto3. The `any_*` methods always write: their fields are members of a `oneof`, whose

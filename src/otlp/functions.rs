@@ -8,7 +8,7 @@
 
 use crate::model::{Interner, StringId};
 
-use super::dictionary::WireIndex;
+use super::wire_index::WireIndex;
 
 /// A function that something in the message refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

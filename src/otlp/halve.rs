@@ -5,7 +5,7 @@
 
 use prost::Message;
 
-use super::encode::Format;
+use super::encode_options::Format;
 use super::json_transcode::to_json;
 use super::profile_id::new_profile_id;
 use super::read;

@@ -6,9 +6,9 @@ use std::io::{self, BufRead, Read, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
+use super::found_payloads::{FoundPayloads, PayloadError};
 use super::json_scalar::base64_digit;
 use super::json_text::{Escapes, JsonText, Unescaped};
-use super::payload::{FoundPayloads, PayloadError};
 
 /// The keys on the path to a profile. This and the following constants list each key as the specification
 /// spells it, and in the snake_case form that readers accept too.

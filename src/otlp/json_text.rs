@@ -9,7 +9,7 @@
 use std::io::{self, BufRead};
 use std::ops::Range;
 
-use super::payload::PayloadError;
+use super::found_payloads::PayloadError;
 
 /// The most bytes that are kept of a string. No caller looks at more.
 pub(super) const KEPT: usize = 65;

@@ -1,9 +1,9 @@
 //! Writes OTLP/JSON: protobuf's JSON mapping as amended by the OTLP specification ("JSON Protobuf Encoding"),
 //! on one line. Keys are lowerCamelCase, 64-bit integers are decimal strings, ids are hexadecimal.
 
-use super::dictionary::WireIndex;
 use super::field_writer::FieldWriter;
 use super::fields::Field;
+use super::wire_index::WireIndex;
 
 /// JSON output: one document.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use crate::core::address::ElfVaddr;
 use crate::model::{FrameId, Id, Interner};
 
-use super::dictionary::WireIndex;
+use super::wire_index::WireIndex;
 
 /// An entry of the location table. It has at most one line, since inlined calls are frames of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

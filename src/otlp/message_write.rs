@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::model::{AttributeValue, Batch, Profile, ResourceValue, Scope, attribute_keys};
 
-use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireIndex, WireMapping};
-use super::encode::{EncodeOptions, Payload};
+use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireMapping};
+use super::encode_options::EncodeOptions;
 use super::field_writer::FieldWriter;
 use super::fields::{
     any_value, dictionary as table, function, key_value, key_value_and_unit, line, link, location, mapping,
@@ -16,6 +16,7 @@ use super::fields::{
 use super::locations::WireLocation;
 use super::profile_id::new_profile_id;
 use super::samples::{Shape, Window, for_each_sample};
+use super::wire_index::WireIndex;
 
 /// Samples of one profile that go into a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,16 @@ pub(super) struct Selection {
     pub(super) samples: Range<usize>,
     /// Whether the profile's counts are written too. Of a divided profile, only one part has the counts.
     pub(super) with_counts: bool,
+}
+
+/// The original payload of a profile. The caller writes its bytes into the message, since they may not fit in
+/// memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// `original_payload_format`: `jfr`, `pprof` or `linux_perf`.
+    pub format: &'static str,
+    /// The payload's length, in bytes.
+    pub length: u64,
 }
 
 /// Writes a ProfilesData message with the selected samples. An ExportProfilesServiceRequest has the same

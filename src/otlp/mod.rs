@@ -13,11 +13,13 @@
 //! | Writing | Duty |
 //! |---|---|
 //! | `encode` | encodes a batch as one message |
+//! | `encode_options` | the choices that a caller has |
 //! | `split` | encodes a batch as messages of bounded size |
 //! | `halve` | divides an encoded message that a collector finds too large |
 //! | `message_write` | traverses one message, and decides the content of each field |
 //! | `samples` | the shape, times and indices of a profile's samples |
 //! | `dictionary` | the tables of one message, with the values that its samples refer to |
+//! | `wire_index` | indices into these tables |
 //! | `locations` | the location table while it grows |
 //! | `functions` | the function table, and the decision which system names are written |
 //! | `profile_id` | random profile ids |
@@ -37,13 +39,14 @@
 //! | `framing` | the form of a file, and where each message begins and ends |
 //! | `json_document` | the end of a JSON document in text that arrives in parts |
 //! | `read_protobuf` | checks the bytes of one message |
-//! | `protobuf_cursor` | iterates over the fields in the bytes of a message |
+//! | `protobuf_cursor` | iterates over the fields in the bytes of a message, and decodes checked parts |
 //! | `old_layout` | detects messages of OTLP v1.9 and older |
 //! | `read_json` | OTLP/JSON to protobuf |
 //! | `json_scalar` | JSON values that are neither lists nor objects, and base64 |
 //! | [`encoded`] | a checked message that stays encoded: tables and resources |
 //! | [`encoded_profiles`] | the scopes, profiles and samples of such a message |
 //! | [`payload`] | finds and copies the original payloads of a file |
+//! | [`found_payloads`] | the places of the payloads, and the reasons why none can be found |
 //! | `json_payload` | finds original payloads in OTLP/JSON |
 //! | `json_text` | scans JSON of any size as a stream |
 //!
@@ -57,10 +60,12 @@
 pub mod bounds;
 mod dictionary;
 mod encode;
+mod encode_options;
 pub mod encoded;
 pub mod encoded_profiles;
 mod field_writer;
 mod fields;
+pub mod found_payloads;
 pub mod frames;
 mod framing;
 mod functions;
@@ -92,8 +97,11 @@ mod schema;
 mod split;
 pub mod validate;
 pub mod wire;
+mod wire_index;
 
-pub use encode::{EncodeOptions, Format, NativeFrames, Parts, Payload, encode, encode_around};
+pub use encode::{Parts, encode, encode_around};
+pub use encode_options::{EncodeOptions, Format, NativeFrames};
 pub use framing::{Form, is_gzip};
 pub use halve::halve;
+pub use message_write::Payload;
 pub use split::{Message, Split, encode_split};

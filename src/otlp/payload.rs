@@ -2,86 +2,20 @@
 //! found by seeking; JSON (`json_payload`) is scanned as a stream.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
 
-use thiserror::Error;
-
+use super::found_payloads::{FoundPayloads, LONGEST_FORMAT, PayloadError, PayloadPlace};
 use super::framing::{PREFIX, may_be_protobuf, unknown};
 use super::json_payload;
-
-/// A profile's `original_payload`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PayloadPlace {
-    /// `original_payload_format`.
-    pub format: String,
-    /// The range of the payload's bytes in the file.
-    pub bytes: Range<u64>,
-    /// Whether these bytes are base64, as in JSON.
-    pub is_base64: bool,
-}
-
-/// The reason why payloads cannot be found.
-#[derive(Debug, Error)]
-pub enum PayloadError {
-    /// The file cannot be read.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// The file does not hold profiles.
-    #[error("{0}")]
-    UnknownFormat(String),
-    /// The bytes at this offset are not a protobuf field.
-    #[error("byte {0}: not a field of a protobuf message")]
-    Malformed(u64),
-    /// The text is not JSON, or has a value that such a message cannot have.
-    #[error("byte {at}: bad JSON, expected {expected}")]
-    Json {
-        /// The offset, in bytes from the start of the file.
-        at: u64,
-        /// The expected element.
-        expected: &'static str,
-    },
-    /// There are more payloads than any file should have.
-    #[error("more than {MOST_PAYLOADS} original payloads")]
-    TooMany,
-}
 
 /// The field numbers on the path from ProfilesData to a profile: resource_profiles, scope_profiles, profiles.
 const PATH: [u64; 3] = [1, 2, 2];
 const FORMAT: u64 = 9;
 const PAYLOAD: u64 = 10;
-/// The most bytes of a format's name. Longer names are ignored.
-const LONGEST_FORMAT: usize = 64;
-/// The most payloads of a file: a [`PayloadPlace`] for each is kept in memory.
-const MOST_PAYLOADS: usize = 1 << 16;
 
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const LENGTH_DELIMITED: u64 = 2;
 const FIXED32: u64 = 5;
-
-/// The payloads found so far.
-#[derive(Debug, Default)]
-pub(super) struct FoundPayloads(Vec<PayloadPlace>);
-
-impl FoundPayloads {
-    /// Adds a profile's payload, unless the payload is empty.
-    pub(super) fn add(
-        &mut self,
-        format: String,
-        bytes: Range<u64>,
-        is_base64: bool,
-    ) -> Result<(), PayloadError> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        if self.0.len() == MOST_PAYLOADS {
-            return Err(PayloadError::TooMany);
-        }
-        let format = Some(format).filter(|format| format.len() <= LONGEST_FORMAT).unwrap_or_default();
-        self.0.push(PayloadPlace { format, bytes, is_base64 });
-        Ok(())
-    }
-}
 
 /// The number of first bytes that the file's form is detected by.
 const FORM_PREFIX_LEN: u64 = 64;
@@ -115,7 +49,7 @@ pub fn find_payloads(file: &mut (impl BufRead + Seek)) -> Result<Vec<PayloadPlac
             found => found,
         },
     };
-    found.map(|FoundPayloads(places)| places)
+    found.map(FoundPayloads::into_places)
 }
 
 /// Copies a payload out of the file.

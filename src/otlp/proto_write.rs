@@ -1,8 +1,8 @@
 //! The protobuf wire format (protobuf.dev/programming-guides/encoding), written forward into one buffer.
 
-use super::dictionary::WireIndex;
 use super::field_writer::FieldWriter;
 use super::fields::Field;
+use super::wire_index::WireIndex;
 
 const VARINT: u8 = 0;
 const FIXED64: u8 = 1;

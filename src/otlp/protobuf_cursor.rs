@@ -1,4 +1,7 @@
-//! Iterates over the protobuf fields of a message as they are encoded.
+//! Iterates over the protobuf fields of a message as they are encoded, and decodes parts of checked
+//! messages.
+
+use prost::Message;
 
 use super::schema::Kind;
 
@@ -137,4 +140,10 @@ pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
 /// The payloads of all occurrences of a length-delimited field, in a message that has been checked.
 pub(super) fn payloads(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     fields(bytes).filter(move |field| field.number == number).map(|field| field.payload)
+}
+
+/// Decodes a part of a message that has been checked.
+pub(super) fn decoded<T: Message + Default>(bytes: &[u8]) -> T {
+    // SANITY: every part of a checked message decodes.
+    T::decode(bytes).unwrap_or_default()
 }

@@ -5,29 +5,12 @@
 //! message takes up to about 40 times its encoded size. [`super::reader`] reads files as streams instead, and
 //! leaves messages encoded.
 
-use super::bounds::MESSAGE_BYTES;
 use super::encoded::EncodedMessage;
 use super::framing::Form;
 use super::read_error::{ErrorKind, Notes, ReadError};
 use super::read_json;
-use super::reader::{Failure, Reader};
+use super::reader::{Failure, Limits, Reader};
 use super::wire::ProfilesData;
-
-/// Limits on the bytes that are read.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The most bytes that a compressed file may have after decompression.
-    pub max_bytes: usize,
-    /// The most bytes of a message, after decompression.
-    pub max_message: usize,
-}
-
-impl Default for Limits {
-    /// 1 GiB for a compressed file after decompression, and 2 GiB for a message.
-    fn default() -> Self {
-        Self { max_bytes: 1 << 30, max_message: MESSAGE_BYTES }
-    }
-}
 
 /// A message of a file, with its place in the file and the oddities of its encoding.
 #[derive(Clone, Debug, PartialEq)]

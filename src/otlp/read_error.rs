@@ -9,7 +9,7 @@ pub enum ErrorKind {
     UnknownFormat,
     /// A gzip stream that is truncated or corrupt.
     GzipCorrupt,
-    /// More bytes than [`Limits`](super::read::Limits) allows, or more parts than [`super::bounds`] allows.
+    /// More bytes than [`Limits`](super::reader::Limits) allows, or more parts than [`super::bounds`] allows.
     TooLarge,
     /// A length prefix that exceeds the number of bytes after it.
     FrameTruncated,

@@ -8,10 +8,10 @@ use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 
+use super::bounds::MESSAGE_BYTES;
 use super::encoded::EncodedMessage;
 use super::framing::{self, Form, PREFIX};
 use super::json_document::DocumentEnd;
-use super::read::Limits;
 use super::read_error::{ErrorKind, ReadError};
 use super::{read_json, read_protobuf};
 
@@ -19,6 +19,22 @@ use super::{read_json, read_protobuf};
 const PART: usize = 1 << 16;
 /// The number of bytes that tell whether a file is compressed.
 const MAGIC: usize = 2;
+
+/// Limits on the bytes that are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The most bytes that a compressed file may have after decompression.
+    pub max_bytes: usize,
+    /// The most bytes of a message, after decompression.
+    pub max_message: usize,
+}
+
+impl Default for Limits {
+    /// 1 GiB for a compressed file after decompression, and 2 GiB for a message.
+    fn default() -> Self {
+        Self { max_bytes: 1 << 30, max_message: MESSAGE_BYTES }
+    }
+}
 
 /// The reason why there is no further message.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use crate::model::{Profile, SampleIdentity, StackId};
 
-use super::dictionary::{Dictionary, WireIndex};
+use super::dictionary::Dictionary;
+use super::wire_index::WireIndex;
 
 /// The most times in one profile of a message: 8 MiB of them. A single sample with more times is written with
 /// its value instead.

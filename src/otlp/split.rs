@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::model::{Batch, Sample};
 
-use super::encode::{EncodeOptions, encode_selection, select_all};
+use super::encode::{encode_selection, select_all};
+use super::encode_options::EncodeOptions;
 use super::message_write::Selection;
 use super::samples::{MOST_TIMES, Shape, times};
 

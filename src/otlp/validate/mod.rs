@@ -17,9 +17,8 @@ use std::io::{self, Read};
 
 use super::encoded::{EncodedMessage, EncodedTables};
 use super::encoded_profiles::{EncodedResource, EncodedScope};
-use super::read::Limits;
 use super::read_error::ReadError;
-use super::reader::{Failure, Reader};
+use super::reader::{Failure, Limits, Reader};
 use report::{FindingPlace, Part, Report};
 use rules::RuleId;
 
