@@ -1,9 +1,13 @@
 //! Compares the source with the rules in `src/lib.rs` and CONTRIBUTING.md: which module imports which, what
 //! the signal zone may contain, and how files are named, documented and limited in length.
 
+mod architecture_support;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use architecture_support::source::{Source, sources, without_comments};
 
 /// The modules that `agent` and `cli` may both import.
 const ALL_BUT_THE_ENDS: &[&str] = &[
@@ -63,66 +67,6 @@ const WITHOUT_TWIN: &[(&str, &str)] = &[
 
 const MOST_LINES: usize = 600;
 const VAGUE_NAMES: &[&str] = &["utils", "util", "common", "misc", "helpers", "helper", "v2", "api2"];
-
-/// A source file: its path below `src`, and its contents.
-struct Source {
-    path: PathBuf,
-    text: String,
-}
-
-impl Source {
-    /// The module of the crate that the file belongs to: "elf" for `elf/notes.rs`.
-    fn area(&self) -> String {
-        let first = self.path.components().next().expect("a file has a name");
-        Path::new(&first).file_stem().expect("a name").to_string_lossy().into_owned()
-    }
-
-    /// The number of module levels from the crate's root to this file's code: 2 for `elf/notes.rs`.
-    fn depth(&self) -> usize {
-        let is_mod_file = self.path.file_name().is_some_and(|name| name == "mod.rs");
-        self.path.components().count() - usize::from(is_mod_file)
-    }
-
-    /// The code without comments and tests. Tests stand at the end of a file or in files of their own.
-    fn code_in_use(&self) -> String {
-        let is_test = |name: &str| name == "tests" || name.ends_with("_tests");
-        let mut names =
-            self.path.components().map(|part| Path::new(&part).file_stem().unwrap_or_default().to_owned());
-        if names.any(|name| is_test(&name.to_string_lossy())) {
-            return String::new();
-        }
-        let code = without_comments(&self.text);
-        let test_module =
-            ["mod tests", "#[path", "#[expect", "#[allow"].map(|next| format!("#[cfg(test)]\n{next}"));
-        let end = test_module.iter().filter_map(|start| code.find(start)).min().unwrap_or(code.len());
-        code[..end].to_owned()
-    }
-}
-
-fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut sources = Vec::new();
-    let mut directories = vec![root.clone()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).expect("src can be read") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path).expect("UTF-8");
-                sources.push(Source { path: path.strip_prefix(&root).expect("below it").to_owned(), text });
-            }
-        }
-    }
-    assert!(sources.len() > 20, "found {} files only", sources.len());
-    sources.sort_by(|a, b| a.path.cmp(&b.path));
-    sources
-}
-
-/// Removes `//` comments. This also cuts strings that contain `//`, such as URLs, but hides no import.
-fn without_comments(text: &str) -> String {
-    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
-}
 
 /// The modules of the crate that this code imports: by `crate::…` (also in groups), or by as many `super::`
 /// as lead to the root.
@@ -313,7 +257,10 @@ fn panics_are_stopped_where_others_call_us() {
                 continue;
             }
             let body = rest.split("\n}").next().unwrap_or_default();
-            if !["catch_unwind(", "guarded(", " load("].iter().any(|guard| body.contains(guard)) {
+            if !["catch_unwind(", "guarded(", " load("]
+                .iter()
+                .any(|guard| body.contains(guard))
+            {
                 complaints.push(format!("{}: {name} lets panics out", source.path.display()));
             }
         }
