@@ -257,7 +257,7 @@ fn panics_are_stopped_where_others_call_us() {
                 continue;
             }
             let body = rest.split("\n}").next().unwrap_or_default();
-            if !["catch_unwind(", "guarded(", " load("]
+            if !["catch_unwind(", "guarded(", "with_agent(", " load("]
                 .iter()
                 .any(|guard| body.contains(guard))
             {
