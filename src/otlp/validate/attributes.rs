@@ -1,7 +1,7 @@
 //! Checks all attributes: their keys, their types, and the semantic conventions.
 
 use super::super::wire::*;
-use super::Check;
+use super::check::Check;
 use super::dictionary::shorten;
 use super::report::Part;
 use super::rules::RuleId;

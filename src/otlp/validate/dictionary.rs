@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use prost::Message as _;
 
 use super::super::wire::*;
-use super::Check;
+use super::check::Check;
 use super::references::{self, Table};
 use super::repeated;
 use super::report::{FindingPlace, Part};

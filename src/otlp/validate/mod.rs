@@ -5,6 +5,7 @@
 //! code that writes messages.
 
 mod attributes;
+mod check;
 mod dictionary;
 mod encoding;
 mod profiles;
@@ -15,11 +16,12 @@ pub mod rules;
 
 use std::io::{self, Read};
 
-use super::encoded::{EncodedMessage, EncodedTables};
+use super::encoded::EncodedMessage;
 use super::encoded_profiles::{EncodedResource, EncodedScope};
 use super::read_error::ReadError;
 use super::reader::{Failure, Limits, Reader};
-use report::{FindingPlace, Part, Report};
+use check::Check;
+use report::{FindingPlace, Report};
 use rules::RuleId;
 
 /// Validates a file. The report keeps the first `keep` breaches of each rule.
@@ -104,21 +106,5 @@ impl Validator {
             self.report.add(RuleId::FileEmpty, || FindingPlace::File, || "no message".into());
         }
         self.report
-    }
-}
-
-/// One message being validated.
-struct Check<'a> {
-    report: &'a mut Report,
-    message: usize,
-    data: &'a EncodedMessage,
-    tables: EncodedTables<'a>,
-}
-
-impl Check<'_> {
-    /// Reports a breach in a part of the message.
-    fn breach(&mut self, rule: RuleId, part: Part, detail: impl FnOnce() -> String) {
-        let message = self.message;
-        self.report.add(rule, || FindingPlace::Part(message, part), detail);
     }
 }

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use super::super::encoded_profiles::EncodedProfile;
 use super::super::wire::*;
-use super::Check;
+use super::check::Check;
 use super::repeated;
 use super::report::Part;
 use super::rules::RuleId;
