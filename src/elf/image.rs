@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::loader_list::{TRIES, counts_if_listed};
 use super::process_memory::ProcessMemory;
 use super::program_header::ProgramHeader;
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
@@ -89,26 +88,6 @@ impl LoadedImage {
         self.program_headers.iter().any(|header| header.is_load() && header.vaddrs().contains(&vaddr))
     }
 
-    /// Returns the result of `read` on this image; `None` if the image is not loaded any longer.
-    ///
-    /// `read` may allocate, because the dynamic linker's lock is not held meanwhile. Instead, `read` is
-    /// called again if any object was unloaded during the call. After too many repetitions, the result counts
-    /// if the image is still listed in the end. In this case alone, a replacement by another file with the
-    /// same name, address and headers goes unnoticed.
-    pub fn read_while_loaded<T>(&self, read: impl Fn(&Self) -> T) -> Option<T> {
-        let mut before = counts_if_listed(self)?;
-        for _ in 0..TRIES {
-            let value = read(self);
-            let after = counts_if_listed(self)?;
-            if after.unloaded == before.unloaded {
-                return Some(value);
-            }
-            before = after;
-        }
-        let value = read(self);
-        counts_if_listed(self).map(|_| value)
-    }
-
     /// The pages that the dynamic linker made read-only after relocation (`PT_GNU_RELRO`), rounded as in
     /// glibc and musl: a page that is only partly inside stays writable.
     pub fn relro(&self) -> Option<Range<RuntimeAddr>> {
@@ -151,14 +130,5 @@ mod tests {
         assert_eq!(image.read(last_byte, 2), None);
         assert_eq!(image.read(last_byte, u64::MAX), None);
         assert_eq!(image.read_u64(ElfVaddr(u64::MAX - 3)), None);
-    }
-
-    #[test]
-    fn an_image_that_is_not_listed_is_not_read() {
-        let image = image_with_this_function();
-        assert_eq!(image.read_while_loaded(|_| 7), Some(7));
-        let bias = LoadBias(image.load_bias().0.wrapping_add(4096));
-        let elsewhere = LoadedImage::new(image.name().into(), bias, image.program_headers().to_vec());
-        assert_eq!(elsewhere.read_while_loaded(|_| -> i32 { panic!("read") }), None);
     }
 }

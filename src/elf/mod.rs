@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`process_memory`] | reads this process's memory without faulting |
 //! | [`image`] | one loaded object, and reads from its image |
+//! | `read_while_loaded` | reads that are valid only if the object is still loaded afterwards |
 //! | [`dynamic`] | an image's dynamic section |
 //! | [`source`], [`mod@file`] | an ELF file's bytes and headers |
 //! | [`program_header`] | a program header, of a file or an image |
@@ -37,6 +38,7 @@ pub mod notes;
 pub mod objects;
 pub mod process_memory;
 pub mod program_header;
+mod read_while_loaded;
 pub mod relocations;
 pub mod source;
 pub mod symbols;

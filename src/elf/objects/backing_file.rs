@@ -10,7 +10,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::details::{ObjectDetails, ObjectKind};
 use super::memory_maps::MappedFile;
 use crate::core::address::ElfVaddr;
 use crate::core::build_id::BuildId;
@@ -61,15 +60,18 @@ impl FileIdentity {
     }
 }
 
-/// Opens the file of an object, if it is the file that was loaded.
-pub fn open(details: &ObjectDetails) -> Result<FileSource, BackingFileError> {
-    if details.kind == ObjectKind::Vdso {
-        return Err(BackingFileError::NoFile);
-    }
-    let file = FileSource::open(&details.path)?;
-    let is_the_same = match details.build_id {
+/// Opens the file at `path`, if it is the file that the image was loaded from. The build-id and the identity
+/// are those of the loaded file, as far as they are known.
+pub fn open(
+    path: &Path,
+    build_id: Option<&BuildId>,
+    identity: Option<FileIdentity>,
+    image: &LoadedImage,
+) -> Result<FileSource, BackingFileError> {
+    let file = FileSource::open(path)?;
+    let is_the_same = match build_id {
         Some(id) => build_id::of_source(&file).is_ok_and(|found| found == *id),
-        None => is_mapped(&file, details.file_identity, &details.image),
+        None => is_mapped(&file, identity, image),
     };
     if is_the_same { Ok(file) } else { Err(BackingFileError::Replaced) }
 }

@@ -79,7 +79,12 @@ impl ObjectDetails {
     /// # Errors
     /// If the object has no file, or the file has been replaced.
     pub fn open_file(&self) -> Result<FileSource, BackingFileError> {
-        backing_file::open(self)
+        match self.kind {
+            ObjectKind::Vdso => Err(BackingFileError::NoFile),
+            ObjectKind::Program | ObjectKind::Library => {
+                backing_file::open(&self.path, self.build_id, self.file_identity, &self.image)
+            }
+        }
     }
 
     /// The hash of the object's file; `None` if the file is missing or replaced. The first call reads the

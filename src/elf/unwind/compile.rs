@@ -4,26 +4,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use gimli::{
-    BaseAddresses, CieOrFde, CommonInformationEntry, EndianSlice, FrameDescriptionEntry, NativeEndian,
-    Register, RegisterRule, UnwindContext, UnwindContextStorage, UnwindOffset, UnwindSection, UnwindTableRow,
+    BaseAddresses, CieOrFde, CommonInformationEntry, FrameDescriptionEntry, UnwindContext, UnwindOffset,
+    UnwindSection,
 };
 
+use super::parser_types::{Bytes, Storage};
 use super::rows::{Rows, RuleSet};
 use super::rules::translate;
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::frame_rules::{Architecture, UNSUPPORTED};
-
-/// A section's bytes.
-pub type Bytes<'a> = EndianSlice<'a, NativeEndian>;
-
-/// Storage for the rules of all registers that compilers save, and for nested remembered states.
-#[derive(Debug)]
-pub struct Storage;
-
-impl UnwindContextStorage<usize> for Storage {
-    type Rules = [(Register, RegisterRule<usize>); 96];
-    type Stack = [UnwindTableRow<usize, Self>; 8];
-}
 
 /// One section to compile, and the meaning of its addresses.
 pub struct Input<'a, S> {

@@ -9,6 +9,7 @@
 //! | Module | Duty |
 //! |---|---|
 //! | [`sections`] | finds and copies the sections |
+//! | [`parser_types`] | the types that gimli's parsers are used with |
 //! | [`compile`] | iterates over the frame descriptions in order, within a budget |
 //! | [`rows`] | collects rows: gaps, merging, shared rules |
 //! | [`rules`] | converts one DWARF row to one [`UnwindRule`](crate::core::unwind_rule::UnwindRule) |
@@ -16,6 +17,7 @@
 //! Sources: DWARF 5, 6.4; Linux Standard Base 5.0, "Exception Frames"; the processor supplements.
 
 pub mod compile;
+pub mod parser_types;
 pub mod rows;
 pub mod rules;
 pub mod sections;

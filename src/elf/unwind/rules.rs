@@ -4,7 +4,7 @@ use gimli::{
     CommonInformationEntry, Register, RegisterRule, UnwindExpression, UnwindSection, UnwindTableRow,
 };
 
-use super::compile::{Bytes, Storage};
+use super::parser_types::{Bytes, Storage};
 use crate::core::frame_rules::{Architecture, Op, Ops, Row, RowCfa, RowRegister};
 use crate::core::unwind_rule::UnwindRule;
 

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EhFrameHdr, NativeEndian, ParsedEhFrameHdr, Pointer};
 
-use super::compile::{Bytes, Input, compile, offsets_in_section};
+use super::compile::{Input, compile, offsets_in_section};
+use super::parser_types::Bytes;
 use super::rows::{Rows, RuleSet};
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
 use crate::core::frame_rules::native;
