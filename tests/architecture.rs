@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use architecture_support::file_imports::FileImports;
 use architecture_support::source::{Source, sources, without_comments};
 
 /// The modules that `agent` and `cli` may both import.
@@ -45,6 +46,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("lib", &[]),
     ("main", &["cli"]),
 ];
+
+/// The modules whose files do not import each other in circles.
+const WITHOUT_CIRCLES: &[&str] = &["aggregate", "context", "convert", "core", "elf", "otlp"];
 
 /// Forms that code in the signal zone must not contain, each with the reason. Clippy's lists (clippy.toml)
 /// cover calls by path. Clippy does not see the forms listed here.
@@ -188,6 +192,35 @@ fn the_table_has_no_cycle() {
         assert!(!next.is_empty(), "a cycle among those that are not in {settled:?}");
         settled.extend(next);
     }
+}
+
+/// The sources that are compiled for one architecture, without those of the `other` alone.
+fn sources_without(other: &str) -> Vec<Source> {
+    let is_of_other = |source: &Source| {
+        source.path.components().any(|part| Path::new(&part).file_stem().is_some_and(|name| name == other))
+    };
+    sources().into_iter().filter(|source| !is_of_other(source)).collect()
+}
+
+/// A reader can understand a file by the files that it imports.
+#[test]
+fn files_import_each_other_in_one_direction() {
+    let mut complaints = BTreeSet::new();
+    for other in ["x86_64", "aarch64"] {
+        let sources = sources_without(other);
+        let imports = FileImports::of(&sources);
+        for circle in imports.circles() {
+            let is_held = circle.iter().all(|file| WITHOUT_CIRCLES.iter().any(|area| file.starts_with(area)));
+            if is_held {
+                complaints.insert(imports.describe(&circle));
+            }
+        }
+        // A file that is not reached would not be checked.
+        let expected = sources.iter().filter(|source| !source.is_test() && source.area() != "main");
+        let expected: Vec<_> = expected.map(|source| &*source.path).collect();
+        assert_eq!(imports.files().collect::<Vec<_>>(), expected);
+    }
+    assert_none(&complaints.into_iter().collect::<Vec<_>>());
 }
 
 /// The documents that describe the code.

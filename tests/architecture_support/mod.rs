@@ -1,3 +1,5 @@
 //! Reads the source of the crate for the tests of its architecture.
 
+pub(crate) mod code_paths;
+pub(crate) mod file_imports;
 pub(crate) mod source;
