@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::tables::StringId;
+use super::ids::StringId;
 
 /// One fact about a sample, a profile or a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

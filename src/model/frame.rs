@@ -3,7 +3,7 @@
 use crate::core::address::{ElfVaddr, FileOffset};
 use crate::core::build_id::BuildId;
 
-use super::tables::{FunctionId, MappingId, StringId};
+use super::ids::{FunctionId, MappingId, StringId};
 
 /// One frame of a stack. Inlined calls are frames of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

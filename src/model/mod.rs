@@ -9,6 +9,7 @@ pub mod attribute_keys;
 mod attributes;
 mod batch;
 mod frame;
+mod ids;
 mod intern;
 mod java_names;
 mod label;
@@ -24,6 +25,7 @@ mod translation;
 pub use attributes::{Attribute, AttributeValue, Link};
 pub use batch::{Batch, Resource, ResourceValue, Scope};
 pub use frame::{Execution, Frame, FrameType, Function, Mapping};
+pub use ids::{AttributeId, AttributeSetId, FrameId, FunctionId, LinkId, MappingId, StackId, StringId};
 pub use intern::{Id, Interner, SliceInterner, StringInterner};
 pub use java_names::{JavaMethod, java_class_name, java_type_name, normalise_class_name};
 pub use label::{LONGEST_LABEL, LONGEST_NAME, label};
@@ -32,7 +34,5 @@ pub use percent::{PercentError, percent_decoded};
 pub use profile::{Profile, Sample, SampleIdentity};
 pub use profile_types::{ProfileType, types};
 pub use remote_frame::{REMOTE_METHOD, RemoteFrame, native_frame_nowhere, unnamed_native_frame};
-pub use tables::{
-    AttributeId, AttributeSetId, FrameId, FunctionId, LinkId, MappingId, StackId, StringId, Tables,
-};
+pub use tables::Tables;
 pub use translation::Translation;

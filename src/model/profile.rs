@@ -5,9 +5,9 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::ids::{AttributeSetId, LinkId, StackId};
 use super::observations::{Observation, Observations};
 use super::profile_types::ProfileType;
-use super::tables::{AttributeSetId, LinkId, StackId};
 
 /// The key by which samples are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

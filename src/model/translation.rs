@@ -6,8 +6,9 @@ use foldhash::fast::RandomState;
 
 use super::attributes::{Attribute, AttributeValue};
 use super::frame::{Frame, Function, Mapping};
+use super::ids::{AttributeSetId, FrameId, FunctionId, LinkId, MappingId, StackId, StringId};
 use super::profile::{Profile, SampleIdentity};
-use super::tables::{AttributeSetId, FrameId, FunctionId, LinkId, MappingId, StackId, StringId, Tables};
+use super::tables::Tables;
 
 type HashMap<K, V> = std::collections::HashMap<K, V, RandomState>;
 
