@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::options::Options;
-use crate::export::file::FileError;
+use crate::export::file_error::FileError;
 use crate::export::notice::Notices;
 use crate::export::stats::{FileStats, UploadStats};
 use crate::export::upload::{ConfigError, Room};

@@ -10,8 +10,10 @@
 //!
 //! Imports `core` only. The agent calls this module from its own threads, never from a signal handler.
 
+mod config_error;
 pub mod endpoint;
 pub mod file;
+pub mod file_error;
 mod http;
 pub mod message;
 pub mod notice;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Message;
+use super::message::Message;
 use super::stats::Tally;
 
 /// The most that may wait in a queue.

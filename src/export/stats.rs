@@ -1,5 +1,7 @@
 //! Counters of what became of each message. They add up to the number of messages submitted.
 
+use super::message::Message;
+
 /// An amount of messages, by three measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -13,7 +15,7 @@ pub struct Tally {
 
 impl Tally {
     /// The amount that one message counts as.
-    pub fn of(message: &super::Message) -> Self {
+    pub fn of(message: &Message) -> Self {
         Self { messages: 1, samples: message.samples, bytes: message.body.len() as u64 }
     }
 }

@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use super::http::ConfigError;
+use super::config_error::ConfigError;
 
 /// The configuration of TLS connections. It trusts the certificates of the file `trusted`, or else the
 /// system's authorities. It sends the client's certificate if `client` names one with its key.

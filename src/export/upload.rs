@@ -17,12 +17,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub use super::config_error::ConfigError;
+use super::endpoint::Endpoint;
 use super::http::{Answer, Client, ClientConfig, Encoded};
-pub use super::http::{Compression, ConfigError, check_headers};
+pub use super::http::{Compression, check_headers};
+use super::message::Message;
 use super::retry::Jitter;
 pub use super::retry::RetryPolicy;
 use super::stats::{Loss, Tally, UploadStats};
-use super::{Endpoint, Message};
 
 mod ledger;
 

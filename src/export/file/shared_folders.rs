@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::unistd::geteuid;
 
-use super::FileError;
+use crate::export::file_error::FileError;
 
 /// Whether another user can create and replace files in a folder. A folder that cannot be inspected counts as
 /// such.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::super::Message;
+use super::super::message::Message;
 use super::super::notice::Notices;
 use super::super::queue::{Limits, Queue};
 use super::super::stats::{Loss, PartialSuccess, Tally, UploadStats};
