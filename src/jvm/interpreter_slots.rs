@@ -2,27 +2,13 @@
 //! instructions.
 
 use super::arch::interpreter_slots as arch;
+use super::used_slots::UsedSlots;
 use crate::core::address::CodeRange;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::Codelet;
 
 /// An upper bound of the call stub's length (HotSpot 11-25: less than 800 bytes).
 const MAX_CALL_STUB_BYTES: u64 = 4096;
-
-/// Slots in words from the frame pointer, one element for each instruction that uses the slot.
-#[derive(Debug, Default)]
-pub(in crate::jvm) struct UsedSlots {
-    /// The slot from which an exit loads the sender's stack pointer.
-    pub(in crate::jvm) sender_sp: Vec<i64>,
-    /// The slot that is cleared where a call returns.
-    pub(in crate::jvm) last_sp: Vec<i64>,
-    /// The slot whose pointer leads to a ConstMethod and on to that one's constant pool: the Method.
-    pub(in crate::jvm) method: Vec<i64>,
-    /// The slot from which the locals register is restored where a call returns.
-    pub(in crate::jvm) locals: Vec<i64>,
-    /// The slot from which the bytecode pointer's register is restored where a call returns.
-    pub(in crate::jvm) bcp: Vec<i64>,
-}
 
 /// The slots that the instructions of all `codelets` use. A Method is recognised by the loads that follow:
 /// `to_constant_pool` has the offset of the ConstMethod in a Method, then of the constant pool in a

@@ -38,6 +38,7 @@ pub mod method_ids;
 pub mod method_names;
 mod method_reader;
 pub mod retransform;
+mod used_slots;
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64"]

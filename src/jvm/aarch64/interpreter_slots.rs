@@ -6,7 +6,7 @@
 //! loads from adjacent addresses into one instruction.
 
 use super::interpreter_code::{FIXED_FRAME_INSTRUCTIONS, instructions};
-use crate::jvm::interpreter_slots::UsedSlots;
+use crate::jvm::used_slots::UsedSlots;
 
 /// The registers of the bytecode pointer (X22) and of the locals (X24).
 const X22: u32 = 22;

@@ -1,6 +1,6 @@
 //! Replaces the code of some methods of a class and copies everything else.
 
-use super::ClassFileError;
+use super::error::ClassFileError;
 use super::moved_code::Method;
 use super::pool::ConstantPool;
 use super::reader::{Reader, write_attribute};

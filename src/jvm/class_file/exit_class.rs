@@ -23,7 +23,7 @@
 //! native method is in another package, because the VM warns the user when natives are registered in the
 //! JDK's modules (prims/jni.cpp, RegisterNatives, 17-25).
 
-use super::ClassFileError;
+use super::error::ClassFileError;
 use super::own_class::{OwnNativeMethod, class_of_one_method};
 use super::pool::ConstantPool;
 use super::reader::write_attribute;

@@ -3,8 +3,8 @@
 //! Each entry is relative to the entry before. Adding a variable after all others requires each entry in
 //! full.
 
-use super::ClassFileError;
-use super::ClassFileError::{Malformed, TooLarge};
+use super::error::ClassFileError;
+use super::error::ClassFileError::{Malformed, TooLarge};
 use super::pool::ConstantPool;
 use super::reader::{Reader, count};
 

@@ -1,7 +1,7 @@
 //! Instructions of the JVM (JVM specification, 6.5): their lengths and their jump targets.
 
-use super::ClassFileError;
-use super::ClassFileError::{Malformed, TooLarge, Truncated};
+use super::error::ClassFileError;
+use super::error::ClassFileError::{Malformed, TooLarge, Truncated};
 use super::reader::Reader;
 
 pub(super) const LLOAD: u8 = 0x16;

@@ -11,8 +11,8 @@
 //! }
 //! ```
 
-use super::ClassFileError;
 use super::changed_class::changed_class;
+use super::error::ClassFileError;
 use super::instructions::{ALOAD_0, INVOKESTATIC, with_constant};
 use super::moved_code::{Code, Method};
 use super::own_class::OwnNativeMethod;

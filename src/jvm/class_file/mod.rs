@@ -6,6 +6,7 @@
 //!
 //! | Module | Duty |
 //! |---|---|
+//! | `error` | the reasons why a class file cannot be changed |
 //! | `reader` | bounds-checked reads |
 //! | `pool` | the constant pool, read and extended |
 //! | `instructions` | lengths and jump targets of instructions |
@@ -19,6 +20,7 @@
 //! | [`instrumented_class`] | a class whose constructors report each object |
 
 mod changed_class;
+mod error;
 pub mod exit_class;
 mod frames;
 mod instructions;
@@ -30,23 +32,5 @@ mod reader;
 pub mod timed_class;
 mod timed_code;
 
-use thiserror::Error;
-
+pub use error::ClassFileError;
 pub use own_class::OwnNativeMethod;
-
-/// The reason why a class file, or one of its methods, is left unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ClassFileError {
-    /// The class file ends too early.
-    #[error("its class file is truncated")]
-    Truncated,
-    /// The class file violates the specification.
-    #[error("its class file is malformed")]
-    Malformed,
-    /// The result would exceed a limit of the class file format.
-    #[error("with the added code it would exceed a limit of class files")]
-    TooLarge,
-    /// The VM compiles the method as it is, and would only interpret the larger one.
-    #[error("with the added code it would be larger than the VM compiles")]
-    TooLargeToCompile,
-}

@@ -2,8 +2,8 @@
 //! exception handlers, line numbers, local variables and StackMapTable entries are adjusted to the new
 //! places.
 
-use super::ClassFileError;
-use super::ClassFileError::{Malformed, TooLarge, TooLargeToCompile};
+use super::error::ClassFileError;
+use super::error::ClassFileError::{Malformed, TooLarge, TooLargeToCompile};
 use super::frames::{Frame, parameters, read_frames, this_type, write_frames};
 use super::instructions::{INVOKESPECIAL, Instruction, NEW, instructions};
 use super::pool::ConstantPool;

@@ -1,6 +1,6 @@
 //! Builds the agent's own classes, which instrumented classes call. Each has one static method.
 
-use super::ClassFileError;
+use super::error::ClassFileError;
 use super::pool::ConstantPool;
 use super::reader::{count, write_attribute};
 

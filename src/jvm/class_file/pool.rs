@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::ClassFileError;
+use super::error::ClassFileError;
 use super::reader::Reader;
 
 const UTF8: u8 = 1;

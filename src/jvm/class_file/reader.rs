@@ -1,6 +1,6 @@
 //! Reads of a class file's bytes, in order.
 
-use super::ClassFileError;
+use super::error::ClassFileError;
 
 /// The bytes that have not been read yet.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Instruments chosen methods of a class to report the duration of their calls.
 
-use super::ClassFileError;
 use super::changed_class::changed_class;
+use super::error::ClassFileError;
 use super::exit_class::{EXIT_CLASS, EXITED, EXITED_DESCRIPTOR};
 use super::pool::ConstantPool;
 use super::timed_code::{Calls, timed_code};

@@ -10,8 +10,8 @@
 //! In a constructor, the handler covers only the code after the call of the other constructor. Before that
 //! call, `this` is uninitialised, and no handler may have such a `this` (JVM specification, 4.10.1.4).
 
-use super::ClassFileError;
-use super::ClassFileError::TooLarge;
+use super::error::ClassFileError;
+use super::error::ClassFileError::TooLarge;
 use super::frames::{Frame, LONG, TOP, VerificationType, add_local};
 use super::instructions::{ATHROW, INVOKESTATIC, LDC2_W, LLOAD, LSTORE, WIDE, with_constant};
 use super::moved_code::{Code, Handler, Method, MovedCode};

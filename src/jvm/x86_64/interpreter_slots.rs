@@ -6,7 +6,7 @@
 //! an 8-bit displacement from rbp.
 
 use super::interpreter_code::find_exits;
-use crate::jvm::interpreter_slots::UsedSlots;
+use crate::jvm::used_slots::UsedSlots;
 
 /// `mov qword ptr [rbp + d], 0`: the bytes before and after the displacement.
 const CLEAR_SLOT: [&[u8]; 2] = [&[0x48, 0xc7, 0x45], &[0, 0, 0, 0]];
