@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
 use proc_macro2::TokenTree::{Group, Ident, Punct};
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
 /// The names from the crate's root to a module: `["elf", "notes"]`.
 pub(crate) type Module = Vec<String>;
@@ -17,7 +17,7 @@ pub(crate) type Module = Vec<String>;
 pub(crate) struct CodePath {
     /// The module that the code belongs to, which may be inline.
     pub(crate) module: Module,
-    /// The names, without a star at the end.
+    /// The names, without a star or `self` at the end.
     pub(crate) names: Vec<String>,
 }
 
@@ -144,8 +144,8 @@ impl Scope {
     }
 }
 
-/// Reads the path at the start of `tokens`, or all paths of the tree there, each behind the names in `before`.
-/// Returns the number of tokens. A single name is no path.
+/// Reads the path at the start of `tokens`, or all paths of the tree there, each behind the names in
+/// `before`. Returns the number of tokens. A single name is no path.
 fn read_path(tokens: &[TokenTree], before: &[String], paths: &mut Vec<Vec<String>>) -> usize {
     let mut names = before.to_vec();
     let mut length = 0;
@@ -153,6 +153,7 @@ fn read_path(tokens: &[TokenTree], before: &[String], paths: &mut Vec<Vec<String
         names.push(name.to_string());
         length += 1;
         if !is_separator(&tokens[length..]) {
+            names.pop_if(|last| last == "self");
             if names.len() > 1 {
                 paths.push(names);
             }
@@ -190,8 +191,8 @@ fn is_restriction(visibility: &proc_macro2::Group) -> bool {
 }
 
 fn is_separator(tokens: &[TokenTree]) -> bool {
-    matches!(tokens, [Punct(first), Punct(second), ..]
-        if first.as_char() == ':' && first.spacing() == proc_macro2::Spacing::Joint && second.as_char() == ':')
+    let [Punct(first), second, ..] = tokens else { return false };
+    first.as_char() == ':' && first.spacing() == Spacing::Joint && is_punct(second, ':')
 }
 
 fn is_punct(token: &TokenTree, character: char) -> bool {

@@ -39,9 +39,15 @@ impl<'s> FileImports<'s> {
             paths.extend(code.paths.into_iter().map(|path| (file, path)));
             imports.insert(file, BTreeSet::new());
         }
-        for (file, path) in paths {
-            let others = modules.files_of(&path).filter(|&other| other != file);
-            imports.entry(file).or_default().extend(others);
+        let imported = modules.imported(&paths);
+        for (file, path) in &paths {
+            let in_imported = || {
+                let from: &Module = imported.get(&(*file, &*path.names[0]))?;
+                Some([from, &path.names[1..]].concat())
+            };
+            let target = modules.from_root(path).or_else(in_imported);
+            let others = target.and_then(|names| modules.files_of(&names)).into_iter().flatten();
+            imports.entry(*file).or_default().extend(others.filter(|other| *other != file));
         }
         Self { imports }
     }
@@ -97,18 +103,24 @@ impl<'s> Modules<'s> {
         self.0.entry(module).or_default().insert(file);
     }
 
-    /// The files of the module that the path leads to; none for paths into other crates, and for paths that
-    /// begin with a name that the file has imported.
-    fn files_of(&self, path: &CodePath) -> impl Iterator<Item = &'s Path> {
-        let target = self.from_root(path);
-        let files = target.and_then(|names| {
-            // The last names are those of items.
-            (0..=names.len()).rev().find_map(|length| self.0.get(&names[..length]))
-        });
-        files.into_iter().flatten().copied()
+    /// The modules that each file imports by name, keyed by the file and the name. Other paths in the file
+    /// may begin with that name.
+    fn imported<'p>(&self, paths: &'p [(&'s Path, CodePath)]) -> BTreeMap<(&'s Path, &'p str), Module> {
+        let of_module = |(file, path): &'p (&'s Path, CodePath)| {
+            let module = self.from_root(path).filter(|names| self.0.contains_key(names))?;
+            Some(((*file, &**path.names.last()?), module))
+        };
+        paths.iter().filter_map(of_module).collect()
     }
 
-    /// The names of the path from the crate's root.
+    /// The files of the module that a path from the crate's root leads to.
+    fn files_of(&self, names: &[String]) -> Option<&BTreeSet<&'s Path>> {
+        // The last names are those of items.
+        (0..=names.len()).rev().find_map(|length| self.0.get(&names[..length]))
+    }
+
+    /// The names of the path from the crate's root; `None` for a path into another crate, and for a path that
+    /// begins with an imported name.
     fn from_root(&self, path: &CodePath) -> Option<Vec<String>> {
         let CodePath { module, names } = path;
         let supers = names.iter().take_while(|name| *name == "super").count();
@@ -171,6 +183,11 @@ fn paths_lead_to_files() {
     assert_eq!(
         imported_by("fn f() { assert!(super::two::g() == \"}\"); super::three::h() }"),
         ["zone/three/mod.rs", "zone/two.rs"]
+    );
+    assert_eq!(
+        imported_by("use super::three;\nfn f() { three::deep::g() }"),
+        ["zone/three/deep.rs", "zone/three/mod.rs"],
+        "a path that begins with an imported module"
     );
     assert_eq!(imported_by("use super::Two;"), ["zone/mod.rs"], "a name that another file re-exports");
     assert_eq!(imported_by("use super::*;"), ["zone/mod.rs"]);
