@@ -1,7 +1,8 @@
 //! The agent string: `[COMMAND,]KEY=VALUE,KEY,…`.
 
 use super::error::did_you_mean;
-use super::table::{self, OptionSpec};
+use super::option_spec::OptionSpec;
+use super::table;
 
 /// The commands that the first word may give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

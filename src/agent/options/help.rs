@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn the_document_of_options_has_every_option_as_it_is() {
         let document = include_str!("../../../docs/options.md");
-        let row = |option: &super::super::table::OptionSpec| {
+        let row = |option: &super::super::option_spec::OptionSpec| {
             let values = option.value.replace('|', "\\|");
             let default = option.default.map(|default| format!("`{default}`")).unwrap_or_default();
             format!("| `{}` | `{values}` | {default} | {} |\n", option.name, option.help.replace('<', "\\<"))

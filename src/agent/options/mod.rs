@@ -1,9 +1,9 @@
 //! The agent's options, from the agent string and the environment.
 //!
-//! [`parse`] is the entry point. `table` defines every option once; `value` parses single values;
-//! `agent_string` splits the string; `otel` reads the standard OTEL_* variables; `help` prints the table.
-//! Nothing here inspects the process: the environment is passed in, with the system properties that replace
-//! variables.
+//! [`parse`] is the entry point. `table` defines every option once, in the form of `option_spec`; `value`
+//! parses single values; `agent_string` splits the string; `otel` reads the standard OTEL_* variables; `help`
+//! prints the table. Nothing here inspects the process: the environment is passed in, with the system
+//! properties that replace variables.
 //!
 //! Precedence, for each option on its own: agent string, then `OTLPPROF_*`, then
 //! `OTEL_EXPORTER_OTLP_PROFILES_*`, then `OTEL_*`, then the table's default. A system property (`-Dotel.*`)
@@ -19,6 +19,7 @@ mod draft;
 mod environment;
 mod error;
 mod help;
+mod option_spec;
 mod otel;
 mod request;
 mod table;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::draft::{Destination, Draft};
 use super::environment::Environment;
-use super::table::COMPRESSIONS;
+use super::option_spec::COMPRESSIONS;
 use super::value;
 use crate::export::Endpoint;
 use crate::export::upload::check_headers;

@@ -6,7 +6,8 @@ use super::agent_string::{self, Command, GivenOption};
 use super::draft::Draft;
 use super::environment::Environment;
 use super::error::{OptionError, did_you_mean};
-use super::table::{self, ENVIRONMENT_PREFIX, OptionSpec};
+use super::option_spec::{ENVIRONMENT_PREFIX, OptionSpec};
+use super::table;
 use super::types::Options;
 use super::{otel, value};
 

@@ -7,77 +7,21 @@ mod delivery;
 mod engines;
 mod samples;
 
-use std::time::Duration;
-
-use super::draft::Draft;
-use crate::export::upload::Compression;
-
-/// One option.
-pub(super) struct OptionSpec {
-    /// Its name in the agent string.
-    pub(super) name: &'static str,
-    /// The form of a value, for the help.
-    pub(super) value: &'static str,
-    /// The value if no source gives one; `None`: the option is unset then.
-    pub(super) default: Option<&'static str>,
-    /// The value of the bare name; `None`: the option needs a value.
-    pub(super) bare: Option<&'static str>,
-    /// Whether messages must not repeat the value.
-    pub(super) secret: bool,
-    /// One line for the user.
-    pub(super) help: &'static str,
-    /// Parses a value into the draft, or returns a description of valid values.
-    pub(super) read: fn(&mut Draft, &str) -> Result<(), String>,
-}
-
-impl OptionSpec {
-    /// The name of the variable that also sets the option.
-    pub(super) fn environment_variable(&self) -> String {
-        format!("{ENVIRONMENT_PREFIX}{}", self.name.replace('.', "_").to_uppercase())
-    }
-}
-
-/// The prefix of this project's variables.
-pub(super) const ENVIRONMENT_PREFIX: &str = "OTLPPROF_";
+use super::option_spec::OptionSpec;
 
 /// Returns the option of this name.
 pub(super) fn find(name: &str) -> Option<&'static OptionSpec> {
     all().find(|option| option.name == name)
 }
 
-const US: Duration = Duration::from_micros(1);
-const HOUR: Duration = Duration::from_secs(3600);
-const GIB: usize = 1 << 30;
-
-/// An option without default or bare form, and not secret: the base of the table's entries.
-const PLAIN: OptionSpec = OptionSpec {
-    name: "",
-    value: "",
-    default: None,
-    bare: None,
-    secret: false,
-    help: "",
-    read: |_, _| Ok(()),
-};
-
 /// All options, in the order of the help. Where two write the same thing, the later one wins.
 pub(super) fn all() -> impl Iterator<Item = &'static OptionSpec> {
     [engines::OPTIONS, samples::OPTIONS, delivery::OPTIONS].into_iter().flatten()
 }
 
-/// The separator of the items of a list in a value.
-const LIST_SEPARATOR: char = '+';
-
-/// The compressions, by the names that OTEL_EXPORTER_OTLP_COMPRESSION uses too.
-pub(super) const COMPRESSIONS: [(&str, Compression); 2] =
-    [("gzip", Compression::Gzip), ("none", Compression::None)];
-
-fn set<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
-    value.map(|value| *field = value)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::draft::Draft;
     use super::*;
 
     #[test]

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use log::LevelFilter;
 
-use super::{COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
 use crate::agent::options::draft::Destination;
+use crate::agent::options::option_spec::{
+    COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set,
+};
 use crate::agent::options::value;
 use crate::core::engine::Engine;
 use crate::export::Endpoint;

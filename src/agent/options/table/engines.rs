@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
+use crate::agent::options::option_spec::{GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
 use crate::agent::options::traced_methods::TracedMethods;
 use crate::agent::options::types::{CpuClock, RecordedEvents};
 use crate::agent::options::value;

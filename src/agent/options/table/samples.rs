@@ -1,6 +1,6 @@
 //! The options of a sample's contents: its stack, its names, its context.
 
-use super::{LIST_SEPARATOR, OptionSpec, PLAIN, set};
+use crate::agent::options::option_spec::{LIST_SEPARATOR, OptionSpec, PLAIN, set};
 use crate::agent::options::types::{ContextPublication, StackWalker};
 use crate::agent::options::value;
 use crate::aggregate::{NamePattern, NameSelection};
