@@ -12,7 +12,7 @@ use super::java_clock::nano_time;
 use super::recorder::{self, Recorder, RecorderError};
 use super::repository::{self, Mark};
 use super::selection::Selection;
-use super::{Progress, Shared};
+use super::shared::{Progress, Shared, stop_noting};
 use crate::agent::options::Options;
 use crate::agent::vm::Vm;
 use crate::convert::{ConvertOptions, Growing, GrowingRead, JfrToOtlp};
@@ -51,7 +51,7 @@ impl Follower {
                 // exception; sessions run in the VM's live phase.
                 if let Err(error) = unsafe { self.record(env) } {
                     log::warn!("jfr is off: {error}");
-                    super::stop_noting();
+                    stop_noting();
                 }
                 self.report_end();
                 self.vm.detach();

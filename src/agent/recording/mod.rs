@@ -10,6 +10,7 @@
 //! | `selection` | the selected events, and their settings |
 //! | `recorder` | the JVM's recorder |
 //! | `follower` | the thread |
+//! | `shared` | the state that the thread and the session share |
 //! | `repository` | the JVM's folder of recordings, and those of killed JVMs |
 //! | `contexts`, `clocks` | the context of a thread at an event's time |
 
@@ -20,6 +21,7 @@ mod java_clock;
 mod recorder;
 mod repository;
 mod selection;
+mod shared;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,32 +31,13 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 
 use self::contexts::Contexts;
+use self::shared::{Progress, Shared, stop_noting};
 use super::options::{Options, RecordedEvents};
 use super::vm::Vm;
 use crate::context::changes;
 use crate::context::dictionary::DICTIONARY;
-use crate::convert::JfrToOtlp;
 use crate::model::{Profile, Tables};
 use crate::sampling::own_threads;
-
-/// The state of the thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Following,
-    /// It must read and convert the rest.
-    Stopping,
-    /// No more events will come.
-    Ended,
-}
-
-/// The state that the thread and the session share.
-struct Shared {
-    converter: Mutex<JfrToOtlp>,
-    contexts: Option<Arc<Mutex<Contexts>>>,
-    progress: Mutex<Progress>,
-    changed: Condvar,
-    converted: AtomicU64,
-}
 
 /// The name of the thread that reads the recording.
 pub(super) const THREAD_NAME: &str = "otlpprof-jfr";
@@ -180,8 +163,4 @@ impl Recording {
         }
         let _ = thread.join();
     }
-}
-
-fn stop_noting() {
-    DICTIONARY.published().note_changes(false);
 }

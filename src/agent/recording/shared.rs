@@ -1,0 +1,34 @@
+//! The state that the thread of a recording and the session share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::contexts::Contexts;
+use crate::context::dictionary::DICTIONARY;
+use crate::convert::JfrToOtlp;
+
+/// The state of the thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Following,
+    /// It must read and convert the rest.
+    Stopping,
+    /// No more events will come.
+    Ended,
+}
+
+/// The state that the thread and the session share.
+pub(super) struct Shared {
+    pub(super) converter: Mutex<JfrToOtlp>,
+    pub(super) contexts: Option<Arc<Mutex<Contexts>>>,
+    pub(super) progress: Mutex<Progress>,
+    pub(super) changed: Condvar,
+    pub(super) converted: AtomicU64,
+}
+
+/// Ends the noting of changes of contexts.
+pub(super) fn stop_noting() {
+    DICTIONARY.published().note_changes(false);
+}
