@@ -20,7 +20,8 @@ use parking_lot::Mutex;
 
 use super::class_hook::name_of;
 use super::gate::Gate;
-use super::{class_hook, java_frames, own_sample};
+use super::java_frames::java_frames;
+use super::{class_hook, own_sample};
 use crate::agent::guarded::guarded;
 use crate::agent::guards::Guard;
 use crate::agent::options::TracedMethods;

@@ -19,6 +19,7 @@
 //! | `parking` | threads that wait in `LockSupport.park` |
 //! | `owners` | the owner of the lock that a thread begins to wait for |
 //! | `own_sample` | the sample that a thread takes of itself |
+//! | `java_frames` | the Java frames of a recorded stack |
 //! | `wait_start` | since when, and for what, a thread waits |
 
 mod allocations;
@@ -29,6 +30,7 @@ mod exception_turns;
 mod exceptions;
 mod gate;
 mod held_signals;
+mod java_frames;
 mod live_objects;
 mod live_table;
 mod method_traces;
@@ -51,7 +53,7 @@ use super::resolve::FrameResolver;
 use super::vm::Vm;
 use crate::aggregate::Alive;
 use crate::core::engine::Engine;
-use crate::core::record::{FrameKind, FrameRecord, SampleHeader};
+use crate::core::record::{FrameRecord, SampleHeader};
 use crate::jvm::jvmti_events::EventCallbacks;
 use crate::sampling::cpu as cpu_sampling;
 
@@ -265,12 +267,6 @@ pub(super) fn frames_of<'a>(
     resolver: &mut FrameResolver,
 ) -> &'a [FrameRecord] {
     (operations(header.engine).frames)(header, frames, resolver)
-}
-
-/// The Java frames, each with its index in `frames`.
-fn java_frames(frames: &[FrameRecord]) -> impl Iterator<Item = (usize, &FrameRecord)> {
-    let is_java = |frame: &FrameRecord| frame.kind.is_java() || frame.kind == FrameKind::MethodId;
-    frames.iter().enumerate().filter(move |(_, frame)| is_java(frame))
 }
 
 /// Adds the engines' callbacks to the agent's.

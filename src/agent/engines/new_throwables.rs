@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::gate::Gate;
-use super::{class_hook, exception_turns, java_frames, own_sample};
+use super::java_frames::java_frames;
+use super::{class_hook, exception_turns, own_sample};
 use crate::agent::guarded::guarded;
 use crate::agent::guards::Guard;
 use crate::agent::resolve::FrameResolver;
