@@ -216,7 +216,7 @@ unsafe fn set_registered(env: *mut JNIEnv, is_registered: bool) -> Option<()> {
     // The handler finds a virtual thread's registration through the thread's block. SAFETY: the contract
     // gives the current thread's `env`; the reference is live.
     let id = unsafe { agent.vm.names()?.thread_id(env, current) };
-    virtual_contexts::enable(&agent.vm).then(|| threads::virtual_block(id))??;
+    virtual_contexts::enable(agent.vm).then(|| threads::virtual_block(id))??;
     virtual_blocks::set_registered(id, is_registered);
     Some(())
 }
@@ -305,7 +305,7 @@ unsafe fn block_of_current_thread(env: *mut JNIEnv) -> Option<&'static ContextBl
             let names = agent.vm.names()?;
             // SAFETY: the contract gives the current thread's `env`; the reference is live.
             let id = unsafe { names.thread_id(env, current) };
-            virtual_contexts::enable(&agent.vm).then(|| threads::virtual_block(id))?
+            virtual_contexts::enable(agent.vm).then(|| threads::virtual_block(id))?
         }
     }
 }
