@@ -45,7 +45,7 @@ impl<'s> FileImports<'s> {
                 let from: &Module = imported.get(&(*file, &*path.names[0]))?;
                 Some([from, &path.names[1..]].concat())
             };
-            let target = modules.from_root(path).or_else(in_imported);
+            let target = modules.absolute(path).or_else(in_imported);
             let others = target.and_then(|names| modules.files_of(&names)).into_iter().flatten();
             imports.entry(*file).or_default().extend(others.filter(|other| *other != file));
         }
@@ -107,7 +107,7 @@ impl<'s> Modules<'s> {
     /// may begin with that name.
     fn imported<'p>(&self, paths: &'p [(&'s Path, CodePath)]) -> BTreeMap<(&'s Path, &'p str), Module> {
         let of_module = |(file, path): &'p (&'s Path, CodePath)| {
-            let module = self.from_root(path).filter(|names| self.0.contains_key(names))?;
+            let module = self.absolute(path).filter(|names| self.0.contains_key(names))?;
             Some(((*file, &**path.names.last()?), module))
         };
         paths.iter().filter_map(of_module).collect()
@@ -121,7 +121,7 @@ impl<'s> Modules<'s> {
 
     /// The names of the path from the crate's root; `None` for a path into another crate, and for a path that
     /// begins with an imported name.
-    fn from_root(&self, path: &CodePath) -> Option<Vec<String>> {
+    fn absolute(&self, path: &CodePath) -> Option<Vec<String>> {
         let CodePath { module, names } = path;
         let supers = names.iter().take_while(|name| *name == "super").count();
         let (from, names) = match &*names[0] {
