@@ -19,7 +19,7 @@ use std::sync::Arc;
 use counted_memory::{CountedMemory, MOST_FAILED, MOST_LOADS};
 use libfuzzer_sys::fuzz_target;
 use otlpprof::core;
-use otlpprof::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
+use otlpprof::core::address::{CodeRange, ElfVaddr, LoadBias, RuntimeAddr};
 use otlpprof::core::collections::COLLECTIONS;
 use otlpprof::core::continuation::*;
 use otlpprof::core::interpreter_code::{
