@@ -21,6 +21,7 @@
 //! - `continuation`, `virtual_thread`: find and walk the frames of virtual threads that are frozen on the
 //!   heap. `thawing`: restores those frames as they were before a thread began to thaw them. `relocated`:
 //!   finds the new addresses of objects that ZGC has moved.
+//! - `return_address`: decides whether an address can be a stub's return address.
 //! - `repeated`: remembers frames, so that a recursive method's frames are decoded once.
 //! - The architecture's folder: registers, and the stages of entering and leaving a frame.
 
@@ -41,6 +42,7 @@ pub mod mounted_thread;
 pub mod native;
 mod relocated;
 mod repeated;
+mod return_address;
 mod sink;
 mod thawing;
 mod undescribed;

@@ -361,16 +361,4 @@ impl<M: Memory> Walk<'_, M> {
         }
         self.check_progress(cursor, caller)
     }
-
-    /// Whether `pc` is in code that can call a stub: compiled code, interpreter code, the call stub, or the
-    /// return barrier, which replaces the return address of a caller whose frame is frozen.
-    pub(super) fn is_java_code(&self, vm: &VmLayout, pc: u64) -> bool {
-        if !self.in_code_cache(pc) {
-            return false;
-        }
-        vm.stubs.interpreter.contains(pc)
-            || pc == vm.stubs.call_stub_return
-            || pc == vm.stubs.cont_return_barrier.start
-            || self.blob_at(vm, pc).is_ok_and(|blob| blob.kind == BlobKind::Nmethod && pc >= blob.code_begin)
-    }
 }

@@ -5,6 +5,10 @@
 //! on). The signature is in the bits above the address: code is below 2^48, unless a program asks for more
 //! (Documentation/arch/arm64/memory.rst).
 
+use super::instructions::{INSTRUCTION_BYTES, is_call};
+use crate::core::memory::Memory;
+use crate::signal::walk::Walk;
+
 const ADDRESS_BITS: u32 = 48;
 
 /// Whether a call pushes its return address onto the stack. A call leaves it in x30. A function that makes no
@@ -14,4 +18,12 @@ pub(in crate::signal::walk) const IS_PUSHED: bool = false;
 /// The address without its signature.
 pub(in crate::signal::walk) const fn strip(saved: u64) -> u64 {
     saved & ((1 << ADDRESS_BITS) - 1)
+}
+
+impl<M: Memory> Walk<'_, M> {
+    /// Whether the instruction before `pc` is a call.
+    pub(in crate::signal::walk) fn is_after_call(&self, pc: u64) -> bool {
+        pc.is_multiple_of(INSTRUCTION_BYTES)
+            && self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES)).is_some_and(is_call)
+    }
 }

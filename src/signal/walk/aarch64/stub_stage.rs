@@ -6,8 +6,7 @@
 //! return address.
 
 use super::instructions::{
-    Around, INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, RET, Record, has_pushed_record, is_call,
-    pushed_record,
+    Around, INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, RET, Record, has_pushed_record, pushed_record,
 };
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
@@ -191,31 +190,6 @@ impl<M: Memory> Walk<'_, M> {
             return Err(WalkError::UnknownCode);
         }
         Ok(caller)
-    }
-
-    /// Whether `pc` can be a return address into code that calls stubs. That is an address in the interpreter
-    /// (which puts addresses of its own entries into x30), the frozen frames' barrier, an address right
-    /// after a call of Java or native code, or a deoptimisation handler, which puts its own address into x30
-    /// (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp).
-    pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
-        let is_barrier = pc == vm.stubs.cont_return_barrier.start && pc != 0;
-        if is_barrier || vm.stubs.interpreter.contains(pc) {
-            return true;
-        }
-        let is_java = self.is_java_code(vm, pc);
-        if is_java && self.blob_at(vm, pc).is_ok_and(|blob| self.is_deopt_handler(vm, &blob, pc)) {
-            return true;
-        }
-        if !is_java && self.objects.find(RuntimeAddr(pc)).is_none() {
-            return false;
-        }
-        self.is_after_call(pc)
-    }
-
-    /// Whether the instruction before `pc` is a call.
-    pub(in crate::signal::walk) fn is_after_call(&self, pc: u64) -> bool {
-        pc.is_multiple_of(INSTRUCTION_BYTES)
-            && self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES)).is_some_and(is_call)
     }
 }
 

@@ -180,37 +180,6 @@ impl<M: Memory> Walk<'_, M> {
         self.check_progress(cursor, caller)
     }
 
-    /// Whether `pc` can be a return address into code that calls stubs. That is an address in the interpreter
-    /// (which pushes addresses of its own entries), the frozen frames' barrier, an address right after a
-    /// call instruction of Java or native code, or a deoptimisation handler, which pushes its own address
-    /// (cpu/x86/x86.ad emit_deopt_handler, c1_LIRAssembler_x86.cpp).
-    pub(in crate::signal::walk) fn is_return_address(&self, vm: &VmLayout, pc: u64) -> bool {
-        let is_barrier = pc == vm.stubs.cont_return_barrier.start && pc != 0;
-        if is_barrier || vm.stubs.interpreter.contains(pc) {
-            return true;
-        }
-        let is_java = self.is_java_code(vm, pc);
-        if is_java && self.blob_at(vm, pc).is_ok_and(|blob| self.is_deopt_handler(vm, &blob, pc)) {
-            return true;
-        }
-        if !is_java && self.objects.find(RuntimeAddr(pc)).is_none() {
-            return false;
-        }
-        self.is_after_call(pc)
-    }
-
-    /// Whether the instruction before `pc` is a call.
-    pub(in crate::signal::walk) fn is_after_call(&self, pc: u64) -> bool {
-        let mut before = [0_u8; 7];
-        if !self.memory.read_bytes(pc.wrapping_sub(7), &mut before) {
-            return false;
-        }
-        // call rel32 is E8 with four bytes. call r/m64 is FF /2 with a ModRM byte and up to five more bytes.
-        let indirect = |call: &[u8]| matches!(call, [0xff, modrm, ..] if modrm & 0x38 == 0x10);
-        let [.., opcode, _, _, _, _] = before;
-        opcode == 0xe8 || before.windows(2).any(indirect)
-    }
-
     /// The caller of `method_entry_barrier` (cpu/x86/stubGenerator_x86_64.cpp, generate_method_entry_barrier,
     /// JDK 17-25):
     ///
