@@ -7,17 +7,16 @@
 //! gc/g1/g1BarrierSetAssembler_aarch64.cpp, load_at; JDK 11 to 25).
 
 use super::actions_before::ActionsBefore;
-use super::instructions::{has_pushed_record, instructions_before, is_call, leaves, pushed_record};
+use super::instructions::{instructions_before, is_call, leaves, pushed_record};
 use super::return_address::strip;
 use crate::core::interpreter_code::InterpreterEntry;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
-use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
 /// The register in which the sender's SP is preserved across a barrier's call.
-const KEPT_SENDER_SP: u8 = 19;
+pub(super) const KEPT_SENDER_SP: u8 = 19;
 /// The most instructions before the interrupted one that are read. A barrier that saves all registers is
 /// shorter.
 const MAX_INSTRUCTIONS: u64 = 256;
@@ -77,7 +76,12 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller by the record that x29 points to. The SP of a compiled caller is above the arguments.
-    fn recorded_entry_caller(&self, vm: &VmLayout, cursor: &Cursor, has_sender_sp: bool) -> Option<Cursor> {
+    pub(super) fn recorded_entry_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        has_sender_sp: bool,
+    ) -> Option<Cursor> {
         let (fp, above) = (self.memory.load_u64(cursor.fp)?, cursor.fp.wrapping_add(16));
         let pc = self.load_return_address(cursor.fp.wrapping_add(8)).ok()?;
         let sp = if vm.stubs.interpreter.contains(pc) || pc == vm.stubs.call_stub_return {
@@ -87,21 +91,6 @@ impl<M: Memory> Walk<'_, M> {
             self.passed_sender_sp(above, passed)?
         };
         self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false }).ok()
-    }
-
-    /// The caller of an interpreter's entry for a method handle intrinsic that has called the collector. In
-    /// JDK 11 and 17 the sender's SP is passed in x13, which no function preserves.
-    pub(in crate::signal::walk) fn method_handle_entry_caller_after_call(
-        &self,
-        vm: &VmLayout,
-        blob: &Blob,
-        cursor: &Cursor,
-    ) -> Result<Cursor, WalkError> {
-        if !has_pushed_record(self.memory, blob.code_begin, cursor.pc) {
-            return Err(WalkError::NoFrameSize);
-        }
-        let in_x19 = vm.stubs.interpreter_code.sender_sp_register == KEPT_SENDER_SP;
-        self.recorded_entry_caller(vm, cursor, in_x19).ok_or(WalkError::NoFrameSize)
     }
 
     /// The caller of an interrupted stub. If that is a frameless entry that compiled code has called, the

@@ -8,14 +8,13 @@ use super::bytes_to_return::End;
 use crate::core::interpreter_code::InterpreterEntry;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
-use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
 /// `mov rsp, r13`.
 const TAKE_SENDER_SP: [u8; 3] = [0x49, 0x8b, 0xe5];
 /// The DWARF number of the register in which an entry receives the sender's SP.
-const SENDER_SP: u8 = 13;
+pub(super) const SENDER_SP: u8 = 13;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of a frameless entry that has called a C function, by itself (`Math.sin`) or in a barrier
@@ -58,7 +57,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The caller of the interpreter's entry at `cursor` whose return address is at `slot`. The SP of a
     /// compiled caller is above the arguments, and `sender_sp` supplies it.
-    fn entry_caller_at(
+    pub(super) fn entry_caller_at(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
@@ -95,17 +94,6 @@ impl<M: Memory> Walk<'_, M> {
     /// The number of bytes between SP and the return address when the entry is at `pc`.
     fn bytes_until_return(&self, entry: &InterpreterEntry, pc: u64) -> Option<u64> {
         self.bytes_until(entry.code, pc, None, End::Return)
-    }
-
-    /// The caller of an interpreter's entry for a method handle intrinsic that has called the collector.
-    pub(in crate::signal::walk) fn method_handle_entry_caller_after_call(
-        &self,
-        vm: &VmLayout,
-        blob: &Blob,
-        cursor: &Cursor,
-    ) -> Result<Cursor, WalkError> {
-        let slot = self.return_slot_of_frameless(vm, blob, cursor).ok_or(WalkError::NoFrameSize)?;
-        self.entry_caller_at(vm, cursor, slot, || self.kept_register(SENDER_SP, cursor))
     }
 }
 

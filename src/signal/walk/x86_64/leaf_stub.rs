@@ -1,0 +1,28 @@
+//! Leaf stubs, on x86_64. They have no frame.
+
+use crate::core::address::RuntimeAddr;
+use crate::core::memory::Memory;
+use crate::core::vm_layout::VmLayout;
+use crate::signal::walk::registers::Registers;
+use crate::signal::walk::{Cursor, Walk, WalkError};
+
+impl<M: Memory> Walk<'_, M> {
+    /// The caller of a leaf stub that native code has called, in a thread without Java frames. JNI's fast
+    /// field getters and similar stubs keep the return address on top (cpu/x86/jniFastGetField_x86_64.cpp).
+    pub(in crate::signal::walk) fn native_leaf_stub_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        _registers: Option<&Registers>,
+    ) -> Result<Cursor, WalkError> {
+        let pc = self.load(cursor.sp)?;
+        if !cursor.interrupted
+            || self.objects.find(RuntimeAddr(pc)).is_none()
+            || !self.is_return_address(vm, pc)
+        {
+            return Err(WalkError::UnknownCode);
+        }
+        let caller = Cursor { pc, sp: cursor.sp.wrapping_add(8), fp: cursor.fp, interrupted: false };
+        self.check_progress(cursor, caller)
+    }
+}
