@@ -11,6 +11,13 @@ pub(super) enum BlobKind {
     Nmethod,
     /// "I2C/C2I adapters".
     Adapter,
+    /// Any other blob.
+    Stub(StubKind),
+}
+
+/// The kinds of stubs that a walker distinguishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StubKind {
     /// "vtable chunks": vtable and itable stubs.
     Vtable,
     /// C1's slow_subtype_check, whose arguments are on the stack.
@@ -27,8 +34,10 @@ pub(super) enum BlobKind {
     Safepoint,
     /// "shenandoah_barrier_stubs" and "zgc_load_barrier_stubs": called to process a loaded reference (JDK
     /// 11).
-    CollectorStub,
-    /// Any other blob: runtime stubs, StubRoutines.
+    Collector,
+    /// StubRoutines' forward_exception. The layout has its address; its blob's name does not tell it apart.
+    ForwardException,
+    /// Any other stub: runtime stubs, the rest of StubRoutines.
     Other,
 }
 
@@ -93,26 +102,33 @@ impl<M: Memory> Walk<'_, M> {
         let kind = match self.load(name)? {
             NMETHOD | NATIVE_NMETHOD => BlobKind::Nmethod,
             ADAPTER => BlobKind::Adapter,
-            VTABLE => BlobKind::Vtable,
-            SLOW_SUBTYPE_CHECK => BlobKind::SlowSubtypeCheck,
-            UNWIND_EXCEPTION => BlobKind::UnwindException,
-            C1_RUNTIME => match self.load(name.wrapping_add(C1_RUNTIME_PREFIX_BYTES)) {
-                Ok(SLOW_SUBTYPE_CHECK) => BlobKind::SlowSubtypeCheck,
-                Ok(UNWIND_EXCEPTION) => BlobKind::UnwindException,
-                _ => BlobKind::Other,
-            },
-            METHOD_HANDLE_ENTRY => BlobKind::MethodHandleEntry,
-            ZGC_BARRIER => BlobKind::CollectorStub,
-            SHENANDOAH if self.load(name.wrapping_add(8)) == Ok(COLLECTOR_STUB) => BlobKind::CollectorStub,
-            DEOPTIMIZATION | UNCOMMON_TRAP => BlobKind::Deoptimization,
-            EXCEPTION => BlobKind::Exception,
-            SAFEPOINT => BlobKind::Safepoint,
-            _ => BlobKind::Other,
+            word => BlobKind::Stub(self.named_stub(name, word)),
         };
         let code_begin = self.blob_part(address, layout.code_begin)?;
         let frame_words = self.load_i32(address.wrapping_add(u64::from(layout.frame_size)))?;
         let frame_bytes = i64::from(frame_words).wrapping_mul(8);
         Ok(Blob { address, kind, code_begin, frame_bytes })
+    }
+
+    /// The kind of the stub with the name at `name`, which begins with `word`.
+    fn named_stub(&self, name: u64, word: u64) -> StubKind {
+        match word {
+            VTABLE => StubKind::Vtable,
+            SLOW_SUBTYPE_CHECK => StubKind::SlowSubtypeCheck,
+            UNWIND_EXCEPTION => StubKind::UnwindException,
+            C1_RUNTIME => match self.load(name.wrapping_add(C1_RUNTIME_PREFIX_BYTES)) {
+                Ok(SLOW_SUBTYPE_CHECK) => StubKind::SlowSubtypeCheck,
+                Ok(UNWIND_EXCEPTION) => StubKind::UnwindException,
+                _ => StubKind::Other,
+            },
+            METHOD_HANDLE_ENTRY => StubKind::MethodHandleEntry,
+            ZGC_BARRIER => StubKind::Collector,
+            SHENANDOAH if self.load(name.wrapping_add(8)) == Ok(COLLECTOR_STUB) => StubKind::Collector,
+            DEOPTIMIZATION | UNCOMMON_TRAP => StubKind::Deoptimization,
+            EXCEPTION => StubKind::Exception,
+            SAFEPOINT => StubKind::Safepoint,
+            _ => StubKind::Other,
+        }
     }
 
     /// The address of a part of the blob at `blob`.

@@ -11,7 +11,7 @@
 //! been checked. If a check fails, a `[frozen: reason]` mark replaces all frozen frames.
 
 use super::arch::interpreter_frame::sender_sp;
-use super::blob::{Blob, BlobKind};
+use super::blob::{Blob, BlobKind, StubKind};
 use super::compiled::{Decoded, Part};
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, FrozenReason, MAX_STEPS, Walk, WalkError, arch};
@@ -130,7 +130,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         self.blob_at(vm, pc).is_ok_and(|blob| match blob.kind {
             BlobKind::Nmethod => self.is_native_wrapper(vm, &blob),
-            BlobKind::Other => true,
+            BlobKind::Stub(StubKind::Other) => true,
             _ => false,
         })
     }
@@ -385,7 +385,7 @@ impl<M: Memory> Walk<'_, M> {
                 }
             }
             // The thread was frozen in a call that compiled code makes for a monitor (JDK 24 on).
-            BlobKind::Other if frame.sp == chunk.top => sink.stub(cursor.lookup_pc()),
+            BlobKind::Stub(StubKind::Other) if frame.sp == chunk.top => sink.stub(cursor.lookup_pc()),
             _ => return Err(bad),
         }
         sized_caller(chunk, frame, blob.frame_bytes, method)

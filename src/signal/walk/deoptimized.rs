@@ -6,7 +6,7 @@
 //! until `Deoptimization::unpack_frames` has filled them in. From before the pop until after the filling in,
 //! the thread's vframeArray has the frames that the compiled frame stood for, and its caller.
 
-use super::blob::{Blob, BlobKind};
+use super::blob::{Blob, BlobKind, StubKind};
 use super::{Cursor, FrameSink, Walk, WalkError};
 use crate::core::memory::Memory;
 use crate::core::record::FrameKind;
@@ -25,7 +25,7 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         sink: &mut FrameSink<'_>,
     ) -> Result<Option<Cursor>, WalkError> {
-        if blob.kind != BlobKind::Deoptimization {
+        if blob.kind != BlobKind::Stub(StubKind::Deoptimization) {
             return Ok(None);
         }
         let head = self.java_thread.wrapping_add(u64::from(vm.thread.vframe_array_head));

@@ -5,7 +5,7 @@
 //! until an entry frame without an earlier anchor: the root. A thread that runs no Java is walked natively to
 //! its own entry.
 
-use super::blob::{Blob, BlobKind};
+use super::blob::{BlobKind, StubKind};
 use super::compiled::{Decoded, Part};
 use super::registers::Registers;
 use super::repeated::Repeated;
@@ -254,28 +254,14 @@ impl<M: Memory> Walk<'_, M> {
                 }
                 Ok(caller)
             }
-            (BlobKind::Adapter, Some(registers)) => {
-                sink.stub(cursor.lookup_pc());
-                self.interrupted_adapter_caller(vm, &blob, cursor, registers)
-            }
-            (BlobKind::Adapter, None) => {
-                sink.stub(cursor.lookup_pc());
-                self.adapter_caller_after_call(vm, &blob, cursor).ok_or(WalkError::NoFrameSize)
-            }
-            (_, interrupted) => {
-                sink.stub(cursor.lookup_pc());
-                if let Some(caller) = self.deoptimized_frames(vm, &blob, cursor, sink)? {
-                    return Ok(Step::Caller(caller));
-                }
-                if let Some(caller) = self.forward_exception_caller(vm, cursor, interrupted) {
-                    return caller.map(Step::Caller);
-                }
-                match interrupted {
-                    Some(registers) => self
-                        .interrupted_stub_caller(vm, &blob, cursor, registers)
-                        .and_then(|caller| self.without_frameless_entry(vm, caller, registers)),
-                    None => self.returned_stub_caller(vm, &blob, cursor),
-                }
+            (BlobKind::Adapter, _) => self.adapter_step(vm, &blob, cursor, interrupted, sink),
+            (BlobKind::Stub(named), _) => {
+                // The layout's address comes before the blob's name.
+                let kind = match named {
+                    _ if vm.stubs.forward_exception.contains(cursor.pc) => StubKind::ForwardException,
+                    named => named,
+                };
+                self.stub_step(vm, kind, &blob, cursor, interrupted, sink)
             }
         }
         .map(Step::Caller)
@@ -318,47 +304,5 @@ impl<M: Memory> Walk<'_, M> {
             return None;
         }
         self.frameless_entry_caller(vm, cursor).or_else(|| self.removed_activation_caller(cursor).map(Ok))
-    }
-
-    /// The caller of a stub that has called other code: by the stub's frame size, else by the frame pointer
-    /// that it keeps.
-    fn returned_stub_caller(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<Cursor, WalkError> {
-        if blob.kind == BlobKind::MethodHandleEntry {
-            return self.method_handle_entry_caller_after_call(vm, blob, cursor);
-        }
-        if blob.kind == BlobKind::CollectorStub
-            && let Some(caller) = self.collector_stub_caller(vm, blob, cursor)
-        {
-            return Ok(caller);
-        }
-        if let Ok(caller) = self.sized_caller(cursor, blob.frame_bytes)
-            && self.is_java_code(vm, caller.pc)
-        {
-            return Ok(caller);
-        }
-        // All other stubs without a frame size have a frame record.
-        if blob.kind == BlobKind::UnwindException
-            && let Some(caller) = self.stub_caller_after_call(vm, cursor)
-        {
-            return Ok(caller);
-        }
-        if cursor.fp < cursor.sp || !cursor.fp.is_multiple_of(8) {
-            return Err(WalkError::NoFrameSize);
-        }
-        let slot = if vm.stubs.method_entry_barrier.contains(cursor.pc) {
-            self.entry_barrier_return_slot(cursor.fp)?
-        } else {
-            cursor.fp.wrapping_add(8)
-        };
-        let caller = Cursor {
-            pc: self.load_return_address(slot)?,
-            sp: slot.wrapping_add(8),
-            fp: self.load(cursor.fp)?,
-            interrupted: false,
-        };
-        if !self.is_java_code(vm, caller.pc) {
-            return Err(WalkError::NoFrameSize);
-        }
-        self.check_progress(cursor, caller)
     }
 }

@@ -26,7 +26,7 @@ const MAX_SAVED_BYTES: u64 = 32 * 1024;
 impl<M: Memory> Walk<'_, M> {
     /// The caller of an adapter that has called the VM or a collector: C2I to have its caller's call patched
     /// (`patch_callers_callsite`), or in a barrier. x29 points to the adapter's record.
-    pub(in crate::signal::walk) fn adapter_caller_after_call(
+    pub(in crate::signal::walk) fn returned_adapter_caller(
         &self,
         vm: &VmLayout,
         blob: &Blob,

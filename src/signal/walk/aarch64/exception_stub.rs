@@ -18,6 +18,7 @@ use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
+use crate::signal::walk::stub::left_at;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
 /// `ldp x29, x3, [sp], 16`
@@ -31,7 +32,7 @@ const MAX_PAIRS: u64 = 4;
 
 impl<M: Memory> Walk<'_, M> {
     /// The compiled frame whose exception the interrupted ExceptionBlob at `cursor` handles.
-    pub(in crate::signal::walk) fn exception_blob_caller(
+    pub(super) fn interrupted_exception_blob_caller(
         &self,
         blob: &Blob,
         cursor: &Cursor,
@@ -54,7 +55,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The frame to whose handler a stub is about to jump. The stub has the address to which it was to return
     /// in x3.
-    pub(in crate::signal::walk) fn jump_to_handler_caller(
+    pub(super) fn jump_to_handler_caller(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
@@ -74,7 +75,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The caller of a stub that has no frame size and has called out: C1's unwind_exception. It pushes x30
     /// with the exception, and one more pair for the call (MacroAssembler::call_VM_leaf_base).
-    pub(in crate::signal::walk) fn stub_caller_after_call(
+    pub(in crate::signal::walk) fn returned_unwind_exception_caller(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
@@ -86,9 +87,4 @@ impl<M: Memory> Walk<'_, M> {
             is_return.then_some(caller)
         })
     }
-}
-
-/// A frame that was left at `pc` for its own exception handler.
-fn left_at(pc: u64, sp: u64, registers: &Registers) -> Cursor {
-    Cursor { pc, sp, fp: registers.fp(), interrupted: false }
 }

@@ -16,20 +16,17 @@ const POP_AFTER_CALL: u32 = 0xa8c1_33e8;
 const MAX_INSTRUCTIONS: u64 = 64;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The frame whose exception forward_exception passes on, if `cursor` is in that stub. `interrupted` has
-    /// the registers if the stub was interrupted. In its call the address is in a register that the called
-    /// function may have saved anywhere.
+    /// The frame whose exception the forward_exception at `cursor` passes on. `interrupted` has the registers
+    /// if the stub was interrupted. In its call the address is in a register that the called function may
+    /// have saved anywhere.
     pub(in crate::signal::walk) fn forward_exception_caller(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
         interrupted: Option<&Registers>,
-    ) -> Option<Result<Cursor, WalkError>> {
+    ) -> Result<Cursor, WalkError> {
         let stub = vm.stubs.forward_exception;
-        if !stub.contains(cursor.pc) {
-            return None;
-        }
-        let Some(registers) = interrupted else { return Some(Err(WalkError::NoFrameSize)) };
+        let registers = interrupted.ok_or(WalkError::NoFrameSize)?;
         let last = (1..MAX_INSTRUCTIONS)
             .map(|back| cursor.pc.wrapping_sub(back.wrapping_mul(INSTRUCTION_BYTES)))
             .take_while(|&address| address >= stub.start)
@@ -41,6 +38,6 @@ impl<M: Memory> Walk<'_, M> {
         // After the call x30 holds an address of this stub.
         let pc = if stub.contains(lr) { registers.x19() } else { lr };
         let sp = cursor.sp.wrapping_add(pushed);
-        Some(Ok(Cursor { pc, sp, fp: cursor.fp, interrupted: false }))
+        Ok(Cursor { pc, sp, fp: cursor.fp, interrupted: false })
     }
 }

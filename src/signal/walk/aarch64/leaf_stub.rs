@@ -16,8 +16,18 @@ const MAX_SLOW_CALL: u64 = 8;
 const MAX_LEAF_INSTRUCTIONS: u64 = 96;
 
 impl<M: Memory> Walk<'_, M> {
+    /// The caller of the interrupted slow_subtype_check, whose arguments lie on the caller's frame.
+    pub(super) fn interrupted_subtype_check_caller(
+        &self,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let sp = self.sp_at_return(cursor)?;
+        Ok(leaf_caller(sp.wrapping_add(self.bytes_below_subtype_check(registers.lr())), registers))
+    }
+
     /// SP when the leaf stub at `cursor` returns: the registers that it has pushed are popped by then.
-    pub(super) fn sp_at_return(&self, cursor: &Cursor) -> Result<u64, WalkError> {
+    fn sp_at_return(&self, cursor: &Cursor) -> Result<u64, WalkError> {
         let mut sp = cursor.sp;
         for index in 0..MAX_LEAF_INSTRUCTIONS {
             let address = cursor.pc.wrapping_add(index.wrapping_mul(INSTRUCTION_BYTES));
@@ -70,4 +80,9 @@ fn sp_change(code: u32) -> i64 {
         return i64::from((code << 11) as i32 >> 23);
     }
     0
+}
+
+/// The caller of a leaf stub, which returns to it with this SP.
+pub(super) fn leaf_caller(sp: u64, registers: &Registers) -> Cursor {
+    Cursor { pc: registers.lr(), sp, fp: registers.fp(), interrupted: false }
 }

@@ -5,7 +5,7 @@
 //! either case. So x30 shows whether the record at x29 is the stub's own: it is if the record has the same
 //! return address.
 
-use super::instructions::{Around, Record, has_pushed_record, pushed_record};
+use super::instructions::{Around, Record};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::{Blob, BlobKind};
@@ -18,8 +18,8 @@ const MAX_STUB_FRAME: u64 = 32 * 1024;
 const MAX_PAIRS: u64 = 16;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The caller of the stub that was interrupted at `cursor`.
-    pub(in crate::signal::walk) fn interrupted_stub_caller(
+    /// The caller of an interrupted stub of a kind without a rule of its own.
+    pub(super) fn interrupted_other_stub_caller(
         &self,
         vm: &VmLayout,
         blob: &Blob,
@@ -27,33 +27,10 @@ impl<M: Memory> Walk<'_, M> {
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
         let (sp, fp, lr) = (cursor.sp, registers.fp(), registers.lr());
-        let leaf = |sp: u64| Ok(Cursor { pc: lr, sp, fp, interrupted: false });
-        let own_record = || {
-            let begin = blob.code_begin;
-            has_pushed_record(self.memory, begin, cursor.pc)
-                .then(|| pushed_record(self.memory, cursor.pc, sp, fp))
-        };
-        match blob.kind {
-            BlobKind::Vtable => return leaf(sp),
-            // An entry with a trailing MemberName may call a collector's barrier to load the MemberName's
-            // target. All entries receive the sender's SP in a register.
-            BlobKind::MethodHandleEntry => {
-                let caller = own_record()
-                    .map_or_else(|| leaf(sp), |record| self.caller_by_record(cursor, registers, record))?;
-                let passed = registers.by_dwarf_number(vm.stubs.interpreter_code.sender_sp_register);
-                let sp = passed.and_then(|passed| self.passed_sender_sp(caller.sp, passed));
-                return Ok(Cursor { sp: sp.unwrap_or(caller.sp), ..caller });
-            }
-            BlobKind::SlowSubtypeCheck => {
-                return leaf(self.sp_at_return(cursor)?.wrapping_add(self.bytes_below_subtype_check(lr)));
-            }
-            BlobKind::Safepoint => return self.safepoint_blob_caller(blob, cursor, registers),
-            BlobKind::Exception => return self.exception_blob_caller(blob, cursor, registers),
-            _ => {}
-        }
         if let Some(caller) = self.jump_to_handler_caller(vm, cursor, registers) {
             return Ok(caller);
         }
+        // Guard after all kinds, and after the jump to a handler: the stub of the entry barrier.
         if vm.stubs.method_entry_barrier.contains(cursor.pc)
             && let Some(caller) = self.resolved_again_caller(cursor, registers)
         {
@@ -79,7 +56,7 @@ impl<M: Memory> Walk<'_, M> {
         if let Some(record) = records.find(|&above| saved(above) == Some(lr)) {
             return by_record(record);
         }
-        leaf(self.sp_without_pushes(vm, sp, lr))
+        Ok(Cursor { pc: lr, sp: self.sp_without_pushes(vm, sp, lr), fp, interrupted: false })
     }
 
     /// The stack pointer of the frame to which a leaf stub returns at `lr`. The stub has pushed pairs of

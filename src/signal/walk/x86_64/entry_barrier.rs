@@ -15,7 +15,11 @@ impl<M: Memory> Walk<'_, M> {
     ///
     /// The return PC is in an nmethod whose frame is complete. Compiled code may hold any value in RBP, so
     /// only the instruction shows whether RBP is the stub's own.
-    pub(super) fn entry_barrier_caller(&self, cursor: &Cursor, fp: u64) -> Result<Cursor, WalkError> {
+    pub(super) fn interrupted_entry_barrier_caller(
+        &self,
+        cursor: &Cursor,
+        fp: u64,
+    ) -> Result<Cursor, WalkError> {
         let mut code = [0_u8; 5];
         let _ = self.memory.read_bytes(cursor.pc, &mut code);
         let (return_slot, fp) = match code {

@@ -14,6 +14,7 @@ use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
 use crate::signal::walk::registers::Registers;
+use crate::signal::walk::stub::left_at;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
 const POP_RDX: u8 = 0x5a;
@@ -33,7 +34,7 @@ const MAX_BLOB_BYTES: usize = 256;
 
 impl<M: Memory> Walk<'_, M> {
     /// The compiled frame whose exception the interrupted ExceptionBlob at `cursor` handles.
-    pub(in crate::signal::walk) fn exception_blob_caller(
+    pub(super) fn interrupted_exception_blob_caller(
         &self,
         blob: &Blob,
         cursor: &Cursor,
@@ -63,7 +64,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The frame to whose handler a stub is about to jump. The frame's PC is the stub's return address, in
     /// RDX, or the handler's address if the stub has replaced its return address by that.
-    pub(in crate::signal::walk) fn jump_to_handler_caller(
+    pub(super) fn jump_to_handler_caller(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
@@ -87,7 +88,7 @@ impl<M: Memory> Walk<'_, M> {
     /// The caller of a stub that has no frame size and has called out: C1's unwind_exception, which keeps its
     /// caller's RBP. Its return address is the first one above SP in a slot that SP's alignment allows: Java
     /// frames are aligned to 16 bytes at calls.
-    pub(in crate::signal::walk) fn stub_caller_after_call(
+    pub(in crate::signal::walk) fn returned_unwind_exception_caller(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
@@ -100,9 +101,4 @@ impl<M: Memory> Walk<'_, M> {
             Some(Cursor { pc, sp: slot.wrapping_add(8), fp: cursor.fp, interrupted: false })
         })
     }
-}
-
-/// A frame that was left at `pc` for its own exception handler.
-fn left_at(pc: u64, sp: u64, registers: &Registers) -> Cursor {
-    Cursor { pc, sp, fp: registers.fp(), interrupted: false }
 }

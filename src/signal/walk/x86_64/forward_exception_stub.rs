@@ -15,23 +15,20 @@ const POP_RDX: u8 = 0x5a;
 const MAX_STUB_BYTES: usize = 256;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The frame whose exception forward_exception passes on, if `cursor` is in that stub: either
-    /// interrupted, with the registers `interrupted`, or in its call.
+    /// The frame whose exception the forward_exception at `cursor` passes on. `interrupted` has the registers
+    /// if the stub was interrupted; else the stub is in its call.
     pub(in crate::signal::walk) fn forward_exception_caller(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
         interrupted: Option<&Registers>,
-    ) -> Option<Result<Cursor, WalkError>> {
+    ) -> Result<Cursor, WalkError> {
         let stub = vm.stubs.forward_exception;
-        if !stub.contains(cursor.pc) {
-            return None;
-        }
         let mut code = [0_u8; MAX_STUB_BYTES];
         let size = (stub.end.wrapping_sub(stub.start) as usize).min(MAX_STUB_BYTES);
-        let code = code.get_mut(..size)?;
+        let code = code.get_mut(..size).ok_or(WalkError::NoFrameSize)?;
         if !self.memory.read_bytes(stub.start, code) {
-            return Some(Err(WalkError::Unreadable));
+            return Err(WalkError::Unreadable);
         }
         let done = cursor.pc.wrapping_sub(stub.start) as usize;
         let left = |slot: u64| -> Result<Cursor, WalkError> {
@@ -47,12 +44,12 @@ impl<M: Memory> Walk<'_, M> {
             _ => false,
         };
         let popped = code.iter().rposition(|&byte| byte == POP_RDX);
-        Some(match (interrupted, popped) {
+        match (interrupted, popped) {
             (Some(registers), Some(pop)) if done > pop => {
                 Ok(Cursor { pc: registers.rdx(), sp: cursor.sp, fp: cursor.fp, interrupted: false })
             }
             _ if aligned => left(cursor.sp.wrapping_add(8)),
             _ => left(cursor.sp),
-        })
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Leaf stubs, on x86_64. They have no frame.
+//! Leaf stubs, on x86_64. They have no frame, and their return address is on top of the stack.
 
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
@@ -7,6 +7,16 @@ use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
 impl<M: Memory> Walk<'_, M> {
+    /// The caller of the interrupted vtable or itable stub, which finds the method that is called.
+    pub(super) fn interrupted_vtable_stub_caller(
+        &self,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Result<Cursor, WalkError> {
+        let (pc, sp) = (self.load(cursor.sp)?, cursor.sp.wrapping_add(8));
+        self.check_progress(cursor, Cursor { pc, sp, fp: registers.fp(), interrupted: false })
+    }
+
     /// The caller of a leaf stub that native code has called, in a thread without Java frames. JNI's fast
     /// field getters and similar stubs keep the return address on top (cpu/x86/jniFastGetField_x86_64.cpp).
     pub(in crate::signal::walk) fn native_leaf_stub_caller(

@@ -12,7 +12,7 @@ impl<M: Memory> Walk<'_, M> {
     /// receive the sender's SP in r13. An entry with a trailing MemberName pops the return address and pushes
     /// it again: `pop rax; pop rbx; push rax`. A barrier in an entry saves registers
     /// (cpu/x86/methodHandles_x86.cpp, generate_method_handle_interpreter_entry, JDK 11-25).
-    pub(super) fn method_handle_entry_caller(
+    pub(super) fn interrupted_method_handle_entry_caller(
         &self,
         vm: &VmLayout,
         blob: &Blob,
@@ -34,7 +34,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The caller of an interpreter's entry for a method handle intrinsic that has called the collector.
-    pub(in crate::signal::walk) fn method_handle_entry_caller_after_call(
+    pub(in crate::signal::walk) fn returned_method_handle_entry_caller(
         &self,
         vm: &VmLayout,
         blob: &Blob,

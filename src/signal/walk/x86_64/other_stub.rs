@@ -6,7 +6,7 @@
 use super::compiled_stage::is_pop_to_stack;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
-use crate::signal::walk::blob::{Blob, BlobKind};
+use crate::signal::walk::blob::{Blob, BlobKind, StubKind};
 use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk, WalkError};
 
@@ -17,8 +17,8 @@ pub(super) const MAX_STUB_FRAME: u64 = 16 * 1024;
 const MAX_PUSHED_WORDS: u64 = 10;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The caller of the stub that was interrupted at `cursor`.
-    pub(in crate::signal::walk) fn interrupted_stub_caller(
+    /// The caller of an interrupted stub of a kind without a rule of its own.
+    pub(super) fn interrupted_other_stub_caller(
         &self,
         vm: &VmLayout,
         blob: &Blob,
@@ -26,33 +26,13 @@ impl<M: Memory> Walk<'_, M> {
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
         let (pc, sp, fp) = (cursor.pc, cursor.sp, registers.fp());
-        let is_subtype_check = blob.kind == BlobKind::SlowSubtypeCheck;
+        let is_subtype_check = blob.kind == BlobKind::Stub(StubKind::SlowSubtypeCheck);
         let caller = |slot: u64, fp: u64| -> Result<Cursor, WalkError> {
             let pc = self.load(slot)?;
             let arguments = if is_subtype_check { self.bytes_below_subtype_check(pc) } else { 0 };
             let sp = slot.wrapping_add(8).wrapping_add(arguments);
             self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
         };
-        if vm.stubs.method_entry_barrier.contains(pc) {
-            return self.entry_barrier_caller(cursor, fp);
-        }
-        if blob.kind == BlobKind::Vtable {
-            return caller(sp, fp);
-        }
-        if blob.kind == BlobKind::MethodHandleEntry {
-            return self.method_handle_entry_caller(vm, blob, cursor, registers);
-        }
-        if blob.kind == BlobKind::CollectorStub
-            && let Some(caller) = self.collector_stub_caller(vm, blob, cursor)
-        {
-            return Ok(caller);
-        }
-        if blob.kind == BlobKind::Exception {
-            return self.exception_blob_caller(blob, cursor, registers);
-        }
-        if blob.kind == BlobKind::Safepoint {
-            return self.safepoint_blob_caller(blob, cursor, registers);
-        }
         if let Some(caller) = self.jump_to_handler_caller(vm, cursor, registers) {
             return Ok(caller);
         }

@@ -39,7 +39,8 @@ enum ReturnAddress {
 impl<M: Memory> Walk<'_, M> {
     /// The frame of the compiled method that has polled into the interrupted blob at `cursor`. For the poll
     /// before a return, the method's caller.
-    pub(in crate::signal::walk) fn safepoint_blob_caller(
+    #[inline(never)] // Few frames need this, and a handler's stack may be small.
+    pub(super) fn interrupted_safepoint_blob_caller(
         &self,
         blob: &Blob,
         cursor: &Cursor,

@@ -9,7 +9,7 @@
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::Walk;
-use crate::signal::walk::blob::BlobKind;
+use crate::signal::walk::blob::{BlobKind, StubKind};
 
 const CALL: u8 = 0xe8;
 const CALL_BYTES: u64 = 5;
@@ -50,7 +50,9 @@ impl<M: Memory> Walk<'_, M> {
         };
         let is_check = target(call).is_some_and(|target| {
             self.in_code_cache(target)
-                && self.blob_at(vm, target).is_ok_and(|blob| blob.kind == BlobKind::SlowSubtypeCheck)
+                && self
+                    .blob_at(vm, target)
+                    .is_ok_and(|blob| blob.kind == BlobKind::Stub(StubKind::SlowSubtypeCheck))
         });
         if !is_check {
             return self.bytes_pushed_for_scan(pc);
