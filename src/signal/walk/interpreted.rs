@@ -103,9 +103,42 @@ impl<M: Memory> Walk<'_, M> {
         Some(pc.and_then(|pc| Ok((pc, sp?))).map(caller))
     }
 
+    /// Appends the interpreter's frames at `cursor`, and finds their caller. `interrupted` has the registers
+    /// if the interpreter was interrupted.
+    pub(super) fn interpreter_step(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        interrupted: Option<&Registers>,
+        sink: &mut FrameSink<'_>,
+    ) -> Result<Cursor, WalkError> {
+        match interrupted {
+            Some(registers) => self.interrupted_interpreter_step(vm, cursor, registers, sink),
+            None => match self.frameless_interpreter_caller(vm, cursor, sink) {
+                Some(caller) => caller,
+                None => self.interpreted_frames(vm, cursor, sink),
+            },
+        }
+    }
+
+    /// The caller of interpreter code that has called stubs or native code without a frame of its own. Such
+    /// code calls no Java: if the frame right above is a Java frame, the code at `cursor` is not of this
+    /// kind.
+    fn frameless_interpreter_caller(
+        &self,
+        vm: &VmLayout,
+        cursor: &Cursor,
+        sink: &FrameSink<'_>,
+    ) -> Option<Result<Cursor, WalkError>> {
+        if sink.last_method().is_some() {
+            return None;
+        }
+        self.frameless_entry_caller(vm, cursor).or_else(|| self.removed_activation_caller(cursor).map(Ok))
+    }
+
     /// As [`Walk::interpreted_step`], for a frame that is returned to and for all its interpreted callers.
     /// Returns the first caller that is not interpreted.
-    pub(super) fn interpreted_frames(
+    fn interpreted_frames(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,

@@ -30,6 +30,7 @@ mod call_trace_walk;
 mod called;
 mod code_cache;
 mod compiled;
+mod compiled_step;
 mod continuation;
 mod deoptimized;
 mod entry;

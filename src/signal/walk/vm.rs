@@ -6,7 +6,6 @@
 //! its own entry.
 
 use super::blob::{BlobKind, StubKind};
-use super::compiled::{Decoded, Part};
 use super::registers::Registers;
 use super::repeated::Repeated;
 use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
@@ -188,14 +187,7 @@ impl<M: Memory> Walk<'_, M> {
         // Without registers, an interrupted frame can only be one below a signal frame that has hidden it.
         let interrupted = registers.filter(|_| cursor.interrupted);
         if vm.stubs.interpreter.contains(cursor.pc) {
-            return match interrupted {
-                Some(registers) => self.interrupted_interpreter_step(vm, cursor, registers, sink),
-                None => match self.frameless_interpreter_caller(vm, cursor, sink) {
-                    Some(caller) => caller,
-                    None => self.interpreted_frames(vm, cursor, sink),
-                },
-            }
-            .map(Step::Caller);
+            return self.interpreter_step(vm, cursor, interrupted, sink).map(Step::Caller);
         }
         if cursor.pc == vm.stubs.call_stub_return {
             // Java has returned, and the call stub itself is running.
@@ -216,43 +208,7 @@ impl<M: Memory> Walk<'_, M> {
         let blob = self.blob_at(vm, cursor.pc)?;
         match (blob.kind, interrupted) {
             (BlobKind::Nmethod, interrupted) => {
-                if let Some(registers) = interrupted
-                    && let Some(caller) = self
-                        .static_call_stub_caller(&blob, cursor, registers)
-                        .or_else(|| self.deopt_handler_frame(vm, &blob, cursor, registers))
-                {
-                    return Ok(Step::Caller(caller));
-                }
-                if self.is_continuation_entry(vm, &blob, cursor, sink)? {
-                    return Ok(Step::Root);
-                }
-                // Only calls of native code leave more than the frame on the stack.
-                let saved = match sink.last_method() {
-                    None if !cursor.interrupted => self.bytes_saved_for_call(vm, &blob, cursor.pc),
-                    _ => 0,
-                };
-                let frame_bytes = blob.frame_bytes.wrapping_add_unsigned(saved);
-                let first = sink.len();
-                let stage = interrupted.map(|_| self.interrupted_stage(vm, &blob, cursor.pc));
-                let part = stage.and_then(Result::ok).map_or(Part::Body, |(part, _)| part);
-                let decoded = self.compiled_frames(vm, &blob, cursor, part, sink)?;
-                if decoded == Decoded::ByPc && !cursor.interrupted && blob.frame_bytes != 0 {
-                    repeated.put(cursor.pc, first..sink.len(), frame_bytes);
-                }
-                if let Some(carrier) = self.yielded(vm, cursor, sink) {
-                    return Ok(carrier);
-                }
-                let caller = match interrupted.zip(stage) {
-                    Some((registers, stage)) => {
-                        self.interrupted_compiled_caller(vm, &blob, cursor, registers, stage?.1)
-                    }
-                    None if blob.frame_bytes == 0 => self.frameless_caller_after_call(vm, &blob, cursor),
-                    None => self.sized_caller(cursor, frame_bytes),
-                }?;
-                if self.is_frozen_by_yield(vm, &caller, sink) {
-                    return Ok(Step::Frozen);
-                }
-                Ok(caller)
+                return self.compiled_step(vm, &blob, cursor, interrupted, repeated, sink);
             }
             (BlobKind::Adapter, _) => self.adapter_step(vm, &blob, cursor, interrupted, sink),
             (BlobKind::Stub(named), _) => {
@@ -289,20 +245,5 @@ impl<M: Memory> Walk<'_, M> {
                 _ => return Some(Ok(cursor)),
             };
         }
-    }
-
-    /// The caller of interpreter code that has called stubs or native code without a frame of its own. Such
-    /// code calls no Java: if the frame right above is a Java frame, the code at `cursor` is not of this
-    /// kind.
-    fn frameless_interpreter_caller(
-        &self,
-        vm: &VmLayout,
-        cursor: &Cursor,
-        sink: &FrameSink<'_>,
-    ) -> Option<Result<Cursor, WalkError>> {
-        if sink.last_method().is_some() {
-            return None;
-        }
-        self.frameless_entry_caller(vm, cursor).or_else(|| self.removed_activation_caller(cursor).map(Ok))
     }
 }
