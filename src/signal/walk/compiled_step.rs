@@ -20,6 +20,7 @@ impl<M: Memory> Walk<'_, M> {
         repeated: &mut Repeated,
         sink: &mut FrameSink<'_>,
     ) -> Result<Step, WalkError> {
+        let cursor = &self.without_call_words(*cursor);
         if let Some(registers) = interrupted
             && let Some(caller) = self
                 .static_call_stub_caller(blob, cursor, registers)

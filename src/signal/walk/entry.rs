@@ -1,6 +1,5 @@
 //! Entry frames: where native code has called Java, through the call stub.
 
-use super::registers::Registers;
 use super::{Cursor, FrameSink, Step, Walk, WalkError};
 use crate::core::memory::Memory;
 use crate::core::stack_walker::StackWalker;
@@ -18,29 +17,16 @@ impl<M: Memory> Walk<'_, M> {
         anchor: &mut Option<Cursor>,
         sink: &mut FrameSink<'_>,
     ) -> Result<Step, WalkError> {
+        if cursor.interrupted {
+            // Java has returned, and the call stub itself is running.
+            sink.stub(cursor.lookup_pc());
+        }
         let slot = i64::from(vm.thread.entry_frame_call_wrapper);
         let wrapper = self.slot(cursor.fp, slot).map_err(|_| WalkError::BadEntryFrame)?;
         if self.walker == StackWalker::Vmx && !cursor.interrupted {
             sink.stub(cursor.lookup_pc());
         }
         self.called_from_native(vm, cursor, wrapper, self.call_stub_caller(cursor), anchor)
-    }
-
-    /// The step below the call stub, if the thread was interrupted in it. Appends the call stub's frame.
-    pub(super) fn interrupted_call_stub_step(
-        &self,
-        vm: &VmLayout,
-        cursor: &Cursor,
-        registers: &Registers,
-        anchor: &mut Option<Cursor>,
-        sink: &mut FrameSink<'_>,
-    ) -> Option<Result<Step, WalkError>> {
-        let stubs = &vm.stubs;
-        if !stubs.call_stub.contains(cursor.pc) && !stubs.catch_exception.contains(cursor.pc) {
-            return None;
-        }
-        sink.stub(cursor.pc);
-        Some(self.call_stub_step(vm, cursor, registers, anchor))
     }
 
     /// The step below an entry frame whose JavaCallWrapper is known: to the native code that called Java, or

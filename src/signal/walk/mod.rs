@@ -7,6 +7,7 @@
 //!
 //! - [`vm`]: walks Java frames through HotSpot's structures, and native frames on top of them. For threads
 //!   that run no Java, walks the whole native stack.
+//! - `site`: recognises the code that a Java frame is in, before the walk steps.
 //! - `call_trace_walk`: walks native frames down to Java, then asks AsyncGetCallTrace (walkers `fp`,
 //!   `dwarf`).
 //! - `java_only`: does the same as `call_trace_walk`, but leaves native frames out (walker `no`).
@@ -17,13 +18,16 @@
 //! - `undescribed`: finds the caller of native code that has neither unwind table nor frame pointer.
 //! - `kept_register`: recovers a register's value at the time when Java called native code.
 //! - `code_cache`, `blob`: find the VM's code blob around a program counter.
-//! - `compiled`, `interpreted`, `deoptimized`: handle one kind of VM frame each; the portable part.
+//! - `compiled_step`, `interpreted`, `stub`: step over one kind of VM frame each; the portable part.
+//!   `compiled` decodes the methods of a compiled frame, `deoptimized` the methods of a frame that is being
+//!   replaced.
 //! - `continuation`, `virtual_thread`: find and walk the frames of virtual threads that are frozen on the
 //!   heap. `thawing`: restores those frames as they were before a thread began to thaw them. `relocated`:
 //!   finds the new addresses of objects that ZGC has moved.
 //! - `return_address`: decides whether an address can be a stub's return address.
 //! - `repeated`: remembers frames, so that a recursive method's frames are decoded once.
-//! - The architecture's folder: registers, and the stages of entering and leaving a frame.
+//! - The architecture's folder: registers, the kinds of stubs, and the stages of entering and leaving a
+//!   frame.
 
 mod blob;
 mod call_trace_walk;
@@ -45,6 +49,7 @@ mod relocated;
 mod repeated;
 mod return_address;
 mod sink;
+mod site;
 mod stub;
 mod thawing;
 mod undescribed;

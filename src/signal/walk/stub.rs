@@ -17,6 +17,7 @@ impl<M: Memory> Walk<'_, M> {
         interrupted: Option<&Registers>,
         sink: &mut FrameSink<'_>,
     ) -> Result<Cursor, WalkError> {
+        let cursor = &self.without_call_words(*cursor);
         sink.stub(cursor.lookup_pc());
         match interrupted {
             Some(registers) => self.interrupted_adapter_caller(vm, blob, cursor, registers),
@@ -36,6 +37,7 @@ impl<M: Memory> Walk<'_, M> {
         interrupted: Option<&Registers>,
         sink: &mut FrameSink<'_>,
     ) -> Result<Cursor, WalkError> {
+        let cursor = &self.without_call_words(*cursor);
         sink.stub(cursor.lookup_pc());
         // Guard before all kinds, and by the blob's name alone: while a compiled frame is being replaced,
         // only the thread's vframeArray leads to its caller.

@@ -85,38 +85,35 @@ impl<M: Memory> Walk<'_, M> {
         one.address == other.address && self.is_native_wrapper(vm, &one)
     }
 
-    /// The step at `cursor` if that is in a stub for continuations.
-    pub(super) fn continuation_stub_step(
+    /// The step from a frame on the stack that returns to a return barrier at `cursor`.
+    pub(super) fn return_barrier_step(&self, vm: &VmLayout, cursor: &Cursor) -> Result<Step, WalkError> {
+        match self.is_oldest_on_stack(vm, cursor) {
+            true => Ok(Step::Frozen),
+            false => Err(WalkError::BadContinuationEntry),
+        }
+    }
+
+    /// Appends the stub that thaws at `cursor`, and steps to the youngest thawed frame, or to the frozen
+    /// frames. `interrupted` has the registers if the stub was interrupted.
+    pub(super) fn thaw_stub_step(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
         interrupted: Option<&Registers>,
         sink: &mut FrameSink<'_>,
-    ) -> Option<Result<Step, WalkError>> {
-        let stubs = &vm.stubs;
-        let ranges = [stubs.cont_return_barrier, stubs.cont_return_barrier_exception, stubs.cont_thaw];
-        let barriers = [stubs.cont_return_barrier.start, stubs.cont_return_barrier_exception.start];
-        if !cursor.interrupted && barriers.contains(&cursor.pc) {
-            return Some(if self.is_oldest_on_stack(vm, cursor) {
-                Ok(Step::Frozen)
-            } else {
-                Err(WalkError::BadContinuationEntry)
-            });
+    ) -> Result<Step, WalkError> {
+        sink.stub(cursor.lookup_pc());
+        match frozen_layout(vm).and_then(|layout| layout.thaw_stub_at(cursor.pc)) {
+            Some(stub) => self.thaw_step(vm, stub, cursor, interrupted),
+            None => Ok(Step::Frozen),
         }
-        let layout = frozen_layout(vm);
-        if ranges.iter().any(|range| range.contains(cursor.pc)) {
-            sink.stub(cursor.lookup_pc());
-            let stub = layout.and_then(|layout| layout.thaw_stub_at(cursor.pc));
-            return Some(match stub {
-                Some(stub) => self.thaw_step(vm, stub, cursor, interrupted),
-                None => Ok(Step::Frozen),
-            });
-        }
-        if layout.is_some_and(|layout| layout.preempt_stub.contains(cursor.pc)) {
-            sink.stub(cursor.lookup_pc());
-            return Some(Ok(self.step_after_exit(vm, cursor).unwrap_or(Step::Frozen)));
-        }
-        None
+    }
+
+    /// Appends the cont_preempt at `cursor`, and steps to the carrier's frame if the stub has left the
+    /// virtual thread's stack, else to the frozen frames.
+    pub(super) fn preempt_stub_step(&self, vm: &VmLayout, cursor: &Cursor, sink: &mut FrameSink<'_>) -> Step {
+        sink.stub(cursor.lookup_pc());
+        self.step_after_exit(vm, cursor).unwrap_or(Step::Frozen)
     }
 
     /// Whether a frame that returns to `cursor` can be the oldest one on the stack: only its arguments may

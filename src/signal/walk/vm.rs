@@ -5,9 +5,9 @@
 //! until an entry frame without an earlier anchor: the root. A thread that runs no Java is walked natively to
 //! its own entry.
 
-use super::blob::{BlobKind, StubKind};
 use super::registers::Registers;
 use super::repeated::Repeated;
+use super::site::Site;
 use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -171,6 +171,9 @@ impl<M: Memory> Walk<'_, M> {
         Some(Cursor { pc, sp, fp, interrupted: false })
     }
 
+    /// The step from the Java frame at `cursor`: recognises the code that the frame is in, and takes the step
+    /// for that code.
+    #[inline(always)] // Runs for each Java frame.
     fn java_step(
         &self,
         vm: &VmLayout,
@@ -186,41 +189,19 @@ impl<M: Memory> Walk<'_, M> {
         }
         // Without registers, an interrupted frame can only be one below a signal frame that has hidden it.
         let interrupted = registers.filter(|_| cursor.interrupted);
-        if vm.stubs.interpreter.contains(cursor.pc) {
-            return self.interpreter_step(vm, cursor, interrupted, sink).map(Step::Caller);
-        }
-        if cursor.pc == vm.stubs.call_stub_return {
-            // Java has returned, and the call stub itself is running.
-            if cursor.interrupted {
-                sink.stub(cursor.lookup_pc());
-            }
-            return self.entry_step(vm, cursor, anchor, sink);
-        }
-        if let Some(registers) = interrupted
-            && let Some(step) = self.interrupted_call_stub_step(vm, cursor, registers, anchor, sink)
-        {
-            return step;
-        }
-        if let Some(step) = self.continuation_stub_step(vm, cursor, interrupted, sink) {
-            return step;
-        }
-        let cursor = &self.without_call_words(*cursor);
-        let blob = self.blob_at(vm, cursor.pc)?;
-        match (blob.kind, interrupted) {
-            (BlobKind::Nmethod, interrupted) => {
-                return self.compiled_step(vm, &blob, cursor, interrupted, repeated, sink);
-            }
-            (BlobKind::Adapter, _) => self.adapter_step(vm, &blob, cursor, interrupted, sink),
-            (BlobKind::Stub(named), _) => {
-                // The layout's address comes before the blob's name.
-                let kind = match named {
-                    _ if vm.stubs.forward_exception.contains(cursor.pc) => StubKind::ForwardException,
-                    named => named,
-                };
-                self.stub_step(vm, kind, &blob, cursor, interrupted, sink)
+        match self.site(vm, cursor, interrupted)? {
+            Site::Interpreter => self.interpreter_step(vm, cursor, interrupted, sink).map(Step::Caller),
+            Site::EntryFrame => self.entry_step(vm, cursor, anchor, sink),
+            Site::CallStub(registers) => self.call_stub_step(vm, cursor, registers, anchor, sink),
+            Site::ReturnBarrier => self.return_barrier_step(vm, cursor),
+            Site::ThawStub => self.thaw_stub_step(vm, cursor, interrupted, sink),
+            Site::PreemptStub => Ok(self.preempt_stub_step(vm, cursor, sink)),
+            Site::Compiled(blob) => self.compiled_step(vm, &blob, cursor, interrupted, repeated, sink),
+            Site::Adapter(blob) => self.adapter_step(vm, &blob, cursor, interrupted, sink).map(Step::Caller),
+            Site::Stub(kind, blob) => {
+                self.stub_step(vm, kind, &blob, cursor, interrupted, sink).map(Step::Caller)
             }
         }
-        .map(Step::Caller)
     }
 
     /// If the walk has met the compiled frame at `cursor` before, repeats its frames, and those of its

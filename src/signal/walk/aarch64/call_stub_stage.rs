@@ -8,21 +8,23 @@ use super::instructions::{Around, INSTRUCTION_BYTES, Record};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::registers::Registers;
-use crate::signal::walk::{Cursor, Step, Walk, WalkError};
+use crate::signal::walk::{Cursor, FrameSink, Step, Walk, WalkError};
 
 const SAVE_WRAPPER: u32 = 0xa93c_07a0;
 /// The number of bytes from the stub's start within which the arguments are saved.
 const SAVES_BYTES: usize = 64;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The step below the call stub in which the thread was interrupted.
+    /// Appends the call stub's frame, in which the thread was interrupted, and steps to the frame below.
     pub(in crate::signal::walk) fn call_stub_step(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
         registers: &Registers,
         anchor: &mut Option<Cursor>,
+        sink: &mut FrameSink<'_>,
     ) -> Result<Step, WalkError> {
+        sink.stub(cursor.pc);
         let record = Around::read(self.memory, cursor.pc).record(0);
         let above_fp = cursor.fp.wrapping_sub(cursor.sp);
         let native = record.unwrap_or(Record::OnStack(above_fp));

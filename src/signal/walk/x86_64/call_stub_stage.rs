@@ -6,7 +6,7 @@
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::registers::Registers;
-use crate::signal::walk::{Cursor, Step, Walk, WalkError};
+use crate::signal::walk::{Cursor, FrameSink, Step, Walk, WalkError};
 
 /// `push rbp`.
 const PUSH_BYTES: u64 = 1;
@@ -17,14 +17,16 @@ const SAVE_WRAPPER: [u8; 3] = [0x48, 0x89, 0x7d];
 const SAVES_BYTES: usize = 64;
 
 impl<M: Memory> Walk<'_, M> {
-    /// The step below the call stub in which the thread was interrupted.
+    /// Appends the call stub's frame, in which the thread was interrupted, and steps to the frame below.
     pub(in crate::signal::walk) fn call_stub_step(
         &self,
         vm: &VmLayout,
         cursor: &Cursor,
         registers: &Registers,
         anchor: &mut Option<Cursor>,
+        sink: &mut FrameSink<'_>,
     ) -> Result<Step, WalkError> {
+        sink.stub(cursor.pc);
         let (pc, sp, start) = (cursor.pc, cursor.sp, vm.stubs.call_stub.start);
         let native = |pc_slot: u64, fp: u64| -> Result<Cursor, WalkError> {
             let caller =
