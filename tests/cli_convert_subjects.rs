@@ -81,6 +81,7 @@ fn printed(name: &str) -> Option<Counts> {
         let class = match class.split_once("$$Lambda") {
             Some((outer, _)) => format!("{outer}$$Lambda"),
             None if class.starts_with("jdk.proxy") => "jdk.proxy.$Proxy".to_owned(),
+            None if class.starts_with("com.sun.proxy.") => "com.sun.proxy.$Proxy".to_owned(),
             None => class,
         };
         *counts.entry((profile.map(str::to_owned), (*kind).to_owned(), class)).or_default() += 1;
