@@ -1,4 +1,8 @@
-//! The live flow put together, behind the JVMTI entry points.
+//! The live flow put together, behind the JVMTI entry points. Imports lead from left to right:
+//!
+//! ```text
+//! entry, java_api → callbacks → lifecycle → session → engines → vm
+//! ```
 //!
 //! | Module | Duty |
 //! |---|---|
