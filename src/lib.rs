@@ -19,6 +19,7 @@
 //! | [`aggregate`] | converts drained records to the model |
 //! | [`model`] | profiles, neutral of any format |
 //! | [`otlp`] | converts the model to OTLP and back: protobuf, JSON, validation |
+//! | [`report`] | selects and sums the samples of OTLP profiles |
 //! | [`convert`] | converts recordings to the model |
 //! | [`export`] | writes encoded messages to files and sends them to collectors |
 //! | [`agent`] | puts the live flow together, behind the JVMTI entry points |
@@ -38,5 +39,6 @@ pub mod jfr;
 pub mod jvm;
 pub mod model;
 pub mod otlp;
+pub mod report;
 pub mod sampling;
 pub mod signal;

@@ -12,6 +12,7 @@ mod convert;
 mod input;
 mod payload;
 mod print;
+mod report;
 mod signals;
 mod spool;
 mod sums;
@@ -34,6 +35,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Report(report::Args),
     Print(print::Args),
     Validate(validate::Args),
     CheckStacks(check_stacks::Args),
@@ -68,6 +70,7 @@ pub fn run() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::Report(args) => report::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::CheckStacks(args) => check_stacks::run(&args),

@@ -4,7 +4,7 @@ mod json;
 mod raw;
 mod summary;
 mod text;
-mod time;
+pub(super) mod time;
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -3,12 +3,17 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 /// Formats a time in UTC by RFC 3339.
-pub(super) fn utc(unix_nano: u64) -> String {
+pub(in crate::cli) fn utc(unix_nano: u64) -> String {
     humantime::format_rfc3339_nanos(UNIX_EPOCH + Duration::from_nanos(unix_nano)).to_string()
 }
 
+/// Formats a time in UTC by RFC 3339, to the second.
+pub(in crate::cli) fn utc_seconds(unix_nano: u64) -> String {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(unix_nano)).to_string()
+}
+
 /// A duration in seconds.
-pub(super) fn seconds(nanos: u64) -> String {
+pub(in crate::cli) fn seconds(nanos: u64) -> String {
     let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
     format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
 }

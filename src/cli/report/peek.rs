@@ -1,0 +1,123 @@
+//! The callers and callees of functions.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{self, Write};
+
+use regex::Regex;
+
+use super::amount::{amount, percent};
+use super::table::title;
+use crate::report::call_tree::CallTree;
+use crate::report::collect::SelfValues;
+use crate::report::frame_table::{FrameId, FrameTable};
+use crate::report::function_sums::FunctionSum;
+
+/// The sums of a function, of its calls, and of the calls to it. Each stack counts once in each of them.
+#[derive(Debug, Default)]
+struct Neighbours {
+    sum: FunctionSum,
+    callers: HashMap<FrameId, i64>,
+    callees: HashMap<FrameId, i64>,
+}
+
+/// Writes the callers and callees of each function that matches.
+pub(super) fn print(
+    tree: &CallTree,
+    frames: &FrameTable,
+    own: &SelfValues,
+    matching: &Regex,
+    unit: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let found = neighbours(tree, frames, own, matching);
+    let whole = own.values().fold(0_i64, |sum, &value| sum.saturating_add(value));
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(frame, of)| (Reverse(of.sum.total), *frame));
+    for (at, (frame, of)) in found.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        let mut line = |indent: &str, value: i64, whole: i64, name: String| {
+            writeln!(out, "{:>10} {:>5.1} %  {indent}{name}", amount(value, unit), percent(value, whole))
+        };
+        for (&caller, &value) in sorted(&of.callers) {
+            line("  called by ", value, of.sum.total, title(frames.get(caller)))?;
+        }
+        let FunctionSum { own, total } = of.sum;
+        line("", total, whole, format!("{} (self {})", title(frames.get(*frame)), amount(own, unit)))?;
+        for (&callee, &value) in sorted(&of.callees) {
+            line("  calls ", value, of.sum.total, title(frames.get(callee)))?;
+        }
+    }
+    if found.is_empty() {
+        writeln!(out, "no function matches {matching}")?;
+    }
+    Ok(())
+}
+
+/// The entries with the highest values first.
+fn sorted(values: &HashMap<FrameId, i64>) -> Vec<(&FrameId, &i64)> {
+    let mut values: Vec<_> = values.iter().collect();
+    values.sort_by_key(|&(frame, value)| (Reverse(*value), *frame));
+    values
+}
+
+fn neighbours(
+    tree: &CallTree,
+    frames: &FrameTable,
+    own: &SelfValues,
+    matching: &Regex,
+) -> BTreeMap<FrameId, Neighbours> {
+    let is_match: Vec<_> = frames.all().iter().map(|entry| matching.is_match(&entry.name)).collect();
+    let mut found = BTreeMap::<FrameId, Neighbours>::new();
+    let (mut functions, mut calls) = (HashSet::new(), HashSet::new());
+    for (&leaf, &value) in own {
+        functions.clear();
+        calls.clear();
+        let mut callee = None;
+        for frame in tree.stack(leaf) {
+            if is_match[frame as usize] && functions.insert(frame) {
+                let sum = &mut found.entry(frame).or_default().sum;
+                sum.total = sum.total.saturating_add(value);
+                sum.own = sum.own.saturating_add(if callee.is_none() { value } else { 0 });
+            }
+            if let Some(callee) = callee.replace(frame)
+                && calls.insert((frame, callee))
+            {
+                let mut add = |of: FrameId, is_callee: bool, other: FrameId| {
+                    if is_match[of as usize] {
+                        let of = found.entry(of).or_default();
+                        let values = if is_callee { &mut of.callees } else { &mut of.callers };
+                        let sum = values.entry(other).or_default();
+                        *sum = sum.saturating_add(value);
+                    }
+                };
+                add(frame, true, callee);
+                add(callee, false, frame);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::call_tree::ROOT;
+
+    #[test]
+    fn each_stack_counts_once_for_a_caller_and_for_a_callee() {
+        let (mut tree, mut frames) = (CallTree::default(), FrameTable::default());
+        let [main, work, leaf] = ["main", "work", "leaf"].map(|name| frames.intern_group(name));
+        let mut add = |stack: &[FrameId]| stack.iter().fold(ROOT, |node, &frame| tree.child(node, frame));
+        let own: SelfValues =
+            [(add(&[main, work, work, work]), 5), (add(&[main, work, leaf]), 7)].into_iter().collect();
+        let found = neighbours(&tree, &frames, &own, &Regex::new("^work$").unwrap());
+        let of = &found[&work];
+        assert_eq!(of.sum, FunctionSum { own: 5, total: 12 });
+        assert_eq!(sorted(&of.callers), [(&main, &12), (&work, &5)]);
+        assert_eq!(sorted(&of.callees), [(&leaf, &7), (&work, &5)]);
+        assert_eq!(found.len(), 1);
+    }
+}

@@ -1,0 +1,80 @@
+//! The options that select samples, shared by all commands that show profiles.
+
+use anyhow::{Context as _, bail};
+use regex::Regex;
+
+use super::time_bound::{self, TimeBound};
+use crate::report::selection::{MOST_EXPRESSIONS, Selection, Window};
+use crate::report::survey::Survey;
+
+/// The options that select samples. All of them must hold.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct SelectionArgs {
+    /// The kind of profile, such as cpu, wall or alloc-space [default: cpu]
+    #[arg(long = "type", value_name = "NAME")]
+    pub(in crate::cli) measure: Option<String>,
+    /// Only samples with this attribute, of the sample or of its resource
+    #[arg(long = "where", value_name = "KEY=VALUE", value_parser = parse_attribute)]
+    attributes: Vec<(String, String)>,
+    /// Only samples of the thread with this name
+    #[arg(long, value_name = "NAME")]
+    thread: Option<String>,
+    /// Only samples of this trace: 32 hexadecimal digits
+    #[arg(long, value_name = "ID", value_parser = parse_trace)]
+    trace: Option<[u8; 16]>,
+    /// Only stacks with a function that matches this regular expression
+    #[arg(long = "frame", value_name = "REGEX")]
+    frames: Vec<Regex>,
+    /// Only stacks without a function that matches this regular expression
+    #[arg(long, value_name = "REGEX")]
+    without: Vec<Regex>,
+    /// Only samples from this time on: 2026-01-31T12:00:00Z, with an offset, in local time without one, or
+    /// -5m for five minutes before the end
+    #[arg(long, value_name = "TIME", value_parser = time_bound::parse, allow_hyphen_values = true)]
+    from: Option<TimeBound>,
+    /// Only samples before this time; the same forms as --from
+    #[arg(long, value_name = "TIME", value_parser = time_bound::parse, allow_hyphen_values = true)]
+    to: Option<TimeBound>,
+    /// Of profiles that are a state, such as live-space: the last one at this time
+    #[arg(long, value_name = "TIME", value_parser = time_bound::parse, allow_hyphen_values = true)]
+    at: Option<TimeBound>,
+}
+
+impl SelectionArgs {
+    /// The selection in the files of this survey.
+    pub(in crate::cli) fn selection(&self, survey: &Survey, is_snapshot: bool) -> anyhow::Result<Selection> {
+        if self.frames.len() + self.without.len() > MOST_EXPRESSIONS {
+            bail!("--frame and --without: at most {MOST_EXPRESSIONS} expressions");
+        }
+        if self.at.is_some() && !is_snapshot {
+            bail!("--at: this kind of profile is no state at a time; use --from and --to");
+        }
+        let end_ns = survey.times.map(|(_, end_ns)| end_ns);
+        let unix_ns = |bound: TimeBound, option: &'static str| bound.unix_ns(end_ns).context(option);
+        let from_ns = self.from.map_or(Ok(0), |from| unix_ns(from, "--from"))?;
+        let to_ns = match (self.at, self.to) {
+            (Some(at), _) => unix_ns(at, "--at")?.saturating_add(1),
+            (None, Some(to)) => unix_ns(to, "--to")?,
+            (None, None) => u64::MAX,
+        };
+        let thread = self.thread.iter().map(|name| Selection::thread(name));
+        Ok(Selection {
+            attributes: self.attributes.iter().cloned().chain(thread).collect(),
+            trace: self.trace,
+            frames: self.frames.clone(),
+            without: self.without.clone(),
+            window: Window { from_ns, to_ns },
+        })
+    }
+}
+
+fn parse_attribute(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("an attribute is KEY=VALUE, such as tenant=acme")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn parse_trace(text: &str) -> Result<[u8; 16], String> {
+    let number = (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok()).flatten();
+    let number = number.filter(|_| text.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    number.map(u128::to_be_bytes).ok_or_else(|| "a trace's id is 32 hexadecimal digits".to_owned())
+}

@@ -1,0 +1,74 @@
+//! The table of the functions with the highest sums.
+
+use std::io::{self, Write};
+
+use super::amount::{amount, percent};
+use super::style::Style;
+use crate::report::call_tree::CallTree;
+use crate::report::collect::SelfValues;
+use crate::report::frame_table::{FrameEntry, FrameKind, FrameTable};
+use crate::report::function_sums::{SortBy, function_sums, top};
+
+/// The options of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableOptions<'t> {
+    /// The unit of the values.
+    pub(super) unit: &'t str,
+    /// The order.
+    pub(super) sort_by: SortBy,
+    /// The most lines.
+    pub(super) most: usize,
+    /// The total of which shares are shown.
+    pub(super) whole: i64,
+    pub(super) style: Style,
+}
+
+/// Writes the table.
+pub(super) fn print(
+    tree: &CallTree,
+    frames: &FrameTable,
+    own: &SelfValues,
+    options: TableOptions<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let TableOptions { unit, sort_by, most, whole, style } = options;
+    let sums = function_sums(tree, frames.len(), own.iter().map(|(&node, &value)| (node, value)));
+    let shown = top(&sums, sort_by, most);
+    let all = top(&sums, sort_by, usize::MAX).len();
+    writeln!(out, "{:>18}  {:>18}  {:6}  FUNCTION", "SELF", "TOTAL", "CODE")?;
+    for (frame, sum) in &shown {
+        let columns = [sum.own, sum.total]
+            .map(|value| format!("{:>10} {:>5.1} %", amount(value, unit), percent(value, whole)));
+        let entry = frames.get(*frame);
+        write!(out, "{}  {}  ", columns[0], columns[1])?;
+        style.kind(out, entry.kind)?;
+        write!(out, "{:6}", kind_name(entry.kind))?;
+        style.plain(out)?;
+        writeln!(out, "  {}", title(entry))?;
+    }
+    if all > shown.len() {
+        writeln!(out, "and {} more; --top {} shows them", all - shown.len(), all)?;
+    }
+    Ok(())
+}
+
+/// The name of a kind of code.
+pub(super) fn kind_name(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::Managed => "Java",
+        FrameKind::Native => "native",
+        FrameKind::Kernel => "kernel",
+        FrameKind::Stub => "stub",
+        FrameKind::Marker => "",
+    }
+}
+
+/// A frame's name, file and line.
+pub(super) fn title(entry: &FrameEntry) -> String {
+    match (&*entry.file, entry.line) {
+        ("", 0) => entry.name.to_string(),
+        (file, 0) => format!("{} ({file})", entry.name),
+        ("", line) => format!("{} (line {line})", entry.name),
+        (file, line) => format!("{} ({file}:{line})", entry.name),
+    }
+}

@@ -1,0 +1,123 @@
+//! Functions or lines that occur in stacks, interned.
+
+use std::hash::{BuildHasher as _, RandomState};
+
+use hashbrown::HashTable;
+
+use crate::otlp::frames::{Frame, Naming};
+
+/// A frame, by its number in a [`FrameTable`].
+pub type FrameId = u32;
+
+/// A name or file is cut after this many bytes.
+const LONGEST_TEXT: usize = 4096;
+
+/// The kind of code that a frame is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameKind {
+    /// A method of a managed language.
+    Managed,
+    /// A native function.
+    Native,
+    /// A function of the kernel.
+    Kernel,
+    /// Other code of the VM, such as a stub.
+    Stub,
+    /// No code, but a mark such as `[truncated]`.
+    Marker,
+}
+
+/// An interned frame.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FrameEntry {
+    /// The function's name.
+    pub name: Box<str>,
+    /// The source file; empty if unknown.
+    pub file: Box<str>,
+    /// The source line; 0 if unknown, or if lines are not told apart.
+    pub line: i64,
+    /// The kind of code.
+    pub kind: FrameKind,
+}
+
+/// Frames, each with a number.
+#[derive(Debug, Default)]
+pub struct FrameTable {
+    hasher: RandomState,
+    entries: Vec<FrameEntry>,
+    by_entry: HashTable<FrameId>,
+}
+
+impl FrameTable {
+    /// The number of frames.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no frame.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The frame of this number.
+    pub fn get(&self, id: FrameId) -> &FrameEntry {
+        &self.entries[id as usize]
+    }
+
+    /// All frames, in the order of their numbers.
+    pub fn all(&self) -> &[FrameEntry] {
+        &self.entries
+    }
+
+    /// Interns a frame: its line as well if `with_line` is set, otherwise its function.
+    pub fn intern(&mut self, frame: &Frame<'_>, with_line: bool) -> FrameId {
+        let entry = FrameEntry {
+            name: cut(&frame.text).into(),
+            file: cut(frame.file).into(),
+            line: if with_line { frame.line } else { 0 },
+            kind: kind_of(frame),
+        };
+        self.intern_entry(entry)
+    }
+
+    /// Interns a frame that stands for a thread, a label or another group of stacks.
+    pub fn intern_group(&mut self, name: &str) -> FrameId {
+        let entry = FrameEntry { name: cut(name).into(), file: "".into(), line: 0, kind: FrameKind::Marker };
+        self.intern_entry(entry)
+    }
+
+    fn intern_entry(&mut self, entry: FrameEntry) -> FrameId {
+        let Self { hasher, entries, by_entry } = self;
+        let hash = hasher.hash_one(&entry);
+        if let Some(&known) = by_entry.find(hash, |&known| entries[known as usize] == entry) {
+            return known;
+        }
+        // SANITY: 2^32 frames do not fit into memory.
+        let id = entries.len() as FrameId;
+        entries.push(entry);
+        by_entry.insert_unique(hash, id, |&id| hasher.hash_one(&entries[id as usize]));
+        id
+    }
+}
+
+fn kind_of(frame: &Frame<'_>) -> FrameKind {
+    // `[libc.so.6+0x…]` is a place in an object without symbols.
+    let is_marker = frame.naming != Naming::Object
+        && frame.text.starts_with('[')
+        && frame.text.ends_with(']')
+        && !frame.text.contains("+0x");
+    match frame.frame_type {
+        _ if is_marker => FrameKind::Marker,
+        "kernel" => FrameKind::Kernel,
+        "native" => FrameKind::Native,
+        "" => match frame.naming {
+            Naming::Function => FrameKind::Managed,
+            _ => FrameKind::Native,
+        },
+        _ => FrameKind::Managed,
+    }
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST_TEXT)]
+}

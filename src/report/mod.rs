@@ -1,0 +1,24 @@
+//! The read side: profiles become tables of functions and trees of calls.
+//!
+//! In: encoded messages of OTLP profiles, in any number. Out: sums by function and by stack of the selected
+//! samples. Called by the commands that show profiles. Memory grows with the number of different stacks, not
+//! with the number of messages.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | [`survey`] | the contents of the files in outline |
+//! | [`measure`] | the quantity that a profile measures, and its unit |
+//! | [`selection`] | which samples are wanted |
+//! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
+//! | [`frame_table`], [`call_tree`] | frames and stacks, interned |
+//! | [`collect`] | collects the samples of one measure |
+//! | [`function_sums`] | sums by function |
+
+pub mod call_tree;
+pub mod collect;
+pub mod frame_table;
+pub mod function_sums;
+pub mod measure;
+pub mod sample_reader;
+pub mod selection;
+pub mod survey;

@@ -1,0 +1,68 @@
+//! The contents of profile files in outline: measures, times, resources.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::measure::{Measure, ProfileMeasure};
+use crate::model::attribute_keys;
+use crate::otlp::encoded::EncodedMessage;
+use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
+
+/// The measures of which one is shown if none is named, in the order of preference.
+const PREFERRED: [&str; 2] = ["cpu", "wall"];
+
+/// The outline of all messages.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// The number of messages.
+    pub messages: usize,
+    /// The number of samples of each measure.
+    pub measures: BTreeMap<Measure, u64>,
+    /// The services that the resources name.
+    pub services: BTreeSet<String>,
+    /// The first start and the last end of a profile, in nanoseconds since 1970; `None` if no profile has a
+    /// time.
+    pub times: Option<(u64, u64)>,
+}
+
+impl Survey {
+    /// Adds a message.
+    pub fn add(&mut self, message: &EncodedMessage) {
+        self.messages += 1;
+        let tables = message.tables();
+        for resource in message.resources() {
+            for attribute in resource.resource().unwrap_or_default().attributes {
+                let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
+                if tables.key(&attribute) == attribute_keys::SERVICE_NAME
+                    && let Some(service) = value.and_then(|value| tables.value_text(value))
+                {
+                    self.services.insert(service.to_owned());
+                }
+            }
+        }
+        let scopes = message.resources().flat_map(EncodedResource::scopes);
+        for profile in scopes.flat_map(EncodedScope::profiles) {
+            let header = profile.header();
+            let ProfileMeasure { measure, .. } = ProfileMeasure::of(tables, &header);
+            *self.measures.entry(measure).or_default() += profile.sample_count() as u64;
+            if header.time_unix_nano != 0 {
+                let start = header.time_unix_nano;
+                let end = start.saturating_add(header.duration_nano);
+                let (first, last) = self.times.unwrap_or((start, end));
+                self.times = Some((first.min(start), last.max(end)));
+            }
+        }
+    }
+
+    /// The measure with this name; without a name the CPU time, else the wall-clock time, else the one with
+    /// the most samples. `None` if there is none.
+    pub fn measure(&self, name: Option<&str>) -> Option<&Measure> {
+        let named = |name: &str| self.measures.keys().find(|measure| measure.name == name);
+        match name {
+            Some(name) => named(name),
+            None => PREFERRED.into_iter().find_map(named).or_else(|| {
+                let most = self.measures.iter().max_by_key(|&(_, samples)| samples);
+                most.map(|(measure, _)| measure)
+            }),
+        }
+    }
+}
