@@ -1,0 +1,64 @@
+// Boxes of a level of the tree: from sums to pixels and back.
+
+/** A box narrower than this is drawn as one pixel, together with its neighbours in that pixel. */
+export const NARROW_PIXELS = 0.5;
+
+/**
+ * The index in `levelNodes` of the first node of the level whose box ends right of `position`, or the level's
+ * end. Boxes of a level are in order, so that their right edges are sorted.
+ */
+export function firstEndingAfter(tree, sums, level, position, fromIndex = tree.levelStart[level]) {
+  let low = fromIndex;
+  let high = tree.levelStart[level + 1];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (sums[tree.end[tree.levelNodes[middle]]] > position) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+/** The node of a level at a position on the scale of the sums, or -1. */
+export function nodeAtPosition(tree, sums, level, position) {
+  const index = firstEndingAfter(tree, sums, level, position);
+  if (index === tree.levelStart[level + 1]) {
+    return -1;
+  }
+  const node = tree.levelNodes[index];
+  return sums[node] <= position ? node : -1;
+}
+
+/**
+ * Calls `emit(node, left, width)`, in pixels, for the boxes of a level between the positions `begin` and `end`,
+ * which `pixels` pixels show. The work follows the pixels, not the number of nodes: behind a narrow box the next
+ * one is searched that ends behind the narrow box's pixel.
+ */
+export function boxesOfLevel(tree, sums, level, begin, end, pixels, emit) {
+  const scale = pixels / (end - begin);
+  const last = tree.levelStart[level + 1];
+  let index = firstEndingAfter(tree, sums, level, begin);
+  while (index < last) {
+    const node = tree.levelNodes[index];
+    const left = sums[node];
+    if (left >= end) {
+      return;
+    }
+    const right = sums[tree.end[node]];
+    const width = (right - left) * scale;
+    if (width >= NARROW_PIXELS) {
+      emit(node, (left - begin) * scale, width);
+      index++;
+    } else if (width > 0) {
+      const leftPixels = (left - begin) * scale;
+      emit(node, leftPixels, width);
+      const next = begin + (Math.floor(leftPixels) + 1) / scale;
+      index = firstEndingAfter(tree, sums, level, Math.max(next, right), index + 1);
+      continue;
+    } else {
+      index = firstEndingAfter(tree, sums, level, right, index + 1);
+    }
+  }
+}

@@ -1,0 +1,36 @@
+// The row of what is chosen: focused and removed functions, window, zoom, sandwich; each can be taken back.
+
+import { button, el } from './dom.js';
+import { formatTime } from './format.js';
+
+export class Chips {
+  constructor(app, profile) {
+    this.app = app;
+    this.profile = profile;
+    this.element = el('div', { class: 'chips', hidden: true });
+  }
+
+  show(state) {
+    const { app, profile } = this;
+    const chips = [];
+    const chip = (kind, text, onRemove, title = text) => chips.push(
+      el('span', { class: `chip ${kind}`, title },
+        el('span', { class: 'kind', text: kind }), el('bdi', { class: 'text', text }),
+        button('✕', `Take back: ${kind} ${text}`, onRemove)));
+    if (state.view === 'sandwich') {
+      chip('sandwich', profile.name(state.sandwich), () => app.setView('main'));
+    }
+    state.filters.forEach(({ keep, frame }, index) => chip(keep ? 'focus' : 'remove', profile.name(frame), () =>
+      app.set({ filters: state.filters.filter((_, other) => other !== index) }, true)));
+    if (state.zoom.length > 0) {
+      chip('zoom', profile.name(state.zoom[state.zoom.length - 1]), () => app.set({ zoom: [] }, true));
+    }
+    if (state.window) {
+      const { startUnixMs, stepMs, count } = profile.times;
+      const text = (step) => formatTime(startUnixMs + step * stepMs, stepMs * count);
+      chip('time', `${text(state.window[0])} – ${text(state.window[1])}`, () => app.chooseWindow(null));
+    }
+    this.element.replaceChildren(...chips);
+    this.element.hidden = chips.length === 0;
+  }
+}

@@ -1,0 +1,95 @@
+// Colours of boxes: by kind, by package, by change.
+
+import { KIND_NAMES } from './profile.js';
+
+/** Hue, its spread over names, and saturation of each kind: Java, native, kernel, stub, marker. */
+const KINDS = [
+  { hue: 138, spread: 34, saturation: 42 },
+  { hue: 12, spread: 22, saturation: 62 },
+  { hue: 38, spread: 14, saturation: 72 },
+  { hue: 212, spread: 20, saturation: 40 },
+  { hue: 260, spread: 10, saturation: 7 },
+];
+
+/** Lightness of boxes, and its spread over names. */
+const LIGHT = { base: 73, spread: 8, match: '#e26bd0', text: '#16181d', root: '#c9ced8', quiet: '#e4e6eb' };
+const DARK = { base: 31, spread: 7, match: '#a92f96', text: '#f1f3f7', root: '#3d4451', quiet: '#2b303a' };
+
+/** A number from 0 to 1 that depends on the text alone. */
+export function hash(text) {
+  let state = 2166136261;
+  for (let at = 0; at < text.length; at++) {
+    state = Math.imul(state ^ text.charCodeAt(at), 16777619);
+  }
+  state ^= state >>> 15;
+  state = Math.imul(state, 2246822507);
+  state ^= state >>> 13;
+  return (state >>> 0) / 2 ** 32;
+}
+
+/** The package of a Java name, at most three levels of it; of other frames their object or kind. */
+export function packageOf(name, kind, detail) {
+  if (kind !== 0) {
+    return kind === 1 && detail !== '' && !detail.includes(':') ? detail : KIND_NAMES[kind] ?? 'native';
+  }
+  const parts = name.split('(')[0].split(/[./]/);
+  const packages = parts.slice(0, Math.max(0, parts.length - 2));
+  return packages.length === 0 ? '(no package)' : packages.slice(0, 3).join('.');
+}
+
+export class Palette {
+  constructor(profile, mode, isDark) {
+    this.profile = profile;
+    this.mode = mode;
+    this.isDark = isDark;
+    this.theme = isDark ? DARK : LIGHT;
+    this.ofFrame = new Array(profile.frames);
+  }
+
+  get text() {
+    return this.theme.text;
+  }
+
+  get match() {
+    return this.theme.match;
+  }
+
+  get root() {
+    return this.theme.root;
+  }
+
+  frame(frame) {
+    return (this.ofFrame[frame] ??= this.mode === 'package' ? this.#byPackage(frame) : this.#byKind(frame));
+  }
+
+  #byKind(frame) {
+    const { profile, theme } = this;
+    const { hue, spread, saturation } = KINDS[profile.kinds[frame]] ?? KINDS[1];
+    const name = profile.name(frame);
+    const own = hue + (hash(name) - 0.5) * spread;
+    const lightness = theme.base + (hash(`${name}#`) - 0.5) * theme.spread;
+    return hsl(own, saturation, lightness);
+  }
+
+  #byPackage(frame) {
+    const { profile, theme } = this;
+    const kind = profile.kinds[frame];
+    const name = profile.name(frame);
+    const own = packageOf(name, kind, profile.detail(frame));
+    const lightness = theme.base + (hash(name) - 0.5) * theme.spread;
+    return hsl(hash(own) * 360, kind === 4 ? 5 : 48, lightness);
+  }
+
+  /** From blue (-1: gone) through grey (0: no change) to red (1: added). */
+  change(relative) {
+    // Small changes are what people look for: the square root makes them visible.
+    const strength = Math.sqrt(Math.min(1, Math.abs(relative)));
+    const hue = relative > 0 ? 6 : 214;
+    const lightness = this.isDark ? 27 + 14 * strength : 88 - 22 * strength;
+    return hsl(hue, 4 + 72 * strength, lightness);
+  }
+}
+
+function hsl(hue, saturation, lightness) {
+  return `hsl(${((hue % 360) + 360) % 360 | 0} ${saturation | 0}% ${lightness.toFixed(1)}%)`;
+}

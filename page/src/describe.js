@@ -1,0 +1,84 @@
+// The facts of a node as texts, for tooltip and status line.
+
+import { BASE, NEW, hasSeconds } from './diff.js';
+import { formatChange, formatShare, formatTime, formatValue } from './format.js';
+import { KIND_NAMES } from './profile.js';
+
+/** The name that a node's box has. */
+export function nodeName(profile, graph, node) {
+  const frame = node === 0 ? graph.rootFrame : graph.tree.frame[node];
+  return frame === -1 ? 'all' : profile.name(frame);
+}
+
+/** The values of a node, one for each side. */
+export function nodeTotals(graph, node) {
+  return graph.sums.map((sums) => sums[graph.tree.end[node]] - sums[node]);
+}
+
+/** A value of the shown type, as the comparison shows values: raw, or per second. */
+export function valueText(model, value, side) {
+  const { header } = model.profile;
+  if (model.profile.sides === 2 && model.state.diffMode === 'seconds' && hasSeconds(header.sideSeconds)) {
+    return `${formatValue(value / header.sideSeconds[side], model.type.unit)}/s`;
+  }
+  return formatValue(value, model.type.unit);
+}
+
+/** `[label, text]` of each fact of a node. */
+export function nodeFacts(model, graph, node) {
+  const { profile } = model;
+  const frame = node === 0 ? graph.rootFrame : graph.tree.frame[node];
+  const facts = [];
+  const detail = frame >= 0 ? profile.detail(frame) : '';
+  if (frame >= 0) {
+    facts.push(['Kind', (KIND_NAMES[profile.kinds[frame]] ?? 'unknown') + (detail === '' ? '' : ` · ${detail}`)]);
+  }
+  const totals = nodeTotals(graph, node);
+  if (profile.sides === 2) {
+    return facts.concat(comparison(model, totals));
+  }
+  const parent = graph.tree.parent[node];
+  const whole = graph.whole;
+  const ofParent = parent > 0 || (parent === 0 && graph.rootFrame >= 0)
+    ? ` · ${formatShare(totals[0], nodeTotals(graph, parent)[0])} of parent` : '';
+  facts.push(['Total', `${valueText(model, totals[0], 0)} · ${formatShare(totals[0], whole)} of all${ofParent}`]);
+  if (graph.role === 'main') {
+    const self = graph.sums[0][node + 1] - graph.sums[0][node];
+    facts.push(['Self', `${valueText(model, self, 0)} · ${formatShare(self, whole)} of all`]);
+  }
+  if (graph.role === 'order' && profile.times) {
+    facts.push(['Time', orderTime(profile, graph, node)]);
+  }
+  return facts;
+}
+
+function comparison(model, totals) {
+  const { header } = model.profile;
+  const [baseName, newName] = header.sideNames ?? ['base', 'new'];
+  const text = (side) => `${valueText(model, totals[side], side)} · ${formatShare(totals[side], model.totals[side])}`;
+  return [[baseName, text(BASE)], [newName, text(NEW)], ['Change', changeText(model, totals)]];
+}
+
+/** The change between two values in the mode of the comparison: share, per second or raw. */
+export function changeText(model, values) {
+  const change = changeOf(model, values);
+  if (model.state.diffMode === 'share') {
+    return formatChange(change, (size) => formatShare(size, 1));
+  }
+  const perSecond = model.state.diffMode === 'seconds' && hasSeconds(model.profile.header.sideSeconds);
+  return formatChange(change, (size) => formatValue(size, model.type.unit) + (perSecond ? '/s' : ''));
+}
+
+/** The weighted difference of new and base. */
+export function changeOf(model, values) {
+  return values[NEW] * model.factors[NEW] - values[BASE] * model.factors[BASE];
+}
+
+function orderTime(profile, graph, node) {
+  const { startUnixMs, stepMs, count } = profile.times;
+  const at = (position) => startUnixMs + (graph.window[0] + position / graph.valueOfStep) * stepMs;
+  const span = stepMs * count;
+  const from = graph.widths[node];
+  const to = graph.widths[graph.tree.end[node]];
+  return `${formatTime(at(from), span)} – ${formatTime(at(to), span)}`;
+}

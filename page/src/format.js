@@ -1,0 +1,120 @@
+// Numbers for people.
+
+const SI_UNITS = ['', 'k', 'M', 'G', 'T'];
+const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** Three significant digits, without an exponent. */
+function digits(number) {
+  const size = Math.abs(number);
+  if (size === 0) {
+    return '0';
+  }
+  return number.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+function scaled(number, step, units) {
+  let power = 0;
+  while (Math.abs(number) >= step * 0.9995 && power + 1 < units.length) {
+    number /= step;
+    power++;
+  }
+  return [number, units[power]];
+}
+
+function duration(ns) {
+  const size = Math.abs(ns);
+  if (size < 999.5) {
+    return `${Number.isInteger(ns) ? ns : digits(ns)} ns`;
+  }
+  if (size < 999.5e3) {
+    return `${digits(ns / 1e3)} µs`;
+  }
+  if (size < 999.5e6) {
+    return `${digits(ns / 1e6)} ms`;
+  }
+  if (size < 119.5e9) {
+    return `${digits(ns / 1e9)} s`;
+  }
+  if (size < 7170e9) {
+    return `${digits(ns / 60e9)} min`;
+  }
+  return `${digits(ns / 3600e9)} h`;
+}
+
+const TIME_UNITS = { nanoseconds: 1, microseconds: 1e3, milliseconds: 1e6, seconds: 1e9 };
+
+/** A value in the unit that suits its size: ns to hours, bytes to TiB, counts with thousands. */
+export function formatValue(value, unit) {
+  if (unit in TIME_UNITS) {
+    return duration(value * TIME_UNITS[unit]);
+  }
+  if (unit === 'bytes') {
+    const [number, name] = scaled(value, 1024, BYTE_UNITS);
+    return `${name === 'B' && Number.isInteger(number) ? number : digits(number)} ${name}`;
+  }
+  const suffix = unit === 'count' || unit === '' ? '' : ` ${unit}`;
+  if (Math.abs(value) < 10000) {
+    return `${Number.isInteger(value) ? value : digits(value)}${suffix}`;
+  }
+  const [number, name] = scaled(value, 1000, SI_UNITS);
+  return `${digits(number)}${name === '' ? '' : ` ${name}`}${suffix}`;
+}
+
+/** A part of a whole in percent. */
+export function formatShare(part, whole) {
+  if (!(whole > 0)) {
+    return '–';
+  }
+  const percent = (part / whole) * 100;
+  const size = Math.abs(percent);
+  if (size > 0 && size < 0.005) {
+    return percent < 0 ? '−<0.01 %' : '<0.01 %';
+  }
+  return `${signOf(percent)}${size.toFixed(size >= 99.995 ? 0 : 2)} %`;
+}
+
+function signOf(number) {
+  return number < 0 ? '−' : '';
+}
+
+/** A difference, with its sign. */
+export function formatChange(change, format) {
+  return change > 0 ? `+${format(change)}` : change < 0 ? `−${format(-change)}` : format(0);
+}
+
+/** The time of day, with the date where the span of the profile is longer than a day. */
+export function formatTime(unixMs, spanMs) {
+  const time = new Date(unixMs);
+  const two = (number) => String(number).padStart(2, '0');
+  const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} `;
+  return `${spanMs > 86_400_000 ? day : ''}${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+}
+
+/** The text's end within `room`, after an ellipsis; the whole text if it fits, "" if nothing useful does. */
+export function cutLeft(text, room, widthOf) {
+  let width = 0;
+  for (let at = text.length - 1; at >= 0; at--) {
+    width += widthOf(text.charCodeAt(at));
+    if (width > room) {
+      return cutAfter(text, at, room, widthOf);
+    }
+  }
+  return text;
+}
+
+/** The longest end of the text behind `cut` that leaves room for the ellipsis. */
+function cutAfter(text, cut, room, widthOf) {
+  let width = widthOf(ELLIPSIS.charCodeAt(0));
+  let at = text.length;
+  while (at > cut + 1 && width + widthOf(text.charCodeAt(at - 1)) <= room) {
+    at--;
+    width += widthOf(text.charCodeAt(at));
+  }
+  // Half of a surrogate pair is no letter.
+  if (at < text.length && (text.charCodeAt(at) & 0xfc00) === 0xdc00) {
+    at++;
+  }
+  return text.length - at < 2 ? '' : ELLIPSIS + text.slice(at);
+}
+
+const ELLIPSIS = '…';

@@ -1,0 +1,261 @@
+// From the profile and the state of the view to the graphs that are drawn. Each stage is kept until its input
+// changes: selection of rows, filters, graphs.
+
+import { calleesTree } from './callees.js';
+import { callersTree, invertedTree, outermostCalls } from './callers.js';
+import { keepElided, sideFactors, weightedSums, widthWeights } from './diff.js';
+import { NARROW_PIXELS } from './boxes.js';
+import { compileSearch, matchingFrames, onlyFrame } from './search.js';
+import { admittedSets, labelSums, select } from './selection.js';
+import { timeOrder } from './timeorder.js';
+import { functionSums, keepTowers, removeTowers, towers, towerSum } from './towers.js';
+import { prefixSums } from './tree.js';
+
+/** A value that is computed again when its key changes. */
+class Stage {
+  get(key, compute) {
+    if (this.key !== key) {
+      this.key = undefined;
+      this.value = undefined;
+      this.value = compute();
+      this.key = key;
+    }
+    return this.value;
+  }
+}
+
+export class Model {
+  constructor(profile) {
+    this.profile = profile;
+    this.stages = {};
+    for (const name of ['selection', 'filtered', 'shown', 'search', 'graphs', 'functions', 'matchSum', 'matchNodes']) {
+      this.stages[name] = new Stage();
+    }
+  }
+
+  /** Takes a state. `pixels`: the width of the graph, below which boxes of lazy trees are not expanded. */
+  update(state, pixels) {
+    this.state = state;
+    this.pixels = Math.max(1, pixels);
+    this.#search();
+    this.#select();
+    this.#filter();
+    this.#show();
+    return this;
+  }
+
+  get type() {
+    return this.profile.types[this.state.type];
+  }
+
+  #search() {
+    const { search } = this.state;
+    const { regex, error, matches } = this.stages.search.get(search, () => {
+      const compiled = compileSearch(search);
+      return { ...compiled, matches: compiled.regex ? matchingFrames(this.profile, compiled.regex) : null };
+    });
+    this.regex = regex;
+    this.searchError = error;
+    /** 1 for each frame that the search matches; null without a search. */
+    this.matches = matches;
+  }
+
+  #select() {
+    const { type, labels, window } = this.state;
+    const chosen = [...labels].map(([label, values]) => [label, [...values].sort((a, b) => a - b)]);
+    this.selectionKey = JSON.stringify([type, chosen.sort((a, b) => a[0] - b[0]), window]);
+    this.selection = this.stages.selection.get(this.selectionKey, () =>
+      select(this.profile, type, labels, window));
+  }
+
+  /** Focused and removed frames. */
+  #filter() {
+    const { filters } = this.state;
+    this.filterKey = this.selectionKey + JSON.stringify(filters);
+    const { sums, self } = this.stages.filtered.get(this.filterKey, () => {
+      const self = this.#filterSelf(this.selection.self);
+      return { self, sums: self.map(prefixSums) };
+    });
+    this.filteredSelf = self;
+    /** Sums of each side, from which all shares are taken. */
+    this.sums = sums;
+    this.totals = sums.map((ofSide) => ofSide[ofSide.length - 1]);
+  }
+
+  #filterSelf(self) {
+    const { filters } = this.state;
+    if (filters.length === 0) {
+      return self;
+    }
+    const copies = self.map((values) => values.slice());
+    for (const { keep, frame } of filters) {
+      const set = onlyFrame(this.profile, frame);
+      (keep ? keepTowers : removeTowers)(this.profile.tree, copies, set);
+    }
+    return copies;
+  }
+
+  /** The sums that are drawn: without the towers that a switch hides. */
+  #show() {
+    const { onlyMatches, elided, search } = this.state;
+    const isElided = elided && this.profile.sides === 2;
+    const isOnly = onlyMatches && this.matches !== null;
+    this.shownKey = this.filterKey + JSON.stringify([isElided, isOnly ? search : null]);
+    this.shownSums = this.stages.shown.get(this.shownKey, () => {
+      if (!isElided && !isOnly) {
+        return this.sums;
+      }
+      const { tree } = this.profile;
+      const self = this.filteredSelf.map((values) => values.slice());
+      if (isElided) {
+        keepElided(tree, this.sums, self);
+      }
+      if (isOnly) {
+        keepTowers(tree, self, this.matches);
+      }
+      return self.map(prefixSums);
+    });
+    this.#weigh(isElided);
+  }
+
+  #weigh(isElided) {
+    const { diffMode, diffWidth } = this.state;
+    this.factors = this.profile.sides === 2
+      ? sideFactors(diffMode, this.totals, this.profile.header.sideSeconds) : [1];
+    this.weights = this.profile.sides === 2 ? widthWeights(isElided ? 'base' : diffWidth, this.factors) : [1];
+    /** The weighted total of the selection: the whole of a share. */
+    this.whole = this.weights.reduce((sum, weight, side) => sum + weight * this.totals[side], 0);
+  }
+
+  /** The graphs of the view, from top to bottom: one, or callers and callees of a sandwich. */
+  graphs() {
+    const { view, sandwich, thread, diffMode, diffWidth } = this.state;
+    const key = this.shownKey + JSON.stringify([view, sandwich, thread, diffMode, diffWidth]);
+    return this.stages.graphs.get(key, () => {
+      switch (view) {
+        case 'inverted':
+          return [this.#lazyGraph('inverted', invertedTree(this.profile.tree, this.shownSums, this.profile.frames))];
+        case 'sandwich':
+          return this.#sandwichGraphs(sandwich);
+        case 'order':
+          return [this.#orderGraph(thread)];
+        default:
+          return [this.#mainGraph()];
+      }
+    });
+  }
+
+  #mainGraph() {
+    const { tree } = this.profile;
+    const widths = weightedSums(this.shownSums, this.weights);
+    return { role: 'main', tree, sums: this.shownSums, widths, whole: this.whole, rootFrame: -1 };
+  }
+
+  #lazyGraph(role, lazy, rootFrame = -1) {
+    const graph = { role, lazy, whole: this.whole, rootFrame };
+    this.#expand(graph, 0);
+    return graph;
+  }
+
+  #sandwichGraphs(frame) {
+    const { tree, frames } = this.profile;
+    const calls = outermostCalls(tree, this.shownSums, frame);
+    return [
+      this.#lazyGraph('callers', callersTree(tree, this.shownSums, frames, frame, calls), frame),
+      this.#lazyGraph('callees', calleesTree(tree, this.shownSums, frames, frame, calls), frame),
+    ];
+  }
+
+  #orderGraph(thread) {
+    const { profile, state } = this;
+    const label = this.threadLabel();
+    const chosen = new Map(state.labels);
+    if (label !== -1) {
+      chosen.set(label, new Set([thread]));
+    }
+    const admitted = admittedSets(profile, chosen);
+    const kept = this.#filterSelf([new Float64Array(profile.tree.count).fill(1)]);
+    if (state.onlyMatches && this.matches) {
+      keepTowers(profile.tree, kept, this.matches);
+    }
+    const window = state.window ?? [0, profile.times ? profile.times.count : 1];
+    const order = timeOrder(profile, state.type, admitted, window, (node) => kept[0][node] > 0);
+    const sums = prefixSums(order.self);
+    let whole = sums[sums.length - 1];
+    for (let node = 1; node < order.tree.count; node++) {
+      if (order.tree.frame[node] < 0) {
+        whole -= order.self[node];
+      }
+    }
+    const { valueOfStep } = order;
+    return {
+      role: 'order', tree: order.tree, sums: [sums], widths: sums, whole, rootFrame: -1, window, valueOfStep,
+    };
+  }
+
+  /** The label whose values are threads, or -1. */
+  threadLabel() {
+    return this.profile.labels.findIndex(({ key }) => key === 'thread.name');
+  }
+
+  /**
+   * Expands a lazy graph so that every box is there that is wide enough when `node` fills the width. Returns the
+   * node's number afterwards.
+   */
+  zoomInto(graph, node) {
+    return graph.lazy ? this.#expand(graph, graph.ids[node]) : node;
+  }
+
+  #expand(graph, id) {
+    const { lazy } = graph;
+    const threshold = (lazy.width(id, this.weights) * NARROW_PIXELS) / this.pixels;
+    const before = lazy.count;
+    lazy.expandVisible(id, threshold, this.weights);
+    if (!graph.tree || lazy.count !== before) {
+      Object.assign(graph, lazy.flatten());
+      graph.widths = weightedSums(graph.sums, this.weights);
+    }
+    return graph.ids.indexOf(id);
+  }
+
+  /** Expands all of a lazy graph. */
+  complete(graph) {
+    if (graph.lazy) {
+      graph.lazy.expandVisible(0, 0, this.weights);
+      Object.assign(graph, graph.lazy.flatten());
+      graph.widths = weightedSums(graph.sums, this.weights);
+    }
+    return graph;
+  }
+
+  /** Self and total of each function, for each side. */
+  functions() {
+    return this.stages.functions.get(this.filterKey, () =>
+      this.sums.map((sums) => functionSums(this.profile.tree, sums, this.profile.frames)));
+  }
+
+  /** The weighted sum, share and number of the towers that match. Null without a search. */
+  matchSum() {
+    if (!this.matches) {
+      return null;
+    }
+    const key = this.filterKey + JSON.stringify([this.state.search, this.weights]);
+    return this.stages.matchSum.get(key, () => {
+      const widths = weightedSums(this.sums, this.weights);
+      return { ...towerSum(this.profile.tree, widths, this.matches), whole: this.whole };
+    });
+  }
+
+  /** The outermost matching nodes of a graph, in its order. */
+  matchNodes(graph) {
+    if (!this.matches || !graph) {
+      return new Int32Array(0);
+    }
+    return towers(graph.tree, graph.widths, this.matches);
+  }
+
+  /** The sum of each value of a label under the choice of the others. */
+  labelSums(label) {
+    return labelSums(this.profile, this.selection.setSums, this.state.labels, label);
+  }
+}

@@ -1,0 +1,184 @@
+// The profile of the page: header and columns, decoded when they are needed.
+
+import { readVarints } from './varints.js';
+import { Tree } from './tree.js';
+
+const MAGIC = 'OTPP';
+const VERSION = 1;
+const HEADER_AT = 9;
+
+export const KIND_JAVA = 0;
+export const KIND_NATIVE = 1;
+export const KIND_KERNEL = 2;
+export const KIND_STUB = 3;
+export const KIND_MARKER = 4;
+export const KIND_NAMES = ['Java', 'native', 'kernel', 'stub', 'marker'];
+
+/** Texts in one column of UTF-8, decoded at the first use of each. */
+class Texts {
+  constructor(lengths, bytes) {
+    this.count = lengths.length;
+    this.bytes = bytes;
+    this.offsets = new Uint32Array(lengths.length + 1);
+    for (let index = 0; index < lengths.length; index++) {
+      this.offsets[index + 1] = this.offsets[index] + lengths[index];
+    }
+    this.decoded = new Array(lengths.length);
+    this.decoder = new TextDecoder();
+  }
+
+  get(index) {
+    const known = this.decoded[index];
+    if (known !== undefined) {
+      return known;
+    }
+    const text = this.decoder.decode(this.bytes.subarray(this.offsets[index], this.offsets[index + 1]));
+    this.decoded[index] = text;
+    return text;
+  }
+}
+
+/** The narrowest array of unsigned integers for numbers below `limit`. */
+function arrayFor(limit, length) {
+  const Kind = limit <= 256 ? Uint8Array : limit <= 65536 ? Uint16Array : Uint32Array;
+  return new Kind(length);
+}
+
+export class Profile {
+  /** Reads inflated bytes: see the format's description in page/README.md. */
+  constructor(bytes) {
+    const magic = String.fromCharCode(...bytes.subarray(0, 4));
+    if (magic !== MAGIC) {
+      throw new Error('the data is no profile');
+    }
+    if (bytes[4] !== VERSION) {
+      throw new Error(`the data has version ${bytes[4]}, the page reads version ${VERSION}`);
+    }
+    const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(5, true);
+    this.header = JSON.parse(new TextDecoder().decode(bytes.subarray(HEADER_AT, HEADER_AT + length)));
+    this.data = bytes.subarray(HEADER_AT + length);
+    this.frames = this.header.frames;
+    this.types = this.header.types;
+    this.labels = this.header.labels ?? [];
+    this.times = this.header.times ?? null;
+    this.sides = this.header.sides ?? 1;
+    this.rowsOfTypes = new Map();
+    this.#readFrames();
+    this.#readLabelSets();
+    this.#readNodes();
+  }
+
+  /** A section's bytes, or null. */
+  #section(name) {
+    const place = this.header.sections[name];
+    if (!place) {
+      return null;
+    }
+    const [offset, length] = place;
+    if (offset + length > this.data.length) {
+      throw new Error(`section ${name} is cut off`);
+    }
+    return this.data.subarray(offset, offset + length);
+  }
+
+  #varints(name, out) {
+    const bytes = this.#section(name);
+    try {
+      return bytes ? readVarints(bytes, out) : out;
+    } catch (error) {
+      throw new Error(`section ${name}: ${error.message}`);
+    }
+  }
+
+  #texts(lengthsName, bytesName, count) {
+    const lengths = this.#varints(lengthsName, new Uint32Array(count));
+    return new Texts(lengths, this.#section(bytesName) ?? new Uint8Array(0));
+  }
+
+  #readFrames() {
+    const count = this.frames;
+    this.names = this.#texts('frame_name_lengths', 'frame_names', count);
+    this.kinds = this.#section('frame_kinds') ?? new Uint8Array(count);
+    this.frameDetails = this.#varints('frame_details', new Uint32Array(count));
+    const last = this.frameDetails.reduce((most, detail) => Math.max(most, detail), 0);
+    const lengths = this.#section('detail_lengths') ? this.#countVarints('detail_lengths') : last;
+    this.details = this.#texts('detail_lengths', 'details', lengths);
+  }
+
+  /** The number of integers in a section: bytes without the continuation bit. */
+  #countVarints(name) {
+    return this.#section(name).reduce((count, byte) => count + (byte < 128 ? 1 : 0), 0);
+  }
+
+  #readLabelSets() {
+    const width = this.labels.length;
+    this.labelSets = Math.max(1, this.header.labelSets ?? 1);
+    /** Value numbers, `labels.length` for each set. */
+    this.setValues = this.#varints('label_sets', new Uint32Array(this.labelSets * width));
+  }
+
+  #readNodes() {
+    const count = this.header.nodes;
+    const pops = this.#varints('node_pops', new Uint16Array(count));
+    // The levels replace the pops in place.
+    let level = 0;
+    for (let node = 1; node < count; node++) {
+      level = level + 1 - pops[node];
+      if (level < 1) {
+        throw new Error(`node ${node} has no parent`);
+      }
+      pops[node] = level;
+    }
+    pops[0] = 0;
+    const frame = arrayFor(this.frames, count);
+    this.#varints('node_frames', frame.subarray(1));
+    for (let node = 1; node < count; node++) {
+      if (frame[node] >= this.frames) {
+        throw new Error(`node ${node} has frame ${frame[node]} of ${this.frames}`);
+      }
+    }
+    this.tree = new Tree(pops, frame);
+  }
+
+  /** The columns of a type's rows: node, value, set, time, side, series. Absent columns are null. */
+  rows(type) {
+    let rows = this.rowsOfTypes.get(type);
+    if (!rows) {
+      rows = this.#readRows(type);
+      this.rowsOfTypes.set(type, rows);
+    }
+    return rows;
+  }
+
+  #readRows(type) {
+    const count = this.header.rows[type];
+    const column = (name, make) =>
+      this.#section(`rows${type}_${name}`) ? this.#varints(`rows${type}_${name}`, make()) : null;
+    const node = this.#varints(`rows${type}_nodes`, new Int32Array(count));
+    for (let row = 1; row < count; row++) {
+      node[row] += node[row - 1];
+    }
+    if (count > 0 && node[count - 1] >= this.tree.count) {
+      throw new Error(`a row of ${this.types[type].name} has a node that does not exist`);
+    }
+    return {
+      count,
+      node,
+      value: this.#varints(`rows${type}_values`, new Float64Array(count)),
+      set: column('sets', () => arrayFor(this.labelSets, count)),
+      time: this.times ? column('times', () => arrayFor(this.times.count, count)) : null,
+      side: this.sides === 2 ? this.#section(`rows${type}_sides`) : null,
+      series: this.types[type].snapshot ? column('series', () => new Uint32Array(count)) : null,
+    };
+  }
+
+  name(frame) {
+    return this.names.get(frame);
+  }
+
+  /** The place of a frame, such as `Main.java:12`, or the object of a native one; "" if unknown. */
+  detail(frame) {
+    const number = this.frameDetails[frame];
+    return number === 0 ? '' : this.details.get(number - 1);
+  }
+}

