@@ -221,7 +221,8 @@ export class Model {
   /** Expands all of a lazy graph. */
   complete(graph) {
     if (graph.lazy) {
-      graph.lazy.expandVisible(0, 0, this.weights);
+      // Every side counts, also one without a part in the widths.
+      graph.lazy.expandVisible(0, 0, this.weights.map(() => 1));
       Object.assign(graph, graph.lazy.flatten());
       graph.widths = weightedSums(graph.sums, this.weights);
     }

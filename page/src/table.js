@@ -167,7 +167,8 @@ function plainColumns(model, sums) {
     key,
     title,
     value: (frame) => values[frame],
-    parts: (frame) => [valueText(model, values[frame], 0), formatShare(values[frame], whole)],
+    parts: (frame) => (values[frame] === 0 ? ['', '–']
+      : [valueText(model, values[frame], 0), formatShare(values[frame], whole)]),
     bar: (frame) => (whole > 0 ? values[frame] / whole : 0),
   });
   return [{ key: 'name', title: 'Function' }, column('self', 'Self', sums.self), column('total', 'Total', sums.total)];

@@ -1,0 +1,106 @@
+// Numbers, names, colours, comparison, windows of time and links.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { hash, packageOf } from '../src/colours.js';
+import { relativeChange, sideFactors, weightedSums, widthWeights } from '../src/diff.js';
+import { cutLeft, formatChange, formatShare, formatTime, formatValue } from '../src/format.js';
+import { stepsOfColumn } from '../src/heatmap.js';
+import { decodeState, encodeState, initialState } from '../src/link.js';
+import { samples, someFrames, TYPES, writerOf } from './support/generate.mjs';
+import { open } from './support/open.mjs';
+
+test('values have real units', () => {
+  const cases = [
+    [0, 'nanoseconds', '0 ns'], [999, 'nanoseconds', '999 ns'], [1500, 'nanoseconds', '1.50 µs'],
+    [999_600, 'nanoseconds', '1.00 ms'], [12_340_000, 'nanoseconds', '12.3 ms'], [1.5e9, 'nanoseconds', '1.50 s'],
+    [119e9, 'nanoseconds', '119 s'], [180e9, 'nanoseconds', '3.00 min'], [7200e9, 'nanoseconds', '2.00 h'],
+    [1500, 'milliseconds', '1.50 s'], [-1500, 'nanoseconds', '-1.50 µs'],
+    [0, 'bytes', '0 B'], [1023, 'bytes', '1023 B'], [1024, 'bytes', '1.00 KiB'], [1536 * 1024, 'bytes', '1.50 MiB'],
+    [3 * 2 ** 40, 'bytes', '3.00 TiB'], [9999, 'count', '9999'], [12_345, 'count', '12.3 k'], [2.5e6, 'count', '2.50 M'],
+    [0.5, 'count', '0.50'], [5, 'events', '5 events'], [1e6, 'events', '1.00 M events'],
+  ];
+  for (const [value, unit, text] of cases) {
+    assert.equal(formatValue(value, unit), text);
+  }
+});
+
+test('shares and changes', () => {
+  assert.equal(formatShare(1, 3), '33.33 %');
+  assert.equal(formatShare(3, 3), '100 %');
+  assert.equal(formatShare(0, 3), '0.00 %');
+  assert.equal(formatShare(1, 1e6), '<0.01 %');
+  assert.equal(formatShare(-1, 4), '−25.00 %');
+  assert.equal(formatShare(1, 0), '–');
+  assert.equal(formatChange(2, String), '+2');
+  assert.equal(formatChange(-2, String), '−2');
+  assert.match(formatTime(1_700_000_000_000, 1000), /^\d\d:\d\d:\d\d$/);
+  assert.match(formatTime(1_700_000_000_000, 1e9), /^\d{4}-\d\d-\d\d /);
+});
+
+test('long names keep their end', () => {
+  const one = () => 1;
+  assert.equal(cutLeft('com.example.Main.run', 20, one), 'com.example.Main.run');
+  assert.equal(cutLeft('com.example.Main.run', 9, one), '…Main.run');
+  assert.equal(cutLeft('com.example.Main.run', 3, one), '…un');
+  assert.equal(cutLeft('com.example.Main.run', 2, one), '');
+  assert.equal(cutLeft('', 5, one), '');
+  assert.equal(cutLeft('aaaa😀bb', 4, one), '…bb');
+});
+
+test('packages of names', () => {
+  assert.equal(packageOf('java.util.concurrent.locks.Lock.lock', 0, ''), 'java.util.concurrent');
+  assert.equal(packageOf('java.lang.Thread.run', 0, ''), 'java.lang');
+  assert.equal(packageOf('Main.main', 0, ''), '(no package)');
+  assert.equal(packageOf('Unsafe_Park', 1, 'libjvm.so'), 'libjvm.so');
+  assert.equal(packageOf('futex_wait', 2, ''), 'kernel');
+  assert.ok(hash('a') !== hash('b') && hash('a') >= 0 && hash('a') < 1);
+});
+
+test('sides are comparable by share, per second, or raw', () => {
+  assert.deepEqual(sideFactors('share', [50, 200], null), [1 / 50, 1 / 200]);
+  assert.deepEqual(sideFactors('share', [0, 200], null), [0, 1 / 200]);
+  assert.deepEqual(sideFactors('seconds', [50, 200], [10, 20]), [0.1, 0.05]);
+  assert.deepEqual(sideFactors('seconds', [50, 200], [10, null]), [1, 1]);
+  assert.deepEqual(sideFactors('raw', [50, 200], [10, 20]), [1, 1]);
+  assert.deepEqual(widthWeights('new', [2, 3]), [0, 3]);
+  assert.deepEqual(widthWeights('base', [2, 3]), [2, 0]);
+  assert.deepEqual(widthWeights('both', [2, 3]), [2, 3]);
+  const sums = [Float64Array.of(0, 1, 2), Float64Array.of(0, 5, 5)];
+  assert.deepEqual([...weightedSums(sums, [2, 3])], [0, 17, 19]);
+  assert.equal(weightedSums(sums, [0, 1]), sums[1]);
+  assert.deepEqual([relativeChange(0, 5), relativeChange(5, 0), relativeChange(2, 2), relativeChange(0, 0)], [1, -1, 0, 0]);
+});
+
+test('columns of the heat map are well-known lengths of time', () => {
+  assert.equal(stepsOfColumn(10_000, 360, 100), 6);
+  assert.equal(stepsOfColumn(1000, 600, 100), 10);
+  assert.equal(stepsOfColumn(60_000, 600, 100), 10);
+  for (const [stepMs, count, most] of [[1000, 1, 100], [7000, 50, 10], [1000, 100_000, 90], [10, 3600, 110]]) {
+    assert.ok(Math.ceil(count / stepsOfColumn(stepMs, count, most)) <= most);
+  }
+});
+
+test('a link reproduces the state, and ignores what the profile lacks', async () => {
+  const times = { startUnixMs: 0, stepMs: 1000, count: 20 };
+  const list = samples({ labels: { 'a&b=c': 3, region: 2 }, times: 20 });
+  const profile = await open(writerOf(list, someFrames(40), { types: TYPES, labels: ['a&b=c', 'region'], times }));
+  const states = [
+    {}, { type: 2, search: 'a+b&c=#%', onlyMatches: true }, { labels: new Map([[0, new Set([0, 2])], [1, new Set([1])]]) },
+    { window: [3, 9], view: 'sandwich', sandwich: 7, zoom: [3, 3, 3, 3, 5, 0, 39], zoomInCallers: true },
+    { filters: [{ keep: true, frame: 0 }, { keep: false, frame: 4 }], flame: true, colour: 'package', minPercent: 0.5 },
+    { view: 'order', thread: 2, zoomNode: 12, theme: 'dark', panes: 'table', heatMap: true, sort: 'name', ascending: true },
+    { view: 'inverted', diffMode: 'raw', diffWidth: 'both', elided: true, zoom: Array(3000).fill(4) },
+  ];
+  for (const changes of states) {
+    const state = { ...initialState(profile), ...changes };
+    const fragment = encodeState(profile, state);
+    assert.deepEqual(decodeState(profile, fragment), state);
+    assert.ok(fragment.length < 200, fragment);
+  }
+  assert.equal(encodeState(profile, initialState(profile)), '');
+  for (const text of ['type=none', 'window=5-3', 'window=0-99', 'focus=4000', 'zoom=zzzz', 'view=x', 'label.none=1',
+    'label.region=none', 'view=sandwich', 'sandwich=-2', 'garbage', '%', 'zoom=..*', 'minPercent=x']) {
+    assert.deepEqual(decodeState(profile, text), initialState(profile), text);
+  }
+});
