@@ -126,9 +126,7 @@ export class Api {
 
   /** Scrolls to a node. */
   reveal(node, index = 0) {
-    const canvas = this.app.pane.canvases[index];
-    canvas.reveal(node);
-    canvas.draw();
+    this.app.pane.canvases[index].reveal(node);
   }
 
   /** The node at a point of the window, or -1. */

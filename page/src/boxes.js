@@ -62,3 +62,18 @@ export function boxesOfLevel(tree, sums, level, begin, end, pixels, emit) {
     }
   }
 }
+
+/** The deepest level with a value at or below the node. A level without one has none below either. */
+export function deepestLevel(tree, sums, node) {
+  const begin = sums[node];
+  const end = sums[tree.end[node]];
+  let level = tree.level[node];
+  while (level + 1 < tree.depth) {
+    const index = firstEndingAfter(tree, sums, level + 1, begin);
+    if (index === tree.levelStart[level + 2] || sums[tree.levelNodes[index]] >= end) {
+      return level;
+    }
+    level++;
+  }
+  return level;
+}

@@ -1,9 +1,8 @@
 // One flame graph on a canvas as large as the window on the graph, whatever the graph's depth.
 
-import { boxesOfLevel, nodeAtPosition } from './boxes.js';
+import { boxesOfLevel, deepestLevel, nodeAtPosition } from './boxes.js';
 import { el } from './dom.js';
 import { cutLeft } from './format.js';
-import { deepestLevel } from './tree.js';
 
 export const ROW_PIXELS = 20;
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Open Sans", sans-serif';

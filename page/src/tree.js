@@ -106,15 +106,3 @@ export function prefixSums(self) {
 export function totalOf(tree, sums, node) {
   return sums[tree.end[node]] - sums[node];
 }
-
-/** The deepest level with a value below the node, the node's own included. */
-export function deepestLevel(tree, sums, node) {
-  const { level, end } = tree;
-  let deepest = level[node];
-  for (let at = node; at < end[node]; at++) {
-    if (level[at] > deepest && sums[end[at]] > sums[at]) {
-      deepest = level[at];
-    }
-  }
-  return deepest;
-}

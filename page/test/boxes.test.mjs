@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { boxesOfLevel, nodeAtPosition } from '../src/boxes.js';
+import { boxesOfLevel, deepestLevel, nodeAtPosition } from '../src/boxes.js';
 import { samples, someFrames, writerOf } from './support/generate.mjs';
 import { modelOf, open } from './support/open.mjs';
 
@@ -53,4 +53,19 @@ test('the middle of every box is its node', async () => {
     assert.equal(nodeAtPosition(tree, widths, tree.level[node], middle), node);
   }
   assert.equal(nodeAtPosition(tree, widths, 1, widths.at(-1) + 1), -1);
+});
+
+test('the deepest level below a node has a value', async () => {
+  const { tree, widths } = await graphOf({ seed: 63, count: 300 });
+  // Half of the nodes lose their values, as under a selection.
+  const sums = widths.map((_, node) => (node > tree.count / 2 ? widths[tree.count >> 1] : widths[node]));
+  for (let node = 0; node < tree.count; node++) {
+    let deepest = tree.level[node];
+    for (let other = node; other < tree.end[node]; other++) {
+      if (sums[tree.end[other]] > sums[other]) {
+        deepest = Math.max(deepest, tree.level[other]);
+      }
+    }
+    assert.equal(deepestLevel(tree, sums, node), deepest);
+  }
 });

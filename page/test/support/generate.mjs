@@ -108,10 +108,10 @@ export function manyStacks(writer, stacks, frameCount, perStack, seed = 7) {
   const frames = someFrames(frameCount).map(({ name, kind, detail }) => writer.frame(name, kind, detail));
   const leaves = new Set();
   while (leaves.size < stacks) {
-    const depth = 5 + Math.floor(next() * 9 + next() * 7);
+    const depth = 5 + Math.floor(next() * 10 + next() * 8);
     let node = 0;
     for (let level = 0; level < depth; level++) {
-      const choices = level < 3 ? 2 : level < 9 ? 4 : 12;
+      const choices = level < 3 ? 2 : level < 9 ? 4 : 11;
       const choice = Math.floor(choices * next() ** 1.6);
       node = writer.child(node, frames[((Math.imul(node + 1, 40503) + choice * 7919) >>> 0) % frameCount]);
     }
