@@ -11,6 +11,8 @@ import { bundle } from './bundle.mjs';
 
 const FOLDER = path.dirname(fileURLToPath(import.meta.url));
 const OUT = path.join(FOLDER, 'dist', 'page.html');
+/** Later files override earlier ones. */
+const STYLES = ['controls.css', 'choices.css', 'panes.css', 'phone.css'];
 /** The command replaces this text with the profile. */
 export const MARKER = '@@PROFILE@@';
 
@@ -25,7 +27,7 @@ function sha256(text) {
 /** The page with the marker. */
 export function page() {
   const script = bundle(path.join(FOLDER, 'src', 'main.js'));
-  const style = source('style.css');
+  const style = STYLES.map((name) => source(path.join('style', name))).join('');
   for (const text of [script, style]) {
     // Such text would end the element, or the place of the profile would be ambiguous.
     if (/<\/(script|style)|<!--/i.test(text) || text.includes(MARKER)) {
@@ -33,7 +35,10 @@ export function page() {
     }
   }
   const policy = [
-    "default-src 'none'", `script-src ${sha256(script)}`, `style-src ${sha256(style)}`, "base-uri 'none'",
+    "default-src 'none'",
+    `script-src ${sha256(script)}`,
+    `style-src ${sha256(style)}`,
+    "base-uri 'none'",
     "form-action 'none'",
   ].join('; ');
   const parts = { policy, style, script, profile: MARKER };

@@ -24,17 +24,19 @@ export class Api {
     const frameOf = (name) => this.frames(name)[0] ?? -1;
     const state = { ...changes };
     if (changes.labels) {
-      state.labels = new Map(Object.entries(changes.labels).map(([key, values]) => {
-        const label = profile.labels.findIndex((candidate) => candidate.key === key);
-        return [label, new Set(values.map((value) => profile.labels[label].values.indexOf(value) + 1))];
-      }));
+      state.labels = new Map(
+        Object.entries(changes.labels).map(([key, values]) => {
+          const label = profile.labels.findIndex((candidate) => candidate.key === key);
+          return [label, new Set(values.map((value) => profile.labels[label].values.indexOf(value) + 1))];
+        }),
+      );
     }
     if (changes.filters) {
       state.filters = changes.filters.map(({ keep, name }) => ({ keep, frame: frameOf(name) }));
     }
     if (typeof changes.sandwich === 'string') {
       state.sandwich = frameOf(changes.sandwich);
-      state.view = 'sandwich';
+      state.view = state.sandwich >= 0 ? 'sandwich' : 'main';
     }
     if (typeof changes.type === 'string') {
       state.type = profile.types.findIndex(({ name }) => name === changes.type);
@@ -61,8 +63,8 @@ export class Api {
   }
 
   /**
-   * The nodes of a graph in pre-order: `{ name, level, parent, totals, self }`, with a value for each side. All
-   * nodes of inverted and sandwich views, too. Self values have a meaning in the main view alone.
+   * The nodes of a graph in pre-order: `{ name, level, parent, totals, self }`, with a value for each side.
+   * All nodes of inverted and sandwich views, too. Self values have a meaning in the main view alone.
    */
   nodes(index = 0) {
     const { app } = this;
@@ -90,7 +92,11 @@ export class Api {
     for (let frame = 0; frame < this.app.profile.frames; frame++) {
       const total = sides.map((side) => side.total[frame]);
       if (total.some((value) => value > 0)) {
-        found.push({ name: this.app.profile.name(frame), self: sides.map((side) => side.self[frame]), total });
+        found.push({
+          name: this.app.profile.name(frame),
+          self: sides.map((side) => side.self[frame]),
+          total,
+        });
       }
     }
     return found;
@@ -105,7 +111,10 @@ export class Api {
   labelSums(key) {
     const label = this.app.profile.labels.findIndex((candidate) => candidate.key === key);
     const { values } = this.app.profile.labels[label];
-    return [...this.app.model.labelSums(label)].map((sum, value) => [value === 0 ? '' : values[value - 1], sum]);
+    return [...this.app.model.labelSums(label)].map((sum, value) => [
+      value === 0 ? '' : values[value - 1],
+      sum,
+    ]);
   }
 
   stepSums() {
@@ -121,7 +130,9 @@ export class Api {
     const canvas = this.app.pane.canvases[index];
     const box = canvas.boxOf(node);
     const area = canvas.canvas.getBoundingClientRect();
-    return box && { left: area.left + box.left, top: area.top + box.top, width: box.width, height: box.height };
+    return (
+      box && { left: area.left + box.left, top: area.top + box.top, width: box.width, height: box.height }
+    );
   }
 
   /** Scrolls to a node. */

@@ -37,7 +37,9 @@ export class App {
     this.chips = new Chips(this, profile);
     this.timeline = profile.times ? new Timeline(this, profile, this.tooltip) : null;
     this.heatMap = profile.times ? new HeatMap(this, profile, this.tooltip) : null;
-    this.status = el('footer', { class: 'status', 'aria-live': 'polite' });
+    this.facts = el('div', { class: 'facts', 'aria-live': 'polite' });
+    this.legend = el('div', { class: 'legend' });
+    this.status = el('footer', { class: 'status' }, this.facts, this.legend);
     this.panes = el('main', { class: 'panes' }, this.table.element, this.pane.element);
     this.matchAt = -1;
     const notes = profile.header.notes ?? [];
@@ -45,11 +47,23 @@ export class App {
     document.body.replaceChildren(
       this.toolbar.element,
       profile.labels.length > 0 ? this.labels.element : '',
-      notes.length > 0 ? el('details', { class: 'notes' },
-        el('summary', { text: notes.length === 1 ? notes[0] : `${notes.length} notes: ${notes[0]}` }),
-        ...notes.slice(notes.length === 1 ? 0 : 1).map((text) => el('p', { text }))) : '',
-      this.timeline?.element ?? '', this.heatMap?.element ?? '', this.chips.element, this.panes, this.status,
-      this.tooltip.element, this.menu.element, this.help.element);
+      notes.length > 0
+        ? el(
+            'details',
+            { class: 'notes' },
+            el('summary', { text: notes.length === 1 ? notes[0] : `${notes.length} notes: ${notes[0]}` }),
+            ...notes.slice(notes.length === 1 ? 0 : 1).map((text) => el('p', { text })),
+          )
+        : '',
+      this.timeline?.element ?? '',
+      this.heatMap?.element ?? '',
+      this.chips.element,
+      this.panes,
+      this.status,
+      this.tooltip.element,
+      this.menu.element,
+      this.help.element,
+    );
     listenKeys(this);
     onSystemTheme(() => this.render());
     window.addEventListener('resize', () => this.resized());
@@ -87,6 +101,13 @@ export class App {
     if (!this.palette || this.palette.mode !== state.colour || this.palette.isDark !== colours.isDark) {
       this.palette = new Palette(this.profile, state.colour, colours.isDark);
     }
+    this.legend.replaceChildren(
+      ...this.palette.legend().map(([colour, text]) => {
+        const sample = el('span', { class: 'sample' });
+        sample.style.background = colour;
+        return el('span', {}, sample, text);
+      }),
+    );
     this.toolbar.show(model, state);
     this.labels.show(model, state);
     this.chips.show(state);
@@ -105,12 +126,14 @@ export class App {
     cancelAnimationFrame(this.tableFrame);
     const isShown = () => this.table.element.offsetParent !== null;
     this.tableDone = new Promise((resolve) => {
-      this.tableFrame = requestAnimationFrame(() => setTimeout(() => {
-        if (isShown()) {
-          this.table.show(this.model, this.state);
-        }
-        resolve();
-      }));
+      this.tableFrame = requestAnimationFrame(() =>
+        setTimeout(() => {
+          if (isShown()) {
+            this.table.show(this.model, this.state);
+          }
+          resolve();
+        }),
+      );
     });
   }
 
@@ -121,9 +144,14 @@ export class App {
 
   /** Shows a node's facts in the status line. */
   describe(graph, node) {
-    const facts = nodeFacts(this.model, graph, node).flatMap(([label, text]) =>
-      [el('span', { class: 'fact', text: label }), el('span', { text })]);
-    this.status.replaceChildren(el('b', {}, el('bdi', { text: nodeName(this.profile, graph, node) })), ...facts);
+    const facts = nodeFacts(this.model, graph, node).flatMap(([label, text]) => [
+      el('span', { class: 'fact', text: label }),
+      el('span', { text }),
+    ]);
+    this.facts.replaceChildren(
+      el('b', {}, el('bdi', { text: nodeName(this.profile, graph, node) })),
+      ...facts,
+    );
   }
 
   zoomTo(index, node) {
@@ -165,8 +193,16 @@ export class App {
   }
 
   sandwich(frame) {
-    this.set({ view: 'sandwich', sandwich: frame, zoom: [], zoomInCallers: false,
-      panes: this.state.panes === 'table' ? 'graph' : this.state.panes }, true);
+    this.set(
+      {
+        view: 'sandwich',
+        sandwich: frame,
+        zoom: [],
+        zoomInCallers: false,
+        panes: this.state.panes === 'table' ? 'graph' : this.state.panes,
+      },
+      true,
+    );
   }
 
   setView(view) {
@@ -174,7 +210,10 @@ export class App {
     if (view === 'sandwich' && this.state.sandwich < 0) {
       // Without a selected function: the one with the largest self value.
       const sums = this.model.functions()[this.profile.sides - 1];
-      changes.sandwich = sums.self.reduce((best, value, frame) => (value > sums.self[best] ? frame : best), 0);
+      changes.sandwich = sums.self.reduce(
+        (best, value, frame) => (value > sums.self[best] ? frame : best),
+        0,
+      );
       this.onFrame((frame) => (changes.sandwich = frame));
     }
     if (view === 'order' && this.state.thread === 0) {
@@ -280,14 +319,19 @@ export class App {
   openFrameMenu(frame, x, y, first = []) {
     const name = this.profile.name(frame);
     this.tooltip.hide();
-    this.menu.open(name, [
-      ...first,
-      ['Callers and callees', 's', () => this.sandwich(frame)],
-      ['Focus: only stacks with it', 'f', () => this.addFilter(true, frame)],
-      ['Remove: only stacks without it', 'x', () => this.addFilter(false, frame)],
-      ['Search for it', 'e', () => this.searchFrame(frame)],
-      ['Copy the name', '', () => navigator.clipboard?.writeText(name)],
-    ], x, y);
+    this.menu.open(
+      name,
+      [
+        ...first,
+        ['Callers and callees', 's', () => this.sandwich(frame)],
+        ['Focus: only stacks with it', 'f', () => this.addFilter(true, frame)],
+        ['Remove: only stacks without it', 'x', () => this.addFilter(false, frame)],
+        ['Search for it', 'e', () => this.searchFrame(frame)],
+        ['Copy the name', '', () => navigator.clipboard?.writeText(name)],
+      ],
+      x,
+      y,
+    );
   }
 
   openSelectedMenu() {
@@ -295,7 +339,12 @@ export class App {
     const box = canvas.selected >= 0 ? canvas.boxOf(canvas.selected) : null;
     if (box) {
       const area = canvas.canvas.getBoundingClientRect();
-      this.openMenu(this.pane.active, canvas.selected, area.left + Math.max(0, box.left), area.top + box.top + 22);
+      this.openMenu(
+        this.pane.active,
+        canvas.selected,
+        area.left + Math.max(0, box.left),
+        area.top + box.top + 22,
+      );
     }
   }
 

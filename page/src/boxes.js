@@ -32,9 +32,9 @@ export function nodeAtPosition(tree, sums, level, position) {
 }
 
 /**
- * Calls `emit(node, left, width)`, in pixels, for the boxes of a level between the positions `begin` and `end`,
- * which `pixels` pixels show. The work follows the pixels, not the number of nodes: behind a narrow box the next
- * one is searched that ends behind the narrow box's pixel.
+ * Calls `emit(node, left, width)`, in pixels, for the boxes of a level between the positions `begin` and
+ * `end`, which `pixels` pixels show. The work follows the pixels, not the number of nodes: behind a narrow
+ * box the next one is searched that ends behind the narrow box's pixel.
  */
 export function boxesOfLevel(tree, sums, level, begin, end, pixels, emit) {
   const scale = pixels / (end - begin);

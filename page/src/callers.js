@@ -4,8 +4,8 @@ import { LazyTree } from './lazytree.js';
 
 class Callers extends LazyTree {
   /**
-   * `origins`: the nodes whose values are shown. `isWhole`: an origin counts with its total, not its self value.
-   * `beginsAtOrigins`: the root's children are the origins' own frames, not their callers.
+   * `origins`: the nodes whose values are shown. `isWhole`: an origin counts with its total, not its self
+   * value. `beginsAtOrigins`: the root's children are the origins' own frames, not their callers.
    */
   constructor(source, sums, frames, rootFrame, { origins, isWhole, beginsAtOrigins }) {
     super(source, sums, frames, rootFrame);

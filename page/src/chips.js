@@ -13,15 +13,24 @@ export class Chips {
   show(state) {
     const { app, profile } = this;
     const chips = [];
-    const chip = (kind, text, onRemove, title = text) => chips.push(
-      el('span', { class: `chip ${kind}`, title },
-        el('span', { class: 'kind', text: kind }), el('bdi', { class: 'text', text }),
-        button('✕', `Take back: ${kind} ${text}`, onRemove)));
-    if (state.view === 'sandwich') {
+    const chip = (kind, text, onRemove, title = text) =>
+      chips.push(
+        el(
+          'span',
+          { class: `chip ${kind}`, title },
+          el('span', { class: 'kind', text: kind }),
+          el('span', { class: 'text' }, el('bdi', { text })),
+          button('✕', `Take back: ${kind} ${text}`, onRemove),
+        ),
+      );
+    if (state.view === 'sandwich' && state.sandwich >= 0) {
       chip('sandwich', profile.name(state.sandwich), () => app.setView('main'));
     }
-    state.filters.forEach(({ keep, frame }, index) => chip(keep ? 'focus' : 'remove', profile.name(frame), () =>
-      app.set({ filters: state.filters.filter((_, other) => other !== index) }, true)));
+    state.filters.forEach(({ keep, frame }, index) =>
+      chip(keep ? 'focus' : 'remove', profile.name(frame), () =>
+        app.set({ filters: state.filters.filter((_, other) => other !== index) }, true),
+      ),
+    );
     if (state.zoom.length > 0) {
       chip('zoom', profile.name(state.zoom[state.zoom.length - 1]), () => app.set({ zoom: [] }, true));
     }

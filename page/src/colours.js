@@ -30,7 +30,7 @@ export function hash(text) {
 /** The package of a Java name, at most three levels of it; of other frames their object or kind. */
 export function packageOf(name, kind, detail) {
   if (kind !== 0) {
-    return kind === 1 && detail !== '' && !detail.includes(':') ? detail : KIND_NAMES[kind] ?? 'native';
+    return kind === 1 && detail !== '' && !detail.includes(':') ? detail : (KIND_NAMES[kind] ?? 'native');
   }
   const parts = name.split('(')[0].split(/[./]/);
   const packages = parts.slice(0, Math.max(0, parts.length - 2));
@@ -58,6 +58,21 @@ export class Palette {
     return this.theme.root;
   }
 
+  /** `[colour, text]` of the legend. */
+  legend() {
+    const { theme } = this;
+    if (this.mode === 'change') {
+      return [
+        [this.change(-1, -1), 'less'],
+        [this.change(0, -1), 'same'],
+        [this.change(1, -1), 'more'],
+      ];
+    }
+    return this.mode === 'package'
+      ? []
+      : KINDS.map(({ hue, saturation }, kind) => [hsl(hue, saturation, theme.base), KIND_NAMES[kind]]);
+  }
+
   frame(frame) {
     return (this.ofFrame[frame] ??= this.mode === 'package' ? this.#byPackage(frame) : this.#byKind(frame));
   }
@@ -81,15 +96,17 @@ export class Palette {
   }
 
   /** From blue (-1: gone) through grey (0: no change) to red (1: added). */
-  change(relative) {
+  change(relative, frame) {
     // Small changes are what people look for: the square root makes them visible.
     const strength = Math.sqrt(Math.min(1, Math.abs(relative)));
     const hue = relative > 0 ? 6 : 214;
     const lightness = this.isDark ? 27 + 14 * strength : 88 - 22 * strength;
-    return hsl(hue, 4 + 72 * strength, lightness);
+    // Neighbours of one colour stay apart.
+    const own = frame < 0 ? 0 : (hash(this.profile.name(frame)) - 0.5) * 6;
+    return hsl(hue, 4 + 72 * strength, lightness + own);
   }
 }
 
 function hsl(hue, saturation, lightness) {
-  return `hsl(${((hue % 360) + 360) % 360 | 0} ${saturation | 0}% ${lightness.toFixed(1)}%)`;
+  return `hsl(${(((hue % 360) + 360) % 360) | 0} ${saturation | 0}% ${lightness.toFixed(1)}%)`;
 }

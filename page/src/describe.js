@@ -31,7 +31,10 @@ export function nodeFacts(model, graph, node) {
   const facts = [];
   const detail = frame >= 0 ? profile.detail(frame) : '';
   if (frame >= 0) {
-    facts.push(['Kind', (KIND_NAMES[profile.kinds[frame]] ?? 'unknown') + (detail === '' ? '' : ` · ${detail}`)]);
+    facts.push([
+      'Kind',
+      (KIND_NAMES[profile.kinds[frame]] ?? 'unknown') + (detail === '' ? '' : ` · ${detail}`),
+    ]);
   }
   const totals = nodeTotals(graph, node);
   if (profile.sides === 2) {
@@ -39,9 +42,14 @@ export function nodeFacts(model, graph, node) {
   }
   const parent = graph.tree.parent[node];
   const whole = graph.whole;
-  const ofParent = parent > 0 || (parent === 0 && graph.rootFrame >= 0)
-    ? ` · ${formatShare(totals[0], nodeTotals(graph, parent)[0])} of parent` : '';
-  facts.push(['Total', `${valueText(model, totals[0], 0)} · ${formatShare(totals[0], whole)} of all${ofParent}`]);
+  const ofParent =
+    parent > 0 || (parent === 0 && graph.rootFrame >= 0)
+      ? ` · ${formatShare(totals[0], nodeTotals(graph, parent)[0])} of parent`
+      : '';
+  facts.push([
+    'Total',
+    `${valueText(model, totals[0], 0)} · ${formatShare(totals[0], whole)} of all${ofParent}`,
+  ]);
   if (graph.role === 'main') {
     const self = graph.sums[0][node + 1] - graph.sums[0][node];
     facts.push(['Self', `${valueText(model, self, 0)} · ${formatShare(self, whole)} of all`]);
@@ -55,8 +63,13 @@ export function nodeFacts(model, graph, node) {
 function comparison(model, totals) {
   const { header } = model.profile;
   const [baseName, newName] = header.sideNames ?? ['base', 'new'];
-  const text = (side) => `${valueText(model, totals[side], side)} · ${formatShare(totals[side], model.totals[side])}`;
-  return [[baseName, text(BASE)], [newName, text(NEW)], ['Change', changeText(model, totals)]];
+  const text = (side) =>
+    `${valueText(model, totals[side], side)} · ${formatShare(totals[side], model.totals[side])}`;
+  return [
+    [baseName, text(BASE)],
+    [newName, text(NEW)],
+    ['Change', changeText(model, totals)],
+  ];
 }
 
 /** The change between two values in the mode of the comparison: share, per second or raw. */

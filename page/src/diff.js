@@ -32,7 +32,9 @@ export function widthWeights(width, factors) {
 
 /** One array of sums from the sides' sums. */
 export function weightedSums(sums, weights) {
-  const used = weights.map((weight, side) => ({ weight, ofSide: sums[side] })).filter(({ weight }) => weight > 0);
+  const used = weights
+    .map((weight, side) => ({ weight, ofSide: sums[side] }))
+    .filter(({ weight }) => weight > 0);
   if (used.length === 0) {
     return new Float64Array(sums[0].length);
   }

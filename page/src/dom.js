@@ -1,8 +1,8 @@
 // Elements of the page. Texts of a profile reach the page as text nodes alone.
 
 /**
- * Creates an element. Properties: `class`, `text`, `on` (handlers by event), `data` (data attributes), others as
- * attributes; `false` and `null` leave an attribute out.
+ * Creates an element. Properties: `class`, `text`, `on` (handlers by event), `data` (data attributes), others
+ * as attributes; `false` and `null` leave an attribute out.
  */
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -28,7 +28,14 @@ export function el(tag, properties = {}, ...children) {
 
 /** A button with a short text and the title that explains it. */
 export function button(text, title, onClick, properties = {}) {
-  return el('button', { type: 'button', title, 'aria-label': title, ...properties, text, on: { click: onClick } });
+  return el('button', {
+    type: 'button',
+    title,
+    'aria-label': title,
+    ...properties,
+    text,
+    on: { click: onClick },
+  });
 }
 
 /** A list to choose from: `options` are `[value, text]`. */

@@ -18,8 +18,12 @@ export class FlameCanvas {
     this.marker = el('div', { class: 'marker', hidden: true });
     this.hoverBox = el('div', { class: 'hover', hidden: true });
     this.empty = el('p', { class: 'empty', text: 'No values under this selection.', hidden: true });
-    this.element = el('div', { class: 'scroll' },
-      this.spacer, el('div', { class: 'sticky' }, this.canvas, this.hoverBox, this.marker, this.empty));
+    this.element = el(
+      'div',
+      { class: 'scroll' },
+      this.spacer,
+      el('div', { class: 'sticky' }, this.canvas, this.hoverBox, this.marker, this.empty),
+    );
     this.context = this.canvas.getContext('2d', { alpha: false });
     this.letterWidths = new Float64Array(0);
     this.graph = null;
@@ -31,8 +35,11 @@ export class FlameCanvas {
 
   /** Takes a graph and its look: `{ flame, palette, matches, minPercent, fillOf, nameOf, background }`. */
   show(graph, zoom, look) {
-    const isOther = graph !== this.graph || zoom !== this.zoom || look.flame !== this.look?.flame
-      || graph.tree !== this.tree;
+    const isOther =
+      graph !== this.graph ||
+      zoom !== this.zoom ||
+      look.flame !== this.look?.flame ||
+      graph.tree !== this.tree;
     this.graph = graph;
     this.tree = graph.tree;
     this.zoom = zoom;
@@ -151,13 +158,22 @@ export class FlameCanvas {
     context.fillRect(x, y, Math.max(1, width - gap), ROW_PIXELS - 1);
     context.globalAlpha = 1;
     if (width >= TEXT_PIXELS) {
-      this.#drawText(node, Math.max(0, left), y, Math.min(width, this.width - Math.max(0, left)), isFaded, isMatch);
+      this.#drawText(
+        node,
+        Math.max(0, left),
+        y,
+        Math.min(width, this.width - Math.max(0, left)),
+        isFaded,
+        isMatch,
+      );
     }
   }
 
   #drawText(node, left, y, width, isFaded, isMatch) {
     const { context, look } = this;
-    const text = cutLeft(look.nameOf(this.graph, node), width - 2 * PADDING, (code) => this.letterWidth(code));
+    const text = cutLeft(look.nameOf(this.graph, node), width - 2 * PADDING, (code) =>
+      this.letterWidth(code),
+    );
     if (text !== '') {
       context.globalAlpha = isFaded ? 0.75 : 1;
       context.fillStyle = isMatch && !look.palette.isDark ? '#1b0417' : look.palette.text;
@@ -207,9 +223,12 @@ export class FlameCanvas {
     }
     const position = begin + ((end - begin) * x) / this.width;
     const node = nodeAtPosition(this.tree, this.graph.widths, level, position);
-    const isHidden = node !== -1 && (node >= this.tree.end[this.zoom] || this.frameOf(node) === -2
-      || this.graph.widths[this.tree.end[node]] - this.graph.widths[node]
-        < (this.look.minPercent / 100) * this.graph.whole);
+    const isHidden =
+      node !== -1 &&
+      (node >= this.tree.end[this.zoom] ||
+        this.frameOf(node) === -2 ||
+        this.graph.widths[this.tree.end[node]] - this.graph.widths[node] <
+          (this.look.minPercent / 100) * this.graph.whole);
     return isHidden ? -1 : node;
   }
 
@@ -229,7 +248,12 @@ export class FlameCanvas {
     }
     const scale = this.width / (end - begin);
     const left = (graph.widths[node] - begin) * scale;
-    return { left, top, width: (graph.widths[tree.end[node]] - graph.widths[node]) * scale, height: ROW_PIXELS };
+    return {
+      left,
+      top,
+      width: (graph.widths[tree.end[node]] - graph.widths[node]) * scale,
+      height: ROW_PIXELS,
+    };
   }
 
   #place(frame, node) {

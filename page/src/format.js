@@ -87,7 +87,8 @@ export function formatTime(unixMs, spanMs) {
   const time = new Date(unixMs);
   const two = (number) => String(number).padStart(2, '0');
   const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} `;
-  return `${spanMs > 86_400_000 ? day : ''}${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+  const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':');
+  return spanMs > 86_400_000 ? day + clock : clock;
 }
 
 /** The text's end within `room`, after an ellipsis; the whole text if it fits, "" if nothing useful does. */

@@ -31,9 +31,13 @@ export class GraphPane {
     const graphs = model.graphs();
     this.model = model;
     if (graphs.length !== this.element.querySelectorAll('.scroll').length) {
-      this.element.replaceChildren(...graphs.flatMap((_, index) =>
-        graphs.length === 1 ? [this.canvases[index].element]
-          : [this.captions[index], this.canvases[index].element]));
+      this.element.replaceChildren(
+        ...graphs.flatMap((_, index) =>
+          graphs.length === 1
+            ? [this.canvases[index].element]
+            : [this.captions[index], this.canvases[index].element],
+        ),
+      );
       this.element.classList.toggle('sandwich', graphs.length === 2);
     }
     if (graphs.some((graph, index) => graph !== this.graphs[index])) {
@@ -65,7 +69,10 @@ export class GraphPane {
     if (state.colour === 'change' && this.model.profile.sides === 2) {
       const totals = nodeTotals(graph, node);
       const { factors } = this.model;
-      return palette.change(relativeChange(totals[BASE] * factors[BASE], totals[NEW] * factors[NEW]));
+      return palette.change(
+        relativeChange(totals[BASE] * factors[BASE], totals[NEW] * factors[NEW]),
+        frame,
+      );
     }
     return frame < 0 ? palette.root : palette.frame(frame);
   }
@@ -75,7 +82,8 @@ export class GraphPane {
     if (graph.role === 'order') {
       return state.zoomNode < graph.tree.count ? state.zoomNode : 0;
     }
-    const isOther = graph.role === 'callers' ? !state.zoomInCallers : graph.role === 'callees' && state.zoomInCallers;
+    const isOther =
+      graph.role === 'callers' ? !state.zoomInCallers : graph.role === 'callees' && state.zoomInCallers;
     let node = 0;
     for (const frame of isOther ? [] : state.zoom) {
       // In lazy graphs a node's children exist only after a zoom into the node.

@@ -1,4 +1,5 @@
-// The heat map of intervals: time runs down each column and on in the next one, so that periods show as patterns.
+// The heat map of intervals: time runs down each column and on in the next one, so that periods show as
+// patterns.
 
 import { el } from './dom.js';
 import { formatTime, formatValue } from './format.js';
@@ -28,7 +29,12 @@ export class HeatMap {
     this.tooltip = tooltip;
     this.canvas = el('canvas', { class: 'heat' });
     this.note = el('div', { class: 'strip-caption' });
-    this.element = el('section', { class: 'heatmap', 'aria-label': 'Heat map of intervals' }, this.canvas, this.note);
+    this.element = el(
+      'section',
+      { class: 'heatmap', 'aria-label': 'Heat map of intervals' },
+      this.canvas,
+      this.note,
+    );
     this.canvas.addEventListener('pointerdown', (event) => {
       this.canvas.setPointerCapture(event.pointerId);
       this.from = this.#step(event);
@@ -62,7 +68,8 @@ export class HeatMap {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const { stepSums } = this.model.selection;
     const largest = stepSums.reduce((sum, value) => Math.max(sum, value), 0);
-    const [from, to] = this.from >= 0 ? windowOf(this.from, this.to) : this.state.window ?? [0, times.count];
+    const [from, to] =
+      this.from >= 0 ? windowOf(this.from, this.to) : (this.state.window ?? [0, times.count]);
     for (let step = 0; step < times.count; step++) {
       const x = Math.floor(step / this.rows) * this.cell;
       const y = (step % this.rows) * CELL_PIXELS;
@@ -72,19 +79,31 @@ export class HeatMap {
     }
     context.globalAlpha = 1;
     const duration = formatValue(this.rows * times.stepMs, 'milliseconds');
-    this.note.replaceChildren(el('span', { text: `A column is ${duration}, a cell ${formatValue(times.stepMs,
-      'milliseconds')}. Click a cell, or drag from the first to the last.` }));
+    this.note.replaceChildren(
+      el('span', {
+        text: `A column is ${duration}, a cell ${formatValue(
+          times.stepMs,
+          'milliseconds',
+        )}. Click a cell, or drag from the first to the last.`,
+      }),
+    );
   }
 
   #colour(share) {
     const [low, high] = this.colours.isDark ? [22, 62] : [95, 42];
-    return share === 0 ? this.colours.quietest
-      : `hsl(${Math.round(48 - 42 * share)} ${Math.round(60 + 30 * share)}% ${low + (high - low) * Math.sqrt(share)}%)`;
+    if (share === 0) {
+      return this.colours.quietest;
+    }
+    const lightness = low + (high - low) * Math.sqrt(share);
+    return `hsl(${Math.round(48 - 42 * share)} ${Math.round(60 + 30 * share)}% ${lightness}%)`;
   }
 
   #step(event) {
     const area = this.canvas.getBoundingClientRect();
-    const column = Math.max(0, Math.min(this.columns - 1, Math.floor((event.clientX - area.left) / this.cell)));
+    const column = Math.max(
+      0,
+      Math.min(this.columns - 1, Math.floor((event.clientX - area.left) / this.cell)),
+    );
     const row = Math.max(0, Math.min(this.rows - 1, Math.floor((event.clientY - area.top) / CELL_PIXELS)));
     return Math.min(this.times.count - 1, column * this.rows + row);
   }
@@ -96,8 +115,14 @@ export class HeatMap {
       this.draw();
     }
     const { startUnixMs, stepMs, count } = this.times;
-    this.tooltip.showText([formatTime(startUnixMs + step * stepMs, stepMs * count),
-      formatValue(this.model.selection.stepSums[step], this.model.type.unit)], event.clientX + 12, event.clientY + 16);
+    this.tooltip.showText(
+      [
+        formatTime(startUnixMs + step * stepMs, stepMs * count),
+        formatValue(this.model.selection.stepSums[step], this.model.type.unit),
+      ],
+      event.clientX + 12,
+      event.clientY + 16,
+    );
   }
 
   #finish() {

@@ -13,13 +13,27 @@ export class LabelSelectors {
     this.app = app;
     this.profile = profile;
     this.list = el('div', { class: 'values', role: 'listbox', 'aria-multiselectable': 'true' });
-    this.field = el('input', { type: 'search', placeholder: 'Type to filter', 'aria-label': 'Filter values' });
+    this.field = el('input', {
+      type: 'search',
+      placeholder: 'Type to filter',
+      'aria-label': 'Filter values',
+    });
     this.head = el('div', { class: 'values-head' });
-    this.panel = el('div', { class: 'panel', hidden: true, role: 'dialog' }, this.head, this.field, this.list);
+    this.panel = el(
+      'div',
+      { class: 'panel', hidden: true, role: 'dialog' },
+      this.head,
+      this.field,
+      this.list,
+    );
     this.field.addEventListener('input', () => this.#fill());
     this.panel.addEventListener('keydown', (event) => this.#key(event));
     this.buttons = profile.labels.map(({ key }, label) =>
-      button(key, `Choose values of ${key}`, () => this.toggle(label), { class: 'label', 'aria-haspopup': 'dialog' }));
+      button(key, `Choose values of ${key}`, () => this.toggle(label), {
+        class: 'label',
+        'aria-haspopup': 'dialog',
+      }),
+    );
     this.element = el('div', { class: 'labels' }, ...this.buttons, this.panel);
     this.open = -1;
     document.addEventListener('pointerdown', (event) => {
@@ -36,8 +50,10 @@ export class LabelSelectors {
       const { key, values } = this.profile.labels[label];
       const chosen = [...(state.labels.get(label) ?? [])];
       const names = chosen.map((value) => (value === 0 ? '(none)' : values[value - 1]));
-      element.textContent = names.length === 0 ? `${key} ▾`
-        : `${key}: ${names[0]}${names.length > 1 ? ` +${names.length - 1}` : ''} ▾`;
+      element.textContent =
+        names.length === 0
+          ? `${key} ▾`
+          : `${key}: ${names[0]}${names.length > 1 ? ` +${names.length - 1}` : ''} ▾`;
       press(element, names.length > 0);
     });
     if (this.open !== -1) {
@@ -79,27 +95,43 @@ export class LabelSelectors {
     const chosen = this.state.labels.get(label) ?? new Set();
     const typed = this.field.value.toLowerCase();
     const name = (value) => (value === 0 ? '(none)' : values[value - 1]);
-    const numbers = [...sums.keys()].filter((value) =>
-      (value > 0 || sums[0] > 0 || chosen.has(0)) && name(value).toLowerCase().includes(typed));
+    const numbers = [...sums.keys()].filter(
+      (value) => (value > 0 || sums[0] > 0 || chosen.has(0)) && name(value).toLowerCase().includes(typed),
+    );
     numbers.sort((left, right) => sums[right] - sums[left] || left - right);
     const whole = sums.reduce((sum, value) => sum + value, 0);
-    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.value : null;
-    this.list.replaceChildren(...numbers.slice(0, LISTED).map((value) => {
-      const entry = el('button', {
-        type: 'button', role: 'option', data: { value }, 'aria-selected': String(chosen.has(value)),
-        on: { click: () => this.#choose(label, value) },
-      },
-      el('span', { class: 'check', text: chosen.has(value) ? '✓' : '' }),
-      el('span', { class: 'text', title: name(value), text: name(value) }),
-      el('span', { class: 'sum', text: formatValue(sums[value], this.model.type.unit) }),
-      el('span', { class: 'share', text: formatShare(sums[value], whole) }));
-      entry.style.setProperty('--bar', `${whole > 0 ? (sums[value] / whole) * 100 : 0}%`);
-      return entry;
-    }));
+    const focused = this.list.contains(document.activeElement)
+      ? document.activeElement.dataset.value
+      : null;
+    this.list.replaceChildren(
+      ...numbers.slice(0, LISTED).map((value) => {
+        const entry = el(
+          'button',
+          {
+            type: 'button',
+            role: 'option',
+            data: { value },
+            'aria-selected': String(chosen.has(value)),
+            on: { click: () => this.#choose(label, value) },
+          },
+          el('span', { class: 'check', text: chosen.has(value) ? '✓' : '' }),
+          el('span', { class: 'text', title: name(value), text: name(value) }),
+          el('span', { class: 'sum', text: formatValue(sums[value], this.model.type.unit) }),
+          el('span', { class: 'share', text: formatShare(sums[value], whole) }),
+        );
+        entry.style.setProperty('--bar', `${whole > 0 ? (sums[value] / whole) * 100 : 0}%`);
+        return entry;
+      }),
+    );
     const more = numbers.length - LISTED;
     this.head.replaceChildren(
-      el('span', { text: more > 0 ? `${more.toLocaleString('en')} more: type to filter` : `${numbers.length} values` }),
-      chosen.size === 0 ? '' : button('All', 'Remove this filter', () => this.app.chooseLabel(label, new Set())));
+      el('span', {
+        text: more > 0 ? `${more.toLocaleString('en')} more: type to filter` : `${numbers.length} values`,
+      }),
+      chosen.size === 0
+        ? ''
+        : button('All', 'Remove this filter', () => this.app.chooseLabel(label, new Set())),
+    );
     if (focused !== null) {
       this.list.querySelector(`[data-value="${Number(focused)}"]`)?.focus();
     }

@@ -1,5 +1,5 @@
-// A tree that is built where it is looked at: the children of a node exist once the node is wide enough to show
-// them. A node merges many entries, which are nodes of the profile's tree.
+// A tree that is built where it is looked at: the children of a node exist once the node is wide enough to
+// show them. A node merges many entries, which are nodes of the profile's tree.
 
 import { Tree } from './tree.js';
 

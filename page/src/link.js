@@ -90,7 +90,7 @@ export function encodeState(profile, state) {
 /** Frames in base 36; a frame that repeats is written once, with its number. Deep recursion stays short. */
 function compress(frames) {
   const out = [];
-  for (let at = 0; at < frames.length; ) {
+  for (let at = 0; at < frames.length;) {
     let to = at + 1;
     while (to < frames.length && frames[to] === frames[at]) {
       to++;
@@ -168,7 +168,12 @@ function readLabel(profile, state, name, text) {
 
 function readWindow(profile, text) {
   const [from, to] = (text ?? '').split('-').map(Number);
-  const isValid = profile.times && Number.isInteger(from) && Number.isInteger(to)
-    && from >= 0 && from < to && to <= profile.times.count;
+  const isValid =
+    profile.times &&
+    Number.isInteger(from) &&
+    Number.isInteger(to) &&
+    from >= 0 &&
+    from < to &&
+    to <= profile.times.count;
   return isValid ? [from, to] : null;
 }

@@ -21,8 +21,13 @@ export class Menu {
   open(title, items, x, y) {
     this.opener = document.activeElement;
     const entries = items.map(([text, key, action]) =>
-      el('button', { type: 'button', role: 'menuitem', on: { click: () => this.#run(action) } },
-        el('span', { text }), el('kbd', { text: key })));
+      el(
+        'button',
+        { type: 'button', role: 'menuitem', on: { click: () => this.#run(action) } },
+        el('span', { text }),
+        el('kbd', { text: key }),
+      ),
+    );
     this.element.replaceChildren(el('div', { class: 'menu-title', text: title }), ...entries);
     this.element.hidden = false;
     placeAt(this.element, x, y);

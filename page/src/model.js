@@ -28,7 +28,16 @@ export class Model {
   constructor(profile) {
     this.profile = profile;
     this.stages = {};
-    for (const name of ['selection', 'filtered', 'shown', 'search', 'graphs', 'functions', 'matchSum', 'matchNodes']) {
+    for (const name of [
+      'selection',
+      'filtered',
+      'shown',
+      'search',
+      'graphs',
+      'functions',
+      'matchSum',
+      'matchNodes',
+    ]) {
       this.stages[name] = new Stage();
     }
   }
@@ -65,7 +74,8 @@ export class Model {
     const chosen = [...labels].map(([label, values]) => [label, [...values].sort((a, b) => a - b)]);
     this.selectionKey = JSON.stringify([type, chosen.sort((a, b) => a[0] - b[0]), window]);
     this.selection = this.stages.selection.get(this.selectionKey, () =>
-      select(this.profile, type, labels, window));
+      select(this.profile, type, labels, window),
+    );
   }
 
   /** Focused and removed frames. */
@@ -120,9 +130,10 @@ export class Model {
 
   #weigh(isElided) {
     const { diffMode, diffWidth } = this.state;
-    this.factors = this.profile.sides === 2
-      ? sideFactors(diffMode, this.totals, this.profile.header.sideSeconds) : [1];
-    this.weights = this.profile.sides === 2 ? widthWeights(isElided ? 'base' : diffWidth, this.factors) : [1];
+    this.factors =
+      this.profile.sides === 2 ? sideFactors(diffMode, this.totals, this.profile.header.sideSeconds) : [1];
+    this.weights =
+      this.profile.sides === 2 ? widthWeights(isElided ? 'base' : diffWidth, this.factors) : [1];
     /** The weighted total of the selection: the whole of a share. */
     this.whole = this.weights.reduce((sum, weight, side) => sum + weight * this.totals[side], 0);
   }
@@ -134,9 +145,14 @@ export class Model {
     return this.stages.graphs.get(key, () => {
       switch (view) {
         case 'inverted':
-          return [this.#lazyGraph('inverted', invertedTree(this.profile.tree, this.shownSums, this.profile.frames))];
+          return [
+            this.#lazyGraph(
+              'inverted',
+              invertedTree(this.profile.tree, this.shownSums, this.profile.frames),
+            ),
+          ];
         case 'sandwich':
-          return this.#sandwichGraphs(sandwich);
+          return sandwich >= 0 ? this.#sandwichGraphs(sandwich) : [this.#mainGraph()];
         case 'order':
           return [this.#orderGraph(thread)];
         default:
@@ -180,17 +196,12 @@ export class Model {
     }
     const window = state.window ?? [0, profile.times ? profile.times.count : 1];
     const order = timeOrder(profile, state.type, admitted, window, (node) => kept[0][node] > 0);
-    const sums = prefixSums(order.self);
-    let whole = sums[sums.length - 1];
-    for (let node = 1; node < order.tree.count; node++) {
-      if (order.tree.frame[node] < 0) {
-        whole -= order.self[node];
-      }
-    }
-    const { valueOfStep } = order;
-    return {
-      role: 'order', tree: order.tree, sums: [sums], widths: sums, whole, rootFrame: -1, window, valueOfStep,
-    };
+    const { tree, self, valueOfStep } = order;
+    const widths = prefixSums(self);
+    // Gaps have a width, but no value.
+    const sums = prefixSums(self.map((value, node) => (tree.frame[node] < 0 ? 0 : value)));
+    const whole = sums[sums.length - 1];
+    return { role: 'order', tree, sums: [sums], widths, whole, rootFrame: -1, window, valueOfStep };
   }
 
   /** The label whose values are threads, or -1. */
@@ -199,8 +210,8 @@ export class Model {
   }
 
   /**
-   * Expands a lazy graph so that every box is there that is wide enough when `node` fills the width. Returns the
-   * node's number afterwards.
+   * Expands a lazy graph so that every box is there that is wide enough when `node` fills the width. Returns
+   * the node's number afterwards.
    */
   zoomInto(graph, node) {
     return graph.lazy ? this.#expand(graph, graph.ids[node]) : node;
@@ -222,7 +233,11 @@ export class Model {
   complete(graph) {
     if (graph.lazy) {
       // Every side counts, also one without a part in the widths.
-      graph.lazy.expandVisible(0, 0, this.weights.map(() => 1));
+      graph.lazy.expandVisible(
+        0,
+        0,
+        this.weights.map(() => 1),
+      );
       Object.assign(graph, graph.lazy.flatten());
       graph.widths = weightedSums(graph.sums, this.weights);
     }
@@ -232,7 +247,8 @@ export class Model {
   /** Self and total of each function, for each side. */
   functions() {
     return this.stages.functions.get(this.filterKey, () =>
-      this.sums.map((sums) => functionSums(this.profile.tree, sums, this.profile.frames)));
+      this.sums.map((sums) => functionSums(this.profile.tree, sums, this.profile.frames)),
+    );
   }
 
   /** The weighted sum, share and number of the towers that match. Null without a search. */

@@ -18,8 +18,8 @@ export function admittedSets(profile, chosen, exceptLabel = -1) {
 }
 
 /**
- * For a snapshot type: the last step within the window of each series and side. States are never added up over
- * time. A choice of labels does not move the last step: an object that is gone by then is gone.
+ * For a snapshot type: the last step within the window of each series and side. States are never added up
+ * over time. A choice of labels does not move the last step: an object that is gone by then is gone.
  */
 function lastSteps(rows, from, to) {
   let series = 0;
@@ -44,9 +44,9 @@ function seriesKey(rows, row) {
 /**
  * Sums the rows of a type.
  *
- * `self` has the self values of each node, one array for each side of the profile. `setSums` has the sum of each
- * label set in the window, whatever labels are chosen. `stepSums` has the sum of each step of time under the
- * chosen labels, whatever the window.
+ * `self` has the self values of each node, one array for each side of the profile. `setSums` has the sum of
+ * each label set in the window, whatever labels are chosen. `stepSums` has the sum of each step of time under
+ * the chosen labels, whatever the window.
  */
 export function select(profile, type, chosen, window) {
   const rows = profile.rows(type);
@@ -79,7 +79,9 @@ export function select(profile, type, chosen, window) {
   return { self, setSums, stepSums };
 }
 
-/** The sum of each value of a label, given the choice of all other labels. Index 0: rows without the label. */
+/**
+ * The sum of each value of a label, given the choice of all other labels. Index 0: rows without the label.
+ */
 export function labelSums(profile, setSums, chosen, label) {
   const width = profile.labels.length;
   const admitted = admittedSets(profile, chosen, label);

@@ -12,8 +12,11 @@ export class FunctionTable {
     this.app = app;
     this.head = el('div', { class: 'row head', role: 'row' });
     this.body = el('div', { class: 'rows' });
-    this.scroll = el('div', { class: 'table-scroll', tabindex: '0', role: 'table', 'aria-label': 'Functions' },
-      this.body);
+    this.scroll = el(
+      'div',
+      { class: 'table-scroll', tabindex: '0', role: 'table', 'aria-label': 'Functions' },
+      this.body,
+    );
     this.note = el('div', { class: 'table-note' });
     this.element = el('section', { class: 'table' }, this.head, this.scroll, this.note);
     this.frames = new Uint32Array(0);
@@ -55,7 +58,9 @@ export class FunctionTable {
     const sign = state.ascending ? 1 : -1;
     if (column.key === 'name') {
       const name = (frame) => model.profile.name(frame);
-      frames.sort((left, right) => sign * (name(left) < name(right) ? -1 : name(left) > name(right) ? 1 : 0));
+      frames.sort(
+        (left, right) => sign * (name(left) < name(right) ? -1 : name(left) > name(right) ? 1 : 0),
+      );
     } else {
       // The change of a comparison is sorted by its size.
       const size = column.isChange ? (frame) => Math.abs(column.value(frame)) : column.value;
@@ -68,29 +73,38 @@ export class FunctionTable {
 
   #drawHead() {
     const { state } = this;
-    this.head.replaceChildren(...this.columns.map(({ key, title }) => {
-      const isSorted = state.sort === key;
-      const arrow = isSorted ? (state.ascending ? ' ↑' : ' ↓') : '';
-      return el('button', {
-        type: 'button', class: key === 'name' ? 'name' : 'number', title: `Sort by ${title}`,
-        'aria-sort': isSorted ? (state.ascending ? 'ascending' : 'descending') : 'none', text: title + arrow,
-        on: { click: () => this.app.sortBy(key) },
-      });
-    }));
+    this.head.replaceChildren(
+      ...this.columns.map(({ key, title }) => {
+        const isSorted = state.sort === key;
+        const arrow = isSorted ? (state.ascending ? ' ↑' : ' ↓') : '';
+        return el('button', {
+          type: 'button',
+          class: key === 'name' ? 'name' : 'number',
+          title: `Sort by ${title}`,
+          'aria-sort': isSorted ? (state.ascending ? 'ascending' : 'descending') : 'none',
+          text: title + arrow,
+          on: { click: () => this.app.sortBy(key) },
+        });
+      }),
+    );
   }
 
   #draw() {
     const { frames, scroll, body } = this;
     body.style.height = `${frames.length * TABLE_ROW_PIXELS}px`;
     const first = Math.max(0, Math.floor(scroll.scrollTop / TABLE_ROW_PIXELS) - 4);
-    const last = Math.min(frames.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / TABLE_ROW_PIXELS) + 4);
+    const last = Math.min(
+      frames.length,
+      Math.ceil((scroll.scrollTop + scroll.clientHeight) / TABLE_ROW_PIXELS) + 4,
+    );
     const rows = [];
     for (let index = first; index < last; index++) {
       rows.push(this.#row(index));
     }
     body.replaceChildren(...rows);
     const count = frames.length.toLocaleString('en');
-    this.note.textContent = `${count} ${this.model?.matches ? 'matching ' : ''}function${frames.length === 1 ? '' : 's'}`;
+    const noun = frames.length === 1 ? 'function' : 'functions';
+    this.note.textContent = `${count} ${this.model?.matches ? 'matching ' : ''}${noun}`;
   }
 
   #row(index) {
@@ -98,25 +112,41 @@ export class FunctionTable {
     const name = this.model.profile.name(frame);
     const cells = this.columns.slice(1).map((column) => {
       const parts = column.parts(frame);
-      const cell = el('span', { class: `number ${column.tone?.(frame) ?? ''}`, role: 'cell' },
-        ...parts.map((text, at) => el('span', { class: at === 0 ? 'value' : 'share', text })));
+      const cell = el(
+        'span',
+        { class: `number ${column.tone?.(frame) ?? ''}`, role: 'cell' },
+        ...parts.map((text, at) => el('span', { class: at === 0 ? 'value' : 'share', text })),
+      );
       if (column.bar) {
         cell.style.setProperty('--bar', `${Math.min(100, column.bar(frame) * 100)}%`);
       }
       return cell;
     });
-    const row = el('div', {
-      class: index === this.selected ? 'row selected' : 'row', role: 'row',
-      on: { click: () => this.#pick(index), contextmenu: (event) => this.#menu(event, index) },
-    },
-    el('span', { class: 'name', role: 'cell', title: name },
-      button('⇅', 'Callers and callees (sandwich)', (event) => {
-        event.stopPropagation();
-        this.app.sandwich(frame);
-      }, { class: 'small', tabindex: '-1' }),
-      // The end of a long name stays visible: the text runs from the right, the marks keep its letters in order.
-      el('span', { class: 'text' }, el('bdi', { text: name }))),
-    ...cells);
+    const row = el(
+      'div',
+      {
+        class: index === this.selected ? 'row selected' : 'row',
+        role: 'row',
+        on: { click: () => this.#pick(index), contextmenu: (event) => this.#menu(event, index) },
+      },
+      el(
+        'span',
+        { class: 'name', role: 'cell', title: name },
+        button(
+          '⇅',
+          'Callers and callees (sandwich)',
+          (event) => {
+            event.stopPropagation();
+            this.app.sandwich(frame);
+          },
+          { class: 'small', tabindex: '-1' },
+        ),
+        // The end of a long name stays visible: the text runs from the right, the marks keep its letters in
+        // order.
+        el('span', { class: 'text' }, el('bdi', { text: name })),
+      ),
+      ...cells,
+    );
     row.style.top = `${index * TABLE_ROW_PIXELS}px`;
     return row;
   }
@@ -134,13 +164,23 @@ export class FunctionTable {
 
   #key(event) {
     const page = Math.max(1, Math.floor(this.scroll.clientHeight / TABLE_ROW_PIXELS) - 1);
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    const steps = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -Infinity,
+      End: Infinity,
+    };
     const frame = this.frames[this.selected];
     if (event.key in steps && this.frames.length > 0) {
       const to = Math.max(0, Math.min(this.frames.length - 1, this.selected + steps[event.key]));
       this.selected = to;
       const top = to * TABLE_ROW_PIXELS;
-      if (top < this.scroll.scrollTop || top + TABLE_ROW_PIXELS > this.scroll.scrollTop + this.scroll.clientHeight) {
+      if (
+        top < this.scroll.scrollTop ||
+        top + TABLE_ROW_PIXELS > this.scroll.scrollTop + this.scroll.clientHeight
+      ) {
         this.scroll.scrollTop = top - this.scroll.clientHeight / 2;
       }
       this.#draw();
@@ -167,19 +207,30 @@ function plainColumns(model, sums) {
     key,
     title,
     value: (frame) => values[frame],
-    parts: (frame) => (values[frame] === 0 ? ['', '–']
-      : [valueText(model, values[frame], 0), formatShare(values[frame], whole)]),
+    parts: (frame) =>
+      values[frame] === 0
+        ? ['', '–']
+        : [valueText(model, values[frame], 0), formatShare(values[frame], whole)],
     bar: (frame) => (whole > 0 ? values[frame] / whole : 0),
   });
-  return [{ key: 'name', title: 'Function' }, column('self', 'Self', sums.self), column('total', 'Total', sums.total)];
+  return [
+    { key: 'name', title: 'Function' },
+    column('self', 'Self', sums.self),
+    column('total', 'Total', sums.total),
+  ];
 }
 
 function diffColumns(model, base, next) {
   const [baseName, newName] = model.profile.header.sideNames ?? ['base', 'new'];
   const text = (value, side) =>
-    model.state.diffMode === 'share' ? formatShare(value, model.totals[side]) : valueText(model, value, side);
+    model.state.diffMode === 'share'
+      ? formatShare(value, model.totals[side])
+      : valueText(model, value, side);
   const side = (key, title, values, number) => ({
-    key, title, value: (frame) => values[frame], parts: (frame) => [text(values[frame], number)],
+    key,
+    title,
+    value: (frame) => values[frame],
+    parts: (frame) => [text(values[frame], number)],
   });
   const change = (key, title, name) => {
     const values = (frame) => [base[name][frame], next[name][frame]];
@@ -197,11 +248,11 @@ function diffColumns(model, base, next) {
   };
   return [
     { key: 'name', title: 'Function' },
-    side('baseSelf', `Self ${baseName}`, base.self, BASE),
-    side('self', `Self ${newName}`, next.self, NEW),
-    change('changeSelf', 'Self change', 'self'),
-    side('baseTotal', `Total ${baseName}`, base.total, BASE),
-    side('total', `Total ${newName}`, next.total, NEW),
-    change('changeTotal', 'Total change', 'total'),
+    side('baseSelf', `Self, ${baseName}`, base.self, BASE),
+    side('self', `Self, ${newName}`, next.self, NEW),
+    change('changeSelf', 'Self ±', 'self'),
+    side('baseTotal', `Total, ${baseName}`, base.total, BASE),
+    side('total', `Total, ${newName}`, next.total, NEW),
+    change('changeTotal', 'Total ±', 'total'),
   ];
 }

@@ -46,9 +46,11 @@ export class Timeline {
     const { startUnixMs, stepMs, count } = this.times;
     const [from, to] = state.window ?? [0, count];
     const text = (step) => formatTime(startUnixMs + step * stepMs, stepMs * count);
-    this.caption.replaceChildren(el('span', { text: text(from) }),
+    this.caption.replaceChildren(
+      el('span', { text: text(from) }),
       el('span', { text: state.window ? 'double-click: all of the time' : 'drag to choose a window' }),
-      el('span', { text: text(to) }));
+      el('span', { text: text(to) }),
+    );
     this.draw();
   }
 
@@ -64,12 +66,18 @@ export class Timeline {
     const bars = this.#bars(Math.max(1, Math.min(times.count, Math.floor(width))));
     const most = bars.reduce((largest, bar) => Math.max(largest, bar), 0);
     const barWidth = width / bars.length;
-    const [from, to] = this.from >= 0 ? windowOf(this.from, this.to) : this.state.window ?? [0, times.count];
+    const [from, to] =
+      this.from >= 0 ? windowOf(this.from, this.to) : (this.state.window ?? [0, times.count]);
     bars.forEach((value, bar) => {
       const height = most > 0 ? Math.max(value > 0 ? 1 : 0, (value / most) * (HEIGHT - 4)) : 0;
       const step = ((bar + 0.5) * times.count) / bars.length;
       context.fillStyle = step >= from && step < to ? colours.accent : colours.quiet;
-      context.fillRect(bar * barWidth, HEIGHT - height, Math.max(1, barWidth - (barWidth > 3 ? 1 : 0)), height);
+      context.fillRect(
+        bar * barWidth,
+        HEIGHT - height,
+        Math.max(1, barWidth - (barWidth > 3 ? 1 : 0)),
+        height,
+      );
     });
     if (to - from < times.count) {
       context.strokeStyle = colours.accent;
@@ -109,8 +117,11 @@ export class Timeline {
     }
     const { startUnixMs, stepMs, count } = this.times;
     const value = formatValue(this.model.selection.stepSums[step], this.model.type.unit);
-    this.tooltip.showText([formatTime(startUnixMs + step * stepMs, stepMs * count), value],
-      event.clientX + 12, event.clientY + 16);
+    this.tooltip.showText(
+      [formatTime(startUnixMs + step * stepMs, stepMs * count), value],
+      event.clientX + 12,
+      event.clientY + 16,
+    );
   }
 
   #finish() {

@@ -6,8 +6,8 @@ import { Tree } from './tree.js';
 export const GAP = -1;
 
 /**
- * Builds the tree of one value of a label, such as a thread. Each step of the window is equally wide; the step
- * with the largest sum fills its width. `keeps(node)` tells whether a filter leaves the node's value.
+ * Builds the tree of one value of a label, such as a thread. Each step of the window is equally wide; the
+ * step with the largest sum fills its width. `keeps(node)` tells whether a filter leaves the node's value.
  *
  * `valueOfStep` is the width of a step, in the type's unit. Node 0 is the root; `frames` of gaps are GAP.
  */
@@ -18,7 +18,8 @@ export function timeOrder(profile, type, admitted, window, keeps) {
   const byStep = Array.from({ length: to - from }, () => []);
   for (let row = 0; row < rows.count; row++) {
     const step = rows.time ? rows.time[row] : 0;
-    const isIn = step >= from && step < to && admitted[rows.set ? rows.set[row] : 0] && keeps(rows.node[row]);
+    const isIn =
+      step >= from && step < to && admitted[rows.set ? rows.set[row] : 0] && keeps(rows.node[row]);
     if (isIn && rows.value[row] > 0) {
       byStep[step - from].push(row);
     }

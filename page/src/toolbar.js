@@ -16,16 +16,29 @@ export class Toolbar {
     this.#makeViews();
     this.#makeLook();
     this.#makeDiff();
-    this.more = button('☰', 'Show or hide the controls', () => this.#toggleMore(),
-      { class: 'more', 'aria-expanded': 'false' });
+    this.more = button('☰', 'Show or hide the controls', () => this.#toggleMore(), {
+      class: 'more',
+      'aria-expanded': 'false',
+    });
     this.total = el('span', { class: 'total' });
     const { title, selection } = profile.header;
-    this.element = el('header', { class: 'toolbar' },
-      el('div', { class: 'title-row' },
+    this.element = el(
+      'header',
+      { class: 'toolbar' },
+      el(
+        'div',
+        { class: 'title-row' },
         el('h1', { text: title || 'Profile', title: title || 'Profile' }),
-        selection ? el('span', { class: 'selection', text: selection, title: 'Filters of the command' }) : null,
-        this.type, this.total, this.search, this.more),
-      el('div', { class: 'controls' }, this.views, this.thread, this.diff, this.look));
+        selection
+          ? el('span', { class: 'selection', text: selection, title: 'Filters of the command' })
+          : null,
+        this.type,
+        this.total,
+        this.search,
+        this.more,
+      ),
+      el('div', { class: 'controls' }, this.views, this.thread, this.diff, this.look),
+    );
   }
 
   #makeType() {
@@ -36,7 +49,10 @@ export class Toolbar {
 
   #makeSearch() {
     this.field = el('input', {
-      type: 'search', placeholder: 'Search (regular expression)', 'aria-label': 'Search', spellcheck: 'false',
+      type: 'search',
+      placeholder: 'Search (regular expression)',
+      'aria-label': 'Search',
+      spellcheck: 'false',
       autocomplete: 'off',
     });
     let timer = 0;
@@ -54,10 +70,18 @@ export class Toolbar {
     this.found = el('output', { class: 'found', 'aria-live': 'polite' });
     this.before = button('‹', 'Match before (Shift+n)', () => this.app.stepMatch(-1), { class: 'step' });
     this.next = button('›', 'Next match (n)', () => this.app.stepMatch(1), { class: 'step' });
-    this.only = button('Only', 'Show only towers that match (o)',
-      () => this.app.set({ onlyMatches: !this.app.state.onlyMatches }));
-    this.search = el('div', { class: 'search', role: 'search' },
-      this.field, this.found, this.before, this.next, this.only);
+    this.only = button('Only', 'Show only towers that match (o)', () =>
+      this.app.set({ onlyMatches: !this.app.state.onlyMatches }),
+    );
+    this.search = el(
+      'div',
+      { class: 'search', role: 'search' },
+      this.field,
+      this.found,
+      this.before,
+      this.next,
+      this.only,
+    );
   }
 
   #makeViews() {
@@ -76,31 +100,64 @@ export class Toolbar {
     this.views = el('div', { class: 'group', role: 'group', 'aria-label': 'View' }, ...this.viewButtons);
     const label = this.profile.labels.find(({ key }) => key === 'thread.name');
     const threads = (label?.values ?? []).map((name, index) => [index + 1, name]);
-    this.thread = chooser('Thread', threads, (thread) => this.app.set({ thread: Number(thread), zoomNode: 0 }, true));
+    this.thread = chooser('Thread', threads, (thread) =>
+      this.app.set({ thread: Number(thread), zoomNode: 0 }, true),
+    );
     this.thread.classList.add('thread');
   }
 
   #makeLook() {
     const isDiff = this.profile.sides === 2;
-    this.flame = button('Flame', 'Root at the bottom (i)', () => this.app.set({ flame: !this.app.state.flame }));
-    const colours = [['kind', 'Colour: kind'], ['package', 'Colour: package']];
-    this.colour = chooser('Colours (c)', isDiff ? [['change', 'Colour: change'], ...colours] : colours,
-      (colour) => this.app.set({ colour }));
-    const widths = [[0, 'Min width: none'], ...[0.1, 0.5, 1, 5].map((percent) => [percent, `Min width: ${percent} %`])];
-    this.minimum = chooser('Minimum width: narrower boxes are hidden', widths,
-      (percent) => this.app.set({ minPercent: Number(percent) }));
+    this.flame = button('Flame', 'Root at the bottom (i)', () =>
+      this.app.set({ flame: !this.app.state.flame }),
+    );
+    const colours = [
+      ['kind', 'Colour: kind'],
+      ['package', 'Colour: package'],
+    ];
+    this.colour = chooser(
+      'Colours (c)',
+      isDiff ? [['change', 'Colour: change'], ...colours] : colours,
+      (colour) => this.app.set({ colour }),
+    );
+    const widths = [
+      [0, 'Min width: none'],
+      ...[0.1, 0.5, 1, 5].map((percent) => [percent, `Min width: ${percent} %`]),
+    ];
+    this.minimum = chooser('Minimum width: narrower boxes are hidden', widths, (percent) =>
+      this.app.set({ minPercent: Number(percent) }),
+    );
     this.heat = this.profile.times
-      ? button('Heat map', 'Heat map of intervals (h)', () => this.app.set({ heatMap: !this.app.state.heatMap })) : null;
-    this.panes = el('div', { class: 'group', role: 'group', 'aria-label': 'Panes' },
-      ...[['graph', 'Graph'], ['table', 'Table'], ['both', 'Both']].map(([panes, text]) => {
+      ? button('Heat map', 'Heat map of intervals (h)', () =>
+          this.app.set({ heatMap: !this.app.state.heatMap }),
+        )
+      : null;
+    this.panes = el(
+      'div',
+      { class: 'group', role: 'group', 'aria-label': 'Panes' },
+      ...[
+        ['graph', 'Graph'],
+        ['table', 'Table'],
+        ['both', 'Both'],
+      ].map(([panes, text]) => {
         const element = button(text, `Show: ${text.toLowerCase()} (t)`, () => this.app.set({ panes }));
         element.dataset.panes = panes;
         return element;
-      }));
+      }),
+    );
     this.theme = button('◐', 'Light or dark (d)', () => this.app.toggleTheme(), { class: 'round' });
     const help = button('?', 'Help (?)', () => this.app.help.toggle(), { class: 'round' });
-    this.look = el('div', { class: 'look' },
-      this.flame, this.heat, this.colour, this.minimum, this.panes, this.theme, help);
+    this.look = el(
+      'div',
+      { class: 'look' },
+      this.flame,
+      this.heat,
+      this.colour,
+      this.minimum,
+      this.panes,
+      this.theme,
+      help,
+    );
   }
 
   #makeDiff() {
@@ -109,16 +166,26 @@ export class Toolbar {
       return;
     }
     const [base, next] = this.profile.header.sideNames ?? ['base', 'new'];
-    const modes = [['share', 'Compare shares'], ['raw', 'Compare raw values']];
+    const modes = [
+      ['share', 'Compare shares'],
+      ['raw', 'Compare raw values'],
+    ];
     if (hasSeconds(this.profile.header.sideSeconds)) {
       modes.splice(1, 0, ['seconds', 'Compare per second']);
     }
     this.mode = chooser('Comparison', modes, (diffMode) => this.app.set({ diffMode }));
-    this.width = chooser('Width of boxes',
-      [['new', `Width: ${next}`], ['both', 'Width: both'], ['base', `Width: ${base}`]],
-      (diffWidth) => this.app.set({ diffWidth }));
-    this.elided = button('Elided', `Only what ${next} no longer has`,
-      () => this.app.set({ elided: !this.app.state.elided }));
+    this.width = chooser(
+      'Width of boxes',
+      [
+        ['new', `Width: ${next}`],
+        ['both', 'Width: both'],
+        ['base', `Width: ${base}`],
+      ],
+      (diffWidth) => this.app.set({ diffWidth }),
+    );
+    this.elided = button('Elided', `Only what ${next} no longer has`, () =>
+      this.app.set({ elided: !this.app.state.elided }),
+    );
     this.diff.append(this.mode, this.width, this.elided);
   }
 
@@ -136,10 +203,14 @@ export class Toolbar {
   show(model, state) {
     this.type.value = String(state.type);
     this.type.disabled = this.profile.types.length === 1;
-    this.total.textContent = model.totals.map((total, side) => {
-      const text = formatValue(total, model.type.unit);
-      return this.profile.sides === 2 ? `${(this.profile.header.sideNames ?? ['base', 'new'])[side]} ${text}` : text;
-    }).join(' → ');
+    this.total.textContent = model.totals
+      .map((total, side) => {
+        const text = formatValue(total, model.type.unit);
+        return this.profile.sides === 2
+          ? `${(this.profile.header.sideNames ?? ['base', 'new'])[side]} ${text}`
+          : text;
+      })
+      .join(' → ');
     if (document.activeElement !== this.field) {
       this.field.value = state.search;
     }
@@ -171,8 +242,11 @@ export class Toolbar {
     const sum = model.matchSum();
     this.field.classList.toggle('invalid', model.searchError !== null);
     this.field.title = model.searchError ?? '';
-    this.found.textContent = model.searchError ? 'not valid'
-      : sum ? `${formatShare(sum.sum, sum.whole)} in ${sum.number.toLocaleString('en')}` : '';
+    this.found.textContent = model.searchError
+      ? 'not valid'
+      : sum
+        ? `${formatShare(sum.sum, sum.whole)} in ${sum.number.toLocaleString('en')}`
+        : '';
     for (const element of [this.before, this.next, this.only]) {
       element.disabled = sum === null;
     }

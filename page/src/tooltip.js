@@ -11,10 +11,14 @@ export class Tooltip {
   show(model, graph, node, x, y) {
     if (this.model !== model || this.graph !== graph || this.node !== node || this.element.hidden) {
       Object.assign(this, { model, graph, node });
-      const facts = nodeFacts(model, graph, node)
-        .flatMap(([label, text]) => [el('dt', { text: label }), el('dd', { text })]);
+      const facts = nodeFacts(model, graph, node).flatMap(([label, text]) => [
+        el('dt', { text: label }),
+        el('dd', { text }),
+      ]);
       this.element.replaceChildren(
-        el('strong', { text: nodeName(model.profile, graph, node) }), el('dl', {}, ...facts));
+        el('strong', { text: nodeName(model.profile, graph, node) }),
+        el('dl', {}, ...facts),
+      );
       this.element.hidden = false;
     }
     placeAt(this.element, x, y);

@@ -1,5 +1,5 @@
-// Towers: the parts of a tree at and below the outermost nodes whose frame is in a set. Nested matches belong to
-// the tower that contains them, so that sums count every value once.
+// Towers: the parts of a tree at and below the outermost nodes whose frame is in a set. Nested matches belong
+// to the tower that contains them, so that sums count every value once.
 
 import { totalOf } from './tree.js';
 

@@ -28,12 +28,14 @@ for (const pixels of [7, 90, 1000, 100_000]) {
         for (let other = 0; other < tree.count; other++) {
           const width = (widths[tree.end[other]] - widths[other]) * scale;
           const left = (widths[other] - begin) * scale;
-          const isIn = tree.level[other] === level && widths[other] >= begin && widths[tree.end[other]] <= end;
+          const isIn =
+            tree.level[other] === level && widths[other] >= begin && widths[tree.end[other]] <= end;
           if (isIn && width >= 1) {
             assert.ok(shown.has(other));
           } else if (isIn && width > 0) {
-            const isCovered = painted.has(Math.floor(left))
-              || drawn.some(([, from, wide]) => from <= left && left < from + Math.max(1, wide));
+            const isCovered =
+              painted.has(Math.floor(left)) ||
+              drawn.some(([, from, wide]) => from <= left && left < from + Math.max(1, wide));
             assert.ok(isCovered, `node ${other}`);
           }
         }

@@ -52,12 +52,21 @@ test('texts longer than a piece are inflated whole', async () => {
 
 test('names, kinds, details and labels are read', async () => {
   const writer = new ProfileWriter({ types: TYPES, labels: ['thread.name', 'region'] });
-  const frames = [['é.ü', 0, ''], ['日本', 1, 'libjvm.so'], ['', 4, ''], ['x', 2, 'x.c:3'], ['y', 3, 'libjvm.so']];
+  const frames = [
+    ['é.ü', 0, ''],
+    ['日本', 1, 'libjvm.so'],
+    ['', 4, ''],
+    ['x', 2, 'x.c:3'],
+    ['y', 3, 'libjvm.so'],
+  ];
   const numbers = frames.map((frame) => writer.frame(...frame));
   writer.add(numbers, 2 ** 52 + 1, { set: writer.set({ region: 'a' }) });
   const profile = await open(writer);
-  const read = [...Array(profile.frames).keys()]
-    .map((frame) => [profile.name(frame), profile.kinds[frame], profile.detail(frame)]);
+  const read = [...Array(profile.frames).keys()].map((frame) => [
+    profile.name(frame),
+    profile.kinds[frame],
+    profile.detail(frame),
+  ]);
   assert.deepEqual(read.sort(), frames.sort());
   assert.deepEqual([...profile.setValues], [0, 0, 0, 1]);
   assert.equal(profile.rows(0).value[0], 2 ** 52 + 1);
@@ -87,7 +96,10 @@ test('the tree has the ends, parents and levels that its levels say', async () =
     }
     assert.equal(tree.end[node], end);
     assert.equal(tree.parent[node], parent);
-    const ofLevel = tree.levelNodes.subarray(tree.levelStart[tree.level[node]], tree.levelStart[tree.level[node] + 1]);
+    const ofLevel = tree.levelNodes.subarray(
+      tree.levelStart[tree.level[node]],
+      tree.levelStart[tree.level[node] + 1],
+    );
     assert.ok(ofLevel.includes(node));
   }
 });

@@ -12,13 +12,28 @@ import { open } from './support/open.mjs';
 
 test('values have real units', () => {
   const cases = [
-    [0, 'nanoseconds', '0 ns'], [999, 'nanoseconds', '999 ns'], [1500, 'nanoseconds', '1.50 µs'],
-    [999_600, 'nanoseconds', '1.00 ms'], [12_340_000, 'nanoseconds', '12.3 ms'], [1.5e9, 'nanoseconds', '1.50 s'],
-    [119e9, 'nanoseconds', '119 s'], [180e9, 'nanoseconds', '3.00 min'], [7200e9, 'nanoseconds', '2.00 h'],
-    [1500, 'milliseconds', '1.50 s'], [-1500, 'nanoseconds', '-1.50 µs'],
-    [0, 'bytes', '0 B'], [1023, 'bytes', '1023 B'], [1024, 'bytes', '1.00 KiB'], [1536 * 1024, 'bytes', '1.50 MiB'],
-    [3 * 2 ** 40, 'bytes', '3.00 TiB'], [9999, 'count', '9999'], [12_345, 'count', '12.3 k'], [2.5e6, 'count', '2.50 M'],
-    [0.5, 'count', '0.50'], [5, 'events', '5 events'], [1e6, 'events', '1.00 M events'],
+    [0, 'nanoseconds', '0 ns'],
+    [999, 'nanoseconds', '999 ns'],
+    [1500, 'nanoseconds', '1.50 µs'],
+    [999_600, 'nanoseconds', '1.00 ms'],
+    [12_340_000, 'nanoseconds', '12.3 ms'],
+    [1.5e9, 'nanoseconds', '1.50 s'],
+    [119e9, 'nanoseconds', '119 s'],
+    [180e9, 'nanoseconds', '3.00 min'],
+    [7200e9, 'nanoseconds', '2.00 h'],
+    [1500, 'milliseconds', '1.50 s'],
+    [-1500, 'nanoseconds', '-1.50 µs'],
+    [0, 'bytes', '0 B'],
+    [1023, 'bytes', '1023 B'],
+    [1024, 'bytes', '1.00 KiB'],
+    [1536 * 1024, 'bytes', '1.50 MiB'],
+    [3 * 2 ** 40, 'bytes', '3.00 TiB'],
+    [9999, 'count', '9999'],
+    [12_345, 'count', '12.3 k'],
+    [2.5e6, 'count', '2.50 M'],
+    [0.5, 'count', '0.50'],
+    [5, 'events', '5 events'],
+    [1e6, 'events', '1.00 M events'],
   ];
   for (const [value, unit, text] of cases) {
     assert.equal(formatValue(value, unit), text);
@@ -69,14 +84,22 @@ test('sides are comparable by share, per second, or raw', () => {
   const sums = [Float64Array.of(0, 1, 2), Float64Array.of(0, 5, 5)];
   assert.deepEqual([...weightedSums(sums, [2, 3])], [0, 17, 19]);
   assert.equal(weightedSums(sums, [0, 1]), sums[1]);
-  assert.deepEqual([relativeChange(0, 5), relativeChange(5, 0), relativeChange(2, 2), relativeChange(0, 0)], [1, -1, 0, 0]);
+  assert.deepEqual(
+    [relativeChange(0, 5), relativeChange(5, 0), relativeChange(2, 2), relativeChange(0, 0)],
+    [1, -1, 0, 0],
+  );
 });
 
 test('columns of the heat map are well-known lengths of time', () => {
   assert.equal(stepsOfColumn(10_000, 360, 100), 6);
   assert.equal(stepsOfColumn(1000, 600, 100), 10);
   assert.equal(stepsOfColumn(60_000, 600, 100), 10);
-  for (const [stepMs, count, most] of [[1000, 1, 100], [7000, 50, 10], [1000, 100_000, 90], [10, 3600, 110]]) {
+  for (const [stepMs, count, most] of [
+    [1000, 1, 100],
+    [7000, 50, 10],
+    [1000, 100_000, 90],
+    [10, 3600, 110],
+  ]) {
     assert.ok(Math.ceil(count / stepsOfColumn(stepMs, count, most)) <= most);
   }
 });
@@ -84,12 +107,38 @@ test('columns of the heat map are well-known lengths of time', () => {
 test('a link reproduces the state, and ignores what the profile lacks', async () => {
   const times = { startUnixMs: 0, stepMs: 1000, count: 20 };
   const list = samples({ labels: { 'a&b=c': 3, region: 2 }, times: 20 });
-  const profile = await open(writerOf(list, someFrames(40), { types: TYPES, labels: ['a&b=c', 'region'], times }));
+  const profile = await open(
+    writerOf(list, someFrames(40), { types: TYPES, labels: ['a&b=c', 'region'], times }),
+  );
   const states = [
-    {}, { type: 2, search: 'a+b&c=#%', onlyMatches: true }, { labels: new Map([[0, new Set([0, 2])], [1, new Set([1])]]) },
+    {},
+    { type: 2, search: 'a+b&c=#%', onlyMatches: true },
+    {
+      labels: new Map([
+        [0, new Set([0, 2])],
+        [1, new Set([1])],
+      ]),
+    },
     { window: [3, 9], view: 'sandwich', sandwich: 7, zoom: [3, 3, 3, 3, 5, 0, 39], zoomInCallers: true },
-    { filters: [{ keep: true, frame: 0 }, { keep: false, frame: 4 }], flame: true, colour: 'package', minPercent: 0.5 },
-    { view: 'order', thread: 2, zoomNode: 12, theme: 'dark', panes: 'table', heatMap: true, sort: 'name', ascending: true },
+    {
+      filters: [
+        { keep: true, frame: 0 },
+        { keep: false, frame: 4 },
+      ],
+      flame: true,
+      colour: 'package',
+      minPercent: 0.5,
+    },
+    {
+      view: 'order',
+      thread: 2,
+      zoomNode: 12,
+      theme: 'dark',
+      panes: 'table',
+      heatMap: true,
+      sort: 'name',
+      ascending: true,
+    },
     { view: 'inverted', diffMode: 'raw', diffWidth: 'both', elided: true, zoom: Array(3000).fill(4) },
   ];
   for (const changes of states) {
@@ -99,8 +148,22 @@ test('a link reproduces the state, and ignores what the profile lacks', async ()
     assert.ok(fragment.length < 200, fragment);
   }
   assert.equal(encodeState(profile, initialState(profile)), '');
-  for (const text of ['type=none', 'window=5-3', 'window=0-99', 'focus=4000', 'zoom=zzzz', 'view=x', 'label.none=1',
-    'label.region=none', 'view=sandwich', 'sandwich=-2', 'garbage', '%', 'zoom=..*', 'minPercent=x']) {
+  for (const text of [
+    'type=none',
+    'window=5-3',
+    'window=0-99',
+    'focus=4000',
+    'zoom=zzzz',
+    'view=x',
+    'label.none=1',
+    'label.region=none',
+    'view=sandwich',
+    'sandwich=-2',
+    'garbage',
+    '%',
+    'zoom=..*',
+    'minPercent=x',
+  ]) {
     assert.deepEqual(decodeState(profile, text), initialState(profile), text);
   }
 });

@@ -13,8 +13,20 @@ const LABELS = { 'thread.name': 5, endpoint: 4 };
 
 /** A profile of random samples, with functions that translate frames in both directions. */
 async function setUp(options = {}, header = {}) {
-  const list = samples({ count: 1200, types: 3, labels: LABELS, times: TIMES.count, series: 3, ...options });
-  const writer = writerOf(list, FRAMES, { types: TYPES, labels: Object.keys(LABELS), times: TIMES, ...header });
+  const list = samples({
+    count: 1200,
+    types: 3,
+    labels: LABELS,
+    times: TIMES.count,
+    series: 3,
+    ...options,
+  });
+  const writer = writerOf(list, FRAMES, {
+    types: TYPES,
+    labels: Object.keys(LABELS),
+    times: TIMES,
+    ...header,
+  });
   const profile = await open(writer);
   const numbers = frameNumbers(profile, FRAMES);
   const back = new Map(numbers.map((number, sample) => [number, sample]));
@@ -23,16 +35,23 @@ async function setUp(options = {}, header = {}) {
 
 /** Labels of a plain selection as the state has them. */
 function stateLabels(profile, labels) {
-  return new Map(Object.entries(labels).map(([key, values]) => {
-    const label = profile.labels.findIndex((candidate) => candidate.key === key);
-    const number = (value) => (value === null ? 0 : profile.labels[label].values.indexOf(value) + 1);
-    return [label, new Set(values.map(number))];
-  }));
+  return new Map(
+    Object.entries(labels).map(([key, values]) => {
+      const label = profile.labels.findIndex((candidate) => candidate.key === key);
+      const number = (value) => (value === null ? 0 : profile.labels[label].values.indexOf(value) + 1);
+      return [label, new Set(values.map(number))];
+    }),
+  );
 }
 
 const SELECTIONS = [
-  {}, { type: 1 }, { type: 2 }, { window: [3, 7] }, { type: 2, window: [0, 5] },
-  { labels: { endpoint: ['endpoint-1'] } }, { labels: { endpoint: ['endpoint-0', null] } },
+  {},
+  { type: 1 },
+  { type: 2 },
+  { window: [3, 7] },
+  { type: 2, window: [0, 5] },
+  { labels: { endpoint: ['endpoint-1'] } },
+  { labels: { endpoint: ['endpoint-0', null] } },
   { labels: { endpoint: ['endpoint-1', 'endpoint-2'], 'thread.name': ['thread.name-3'] }, window: [2, 11] },
   { type: 2, labels: { endpoint: ['endpoint-3'] }, window: [4, 9] },
 ];
@@ -45,10 +64,19 @@ for (const choice of SELECTIONS) {
       const { type = 0, window = null, labels = {} } = choice;
       const chosen = naive.selected(list, { type, window, labels, isSnapshot: TYPES[type].snapshot });
       assert.ok(chosen.length > 3);
-      for (const filters of [[], [{ keep: true, frame: 2 }], [{ keep: false, frame: 1 }, { keep: true, frame: 12 }]]) {
+      for (const filters of [
+        [],
+        [{ keep: true, frame: 2 }],
+        [
+          { keep: false, frame: 1 },
+          { keep: true, frame: 12 },
+        ],
+      ]) {
         const rest = naive.filtered(chosen, filters);
         const state = {
-          type, window, labels: stateLabels(profile, labels),
+          type,
+          window,
+          labels: stateLabels(profile, labels),
           filters: filters.map(({ keep, frame }) => ({ keep, frame: numbers[frame] })),
         };
         const paths = (view, index = 0, isSelf = false) => {
@@ -93,7 +121,10 @@ test('a search counts nested matches once, and its towers are the matching sampl
     assert.equal(model.matchSum().sum, expected, text);
     const graph = model.graphs()[0];
     assert.equal(graph.sums[0].at(-1), expected, text);
-    assert.equal(graph.whole, chosen.reduce((sum, { value }) => sum + value, 0));
+    assert.equal(
+      graph.whole,
+      chosen.reduce((sum, { value }) => sum + value, 0),
+    );
     let sum = 0;
     for (const node of model.matchNodes(graph)) {
       assert.ok(model.matches[graph.tree.frame[node]]);
@@ -111,7 +142,10 @@ test('an expression that is not valid is reported, and exact names match themsel
   assert.equal(modelOf(profile, { search: '(' }).matchSum(), null);
   for (let frame = 0; frame < profile.frames; frame++) {
     const { matches } = modelOf(profile, { search: exactly(profile.name(frame)) });
-    assert.deepEqual([...matches.keys()].filter((other) => matches[other]), [frame]);
+    assert.deepEqual(
+      [...matches.keys()].filter((other) => matches[other]),
+      [frame],
+    );
   }
 });
 
@@ -122,12 +156,14 @@ test('sums of labels follow the choice of the other labels, sums of steps the ch
   for (const [label, { key, values }] of profile.labels.entries()) {
     const others = Object.fromEntries(Object.entries(labels).filter(([other]) => other !== key));
     const rows = naive.selected(list, { labels: others, window: [2, 9] });
-    const expected = [null, ...values].map((value) => rows.filter((row) => (row.labels[key] ?? null) === value)
-      .reduce((sum, row) => sum + row.value, 0));
+    const expected = [null, ...values].map((value) =>
+      rows.filter((row) => (row.labels[key] ?? null) === value).reduce((sum, row) => sum + row.value, 0),
+    );
     assert.deepEqual([...model.labelSums(label)], expected);
   }
-  const steps = Array.from({ length: TIMES.count }, (_, step) => naive.selected(list, { labels, window: [step, step + 1] })
-    .reduce((sum, { value }) => sum + value, 0));
+  const steps = Array.from({ length: TIMES.count }, (_, step) =>
+    naive.selected(list, { labels, window: [step, step + 1] }).reduce((sum, { value }) => sum + value, 0),
+  );
   assert.deepEqual([...model.selection.stepSums], steps);
 });
 
@@ -143,9 +179,11 @@ test('time order has each step of a thread with its stacks, and gaps for the res
     assert.equal(graph.whole, sum);
     const [from, to] = window ?? [0, TIMES.count];
     const steps = Array.from({ length: to - from }, (_, step) =>
-      rows.filter(({ time }) => time === from + step).reduce((total, { value }) => total + value, 0));
+      rows.filter(({ time }) => time === from + step).reduce((total, { value }) => total + value, 0),
+    );
     assert.equal(graph.valueOfStep, Math.max(...steps));
-    assert.equal(graph.sums[0].at(-1), graph.valueOfStep * (to - from));
+    assert.equal(graph.sums[0].at(-1), sum);
+    assert.equal(graph.widths.at(-1), graph.valueOfStep * (to - from));
     checkSteps(graph, rows, from, samplesOf);
   }
 });
@@ -153,14 +191,18 @@ test('time order has each step of a thread with its stacks, and gaps for the res
 /** Each stack's value within each step's part of the width. */
 function checkSteps(graph, rows, from, samplesOf) {
   const found = new Map();
-  const { tree, sums: [sums] } = graph;
+  const { tree, widths: sums } = graph;
   for (let node = 1; node < tree.count; node++) {
     const begin = sums[node];
     const end = sums[node + 1];
     if (end > begin && tree.frame[node] >= 0) {
-      const path = tree.path(node).map((at) => samplesOf(tree.frame[at])).join(' ');
+      const path = tree
+        .path(node)
+        .map((at) => samplesOf(tree.frame[at]))
+        .join(' ');
       for (let step = Math.floor(begin / graph.valueOfStep); step * graph.valueOfStep < end; step++) {
-        const part = Math.min(end, (step + 1) * graph.valueOfStep) - Math.max(begin, step * graph.valueOfStep);
+        const part =
+          Math.min(end, (step + 1) * graph.valueOfStep) - Math.max(begin, step * graph.valueOfStep);
         const key = `${step + from}: ${path}`;
         found.set(key, (found.get(key) ?? 0) + part);
       }
@@ -191,7 +233,9 @@ test('boxes of lazy trees that are wide enough are expanded, others after a zoom
   for (const [path, values] of found) {
     assert.deepEqual(values, expected.get(path));
   }
-  const zoom = [...expected].filter(([path, [value]]) => path.split(' ').length === 3 && found.has(path) && value > 0)[0];
+  const zoom = [...expected].filter(
+    ([path, [value]]) => path.split(' ').length === 3 && found.has(path) && value > 0,
+  )[0];
   let node = 0;
   for (const frame of zoom[0].split(' ')) {
     for (let child = node + 1; ; child = graph.tree.end[child]) {

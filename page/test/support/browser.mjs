@@ -28,7 +28,11 @@ export class Browser {
     const useless = ['--single-process', '--no-zygote'];
     own.browser = await puppeteer.launch({
       executablePath: await chromium.executablePath(),
-      args: [...chromium.args.filter((argument) => !useless.includes(argument)), '--no-sandbox', '--disable-gpu'],
+      args: [
+        ...chromium.args.filter((argument) => !useless.includes(argument)),
+        '--no-sandbox',
+        '--disable-gpu',
+      ],
       headless: 'shell',
       protocolTimeout: 300_000,
     });
@@ -38,7 +42,10 @@ export class Browser {
   /** Writes the page of a profile; returns its address. */
   write(text, name = 'page') {
     const file = path.join(this.folder, `${name}.html`);
-    writeFileSync(file, readFileSync(TEMPLATE, 'utf8').replace('@@PROFILE@@', () => text));
+    writeFileSync(
+      file,
+      readFileSync(TEMPLATE, 'utf8').replace('@@PROFILE@@', () => text),
+    );
     return pathToFileURL(file).href;
   }
 
@@ -57,8 +64,10 @@ export class Browser {
     await page.setViewport({ width, height, deviceScaleFactor: scale });
     await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: isDark ? 'dark' : 'light' }]);
     await page.goto(address, { timeout: 120_000 });
-    await page.waitForFunction(() => window.otlpprof || document.querySelector('.failure')?.textContent.includes('.'),
-      { timeout: 120_000 });
+    await page.waitForFunction(
+      () => window.otlpprof || document.querySelector('.failure')?.textContent.includes('.'),
+      { timeout: 120_000 },
+    );
     return page;
   }
 

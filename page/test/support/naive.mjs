@@ -8,7 +8,10 @@ function add(map, key, side, value) {
   map.get(key)[side] += value;
 }
 
-/** The samples of a selection. `labels`: `{ key: [value or null] }`; of a snapshot the last steps of its series. */
+/**
+ * The samples of a selection. `labels`: `{ key: [value or null] }`; of a snapshot the last steps of its
+ * series.
+ */
 export function selected(list, { type = 0, labels = {}, window = null, isSnapshot = false }) {
   const isIn = ({ time }) => window === null || (time >= window[0] && time < window[1]);
   let rows = list.filter((sample) => sample.type === type && isIn(sample));
@@ -20,8 +23,9 @@ export function selected(list, { type = 0, labels = {}, window = null, isSnapsho
     }
     rows = rows.filter(({ series, side, time }) => last.get(`${series} ${side}`) === time);
   }
-  return rows.filter((sample) => Object.entries(labels).every(([key, values]) =>
-    values.includes(sample.labels[key] ?? null)));
+  return rows.filter((sample) =>
+    Object.entries(labels).every(([key, values]) => values.includes(sample.labels[key] ?? null)),
+  );
 }
 
 /** The samples whose stacks pass all filters: `{ keep, frame }`. */
@@ -55,14 +59,16 @@ export function inverted(list) {
 
 /** Totals of the callers of a function, seen from its outermost call. The path begins behind the function. */
 export function callers(list, frame) {
-  const cut = list.filter(({ stack }) => stack.includes(frame)).map((sample) =>
-    ({ ...sample, stack: sample.stack.slice(0, sample.stack.indexOf(frame)).reverse() }));
+  const cut = list
+    .filter(({ stack }) => stack.includes(frame))
+    .map((sample) => ({ ...sample, stack: sample.stack.slice(0, sample.stack.indexOf(frame)).reverse() }));
   return topDown(cut);
 }
 
 export function callees(list, frame) {
-  const cut = list.filter(({ stack }) => stack.includes(frame)).map((sample) =>
-    ({ ...sample, stack: sample.stack.slice(sample.stack.indexOf(frame) + 1) }));
+  const cut = list
+    .filter(({ stack }) => stack.includes(frame))
+    .map((sample) => ({ ...sample, stack: sample.stack.slice(sample.stack.indexOf(frame) + 1) }));
   return topDown(cut);
 }
 
@@ -81,14 +87,17 @@ export function functions(list) {
 
 /** The sum of the samples with a frame that the expression matches. */
 export function matching(list, frames, regex) {
-  return list.filter(({ stack }) => stack.some((frame) => regex.test(frames[frame].name)))
+  return list
+    .filter(({ stack }) => stack.some((frame) => regex.test(frames[frame].name)))
     .reduce((sum, { value }) => sum + value, 0);
 }
 
 /** The paths that exist on the base side alone, with their totals there. */
 export function elided(list) {
   const totals = topDown(list);
-  const gone = new Set([...totals].filter(([, [base, next]]) => base > 0 && next === 0).map(([path]) => path));
+  const gone = new Set(
+    [...totals].filter(([, [base, next]]) => base > 0 && next === 0).map(([path]) => path),
+  );
   const kept = list.filter(({ stack, side }) => side === 0 && gone.has(stack.join(' ')));
   return topDown(kept);
 }

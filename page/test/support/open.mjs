@@ -23,14 +23,19 @@ export function frameNumbers(profile, frames) {
   return frames.map(({ name }) => numbers.get(name));
 }
 
-/** Totals (or self values) of the nodes of a graph that have a value, by path. `samplesOf` maps frames back. */
+/**
+ * Totals (or self values) of the nodes of a graph that have a value, by path. `samplesOf` maps frames back.
+ */
 export function pathsOf(graph, samplesOf, isSelf = false) {
   const { tree, sums } = graph;
   const paths = new Map();
   for (let node = 1; node < tree.count; node++) {
     const values = sums.map((ofSide) => ofSide[isSelf ? node + 1 : tree.end[node]] - ofSide[node]);
     if (values.some((value) => value > 0)) {
-      const path = tree.path(node).map((at) => samplesOf(tree.frame[at])).join(' ');
+      const path = tree
+        .path(node)
+        .map((at) => samplesOf(tree.frame[at]))
+        .join(' ');
       if (paths.has(path)) {
         throw new Error(`path ${path} has two nodes`);
       }

@@ -32,10 +32,19 @@ class Bytes {
 
 export class ProfileWriter {
   /**
-   * `types`: as in the header. `labels`: keys. `times`: as in the header, or null. `sideNames` and `sideSeconds`
-   * make a diff.
+   * `types`: as in the header. `labels`: keys. `times`: as in the header, or null. `sideNames` and
+   * `sideSeconds` make a diff.
    */
-  constructor({ title = 'test', types, labels = [], times = null, sideNames, sideSeconds, notes = [], selection = '' }) {
+  constructor({
+    title = 'test',
+    types,
+    labels = [],
+    times = null,
+    sideNames,
+    sideSeconds,
+    notes = [],
+    selection = '',
+  }) {
     this.header = { title, producer: 'test', types, times, notes, selection, sides: sideNames ? 2 : 1 };
     if (sideNames) {
       Object.assign(this.header, { sideNames, sideSeconds: sideSeconds ?? [null, null] });
@@ -115,7 +124,9 @@ export class ProfileWriter {
 
   /** The inflated bytes. */
   bytes() {
-    const byUse = [...this.frames.keys()].sort((left, right) => this.frameUses[right] - this.frameUses[left]);
+    const byUse = [...this.frames.keys()].sort(
+      (left, right) => this.frameUses[right] - this.frameUses[left],
+    );
     const frameOf = new Uint32Array(byUse.length);
     byUse.forEach((frame, number) => (frameOf[frame] = number));
     const sections = new Map();
@@ -188,7 +199,12 @@ export class ProfileWriter {
     const nodes = section(`rows${type}_nodes`);
     const values = section(`rows${type}_values`);
     const isUsed = (column) => rows.some((row) => row[column] !== 0);
-    const columns = [['sets', 2], ['times', 3], ['series', 5]].filter(([, column]) => isUsed(column))
+    const columns = [
+      ['sets', 2],
+      ['times', 3],
+      ['series', 5],
+    ]
+      .filter(([, column]) => isUsed(column))
       .map(([name, column]) => [section(`rows${type}_${name}`), column]);
     const sides = this.header.sides === 2 ? section(`rows${type}_sides`) : null;
     let before = 0;
@@ -210,15 +226,17 @@ export class ProfileWriter {
       parts.push(bytes.done());
       offset += bytes.length;
     }
-    const header = Buffer.from(JSON.stringify({
-      ...this.header,
-      labels: this.labels.map(({ key, values }) => ({ key, values })),
-      labelSets: this.setValues.length,
-      frames: this.frames.length,
-      nodes: this.nodeFrames.length,
-      rows: this.rows.map((rows) => rows.length),
-      sections: places,
-    }));
+    const header = Buffer.from(
+      JSON.stringify({
+        ...this.header,
+        labels: this.labels.map(({ key, values }) => ({ key, values })),
+        labelSets: this.setValues.length,
+        frames: this.frames.length,
+        nodes: this.nodeFrames.length,
+        rows: this.rows.map((rows) => rows.length),
+        sections: places,
+      }),
+    );
     const head = Buffer.alloc(9);
     head.write('OTPP', 'latin1');
     head[4] = 1;

@@ -1,0 +1,144 @@
+// Values and pixels of the page in headless Chromium.
+
+import assert from 'node:assert/strict';
+import test, { after, before } from 'node:test';
+import { Browser } from './support/browser.mjs';
+import { samples, tenStacks, writerOf } from './support/generate.mjs';
+import * as naive from './support/naive.mjs';
+import { FRAMES, labelled, LIST, withPage } from './support/opened.mjs';
+import { random } from './support/random.mjs';
+
+let browser;
+
+before(async () => {
+  browser = await Browser.open();
+});
+after(() => browser.close());
+
+/** The page's nodes with a value, by path of names. */
+function pagePaths(nodes) {
+  const paths = [];
+  const byNode = [];
+  for (const { name, parent, totals } of nodes) {
+    const path = parent <= 0 ? name : `${byNode[parent]};${name}`;
+    byNode.push(path);
+    if (parent >= 0 && totals.some((value) => value > 0)) {
+      paths.push([path, totals]);
+    }
+  }
+  return paths.sort((left, right) => (left[0] < right[0] ? -1 : 1));
+}
+
+function naivePaths(totals, sides = 1) {
+  return [...totals]
+    .map(([path, values]) => [
+      path
+        .split(' ')
+        .map((frame) => FRAMES[frame].name)
+        .join(';'),
+      values.slice(0, sides),
+    ])
+    .sort((left, right) => (left[0] < right[0] ? -1 : 1));
+}
+
+test('the values of each view equal the plain sums, node by node', async () => {
+  await withPage(browser, labelled().text(), {}, async (page) => {
+    const nodes = (index = 0) => page.evaluate((at) => window.otlpprof.nodes(at), index);
+    const set = (changes) => page.evaluate((state) => window.otlpprof.set(state), changes);
+    const cpu = naive.selected(LIST, { type: 0 });
+    assert.deepEqual(pagePaths(await nodes()), naivePaths(naive.topDown(cpu)));
+    await set({ type: 'live-heap', window: [2, 20], labels: { endpoint: ['endpoint-3', 'endpoint-4'] } });
+    const heap = naive.selected(LIST, {
+      type: 2,
+      isSnapshot: true,
+      window: [2, 20],
+      labels: { endpoint: ['endpoint-3', 'endpoint-4'] },
+    });
+    assert.deepEqual(pagePaths(await nodes()), naivePaths(naive.topDown(heap)));
+    await set({ type: 'cpu', window: null, labels: {}, view: 'inverted' });
+    assert.deepEqual(pagePaths(await nodes()), naivePaths(naive.inverted(cpu)));
+    await set({ sandwich: FRAMES[12].name });
+    assert.deepEqual(pagePaths(await nodes(0)), naivePaths(naive.callers(cpu, 12)));
+    assert.deepEqual(pagePaths(await nodes(1)), naivePaths(naive.callees(cpu, 12)));
+    const functions = await page.evaluate(() => window.otlpprof.functions());
+    const expected = naive.functions(cpu);
+    assert.equal(functions.length, expected.total.size);
+    for (const { name, self, total } of functions) {
+      const frame = FRAMES.findIndex((candidate) => candidate.name === name);
+      assert.deepEqual(
+        [self[0], total[0]],
+        [expected.self.get(frame)?.[0] ?? 0, expected.total.get(frame)[0]],
+      );
+    }
+  });
+});
+
+test('a changed value and swapped sides make the comparison fail', async () => {
+  const list = samples({ seed: 72, count: 300, sides: 2 });
+  const diff = { sideNames: ['base', 'new'] };
+  const check = (changed) =>
+    withPage(browser, writerOf(changed, FRAMES, diff).text(), {}, async (page) => {
+      assert.deepEqual(
+        pagePaths(await page.evaluate(() => window.otlpprof.nodes())),
+        naivePaths(naive.topDown(list), 2),
+      );
+    });
+  await check(list);
+  const lost = list.map((sample, index) =>
+    index === 17 ? { ...sample, value: sample.value + 1 } : sample,
+  );
+  await assert.rejects(check(lost), assert.AssertionError);
+  const swapped = list.map((sample) => ({ ...sample, side: 1 - sample.side }));
+  await assert.rejects(check(swapped), assert.AssertionError);
+});
+
+test('1,000 random nodes: the middle pixel answers with the node, the width is the share', async () => {
+  const list = samples({ seed: 73, count: 4000, depth: 30 });
+  await withPage(browser, writerOf(list, FRAMES).text(), {}, async (page) => {
+    for (const flame of [false, true]) {
+      await page.evaluate((state) => window.otlpprof.set({ flame: state }), flame);
+      const nodes = await page.evaluate(() => window.otlpprof.nodes());
+      const next = random(74);
+      const chosen = Array.from({ length: 1000 }, () => 1 + Math.floor(next() * (nodes.length - 1)));
+      const found = await page.evaluate(
+        (list) =>
+          list.map((node) => {
+            const { otlpprof } = window;
+            otlpprof.reveal(node);
+            const box = otlpprof.boxOf(node);
+            return { ...box, hit: otlpprof.nodeAt(box.left + box.width / 2, box.top + box.height / 2) };
+          }),
+        chosen,
+      );
+      const width = await page.evaluate(() => window.otlpprof.width);
+      found.forEach((box, index) => {
+        const node = chosen[index];
+        assert.equal(box.hit, node);
+        assert.ok(Math.abs(box.width - (nodes[node].totals[0] / nodes[0].totals[0]) * width) <= 1);
+      });
+    }
+  });
+});
+
+test('pixels of a box have its colour, and a box that matches another', async () => {
+  await withPage(browser, tenStacks().text(), {}, async (page) => {
+    const colour = (name) =>
+      page.evaluate((wanted) => {
+        const { otlpprof } = window;
+        const node = otlpprof.nodes().findIndex((candidate) => candidate.name === wanted);
+        const box = otlpprof.boxOf(node);
+        const canvas = document.querySelector('canvas.flame');
+        const area = canvas.getBoundingClientRect();
+        const x = box.left - area.left + box.width - 3;
+        return [...canvas.getContext('2d').getImageData(x, box.top - area.top + 2, 1, 1).data].join();
+      }, name);
+    const before = await colour('java.util.HashMap.get');
+    const other = await colour('GangWorker::run');
+    assert.notEqual(before, other);
+    await page.evaluate(() => window.otlpprof.set({ search: 'HashMap' }));
+    assert.notEqual(await colour('java.util.HashMap.get'), before);
+    assert.equal(await colour('java.util.HashMap.get'), await colour('java.util.HashMap.getNode'));
+    await page.evaluate(() => window.otlpprof.set({ search: '' }));
+    assert.equal(await colour('java.util.HashMap.get'), before);
+  });
+});
