@@ -61,7 +61,8 @@ install_packages() {
         rm -rf "$OTLPPROF_PAGE_PACKAGES"
         mkdir -p "$OTLPPROF_PAGE_PACKAGES"
         cp "$page/package.json" "$page/package-lock.json" "$OTLPPROF_PAGE_PACKAGES"
-        said=$(cd "$OTLPPROF_PAGE_PACKAGES" && node "$npm_cli" ci --ignore-scripts --no-audit --no-fund 2>&1) ||
+        said=$(cd "$OTLPPROF_PAGE_PACKAGES" &&
+            node "$npm_cli" ci --ignore-scripts --no-audit --no-fund 2>&1) ||
             fail "the packages of page/package-lock.json cannot be installed: $(echo "$said" | last_words)"
         touch "$OTLPPROF_PAGE_PACKAGES/installed"
     fi

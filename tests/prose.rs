@@ -18,7 +18,7 @@ fn files() -> Vec<(PathBuf, &'static str)> {
     let listed = String::from_utf8(listed.stdout).unwrap();
     let with_sign = |path: &str| {
         let sign = match Path::new(path).extension().and_then(|extension| extension.to_str()) {
-            Some("rs" | "java" | "c" | "h" | "S") => "//",
+            Some("rs" | "java" | "c" | "h" | "S" | "js" | "mjs") => "//",
             Some("sh" | "py") => "#",
             None if path.starts_with(".ci/") => "#",
             _ => return None,
@@ -59,8 +59,8 @@ fn is_too_long(line: &str) -> bool {
     is_long(line) && !line.contains("://") && !line.split_whitespace().any(is_long)
 }
 
-/// No comment has a sentence that begins with a word of [`OPENINGS`]. Every line of Rust, Java, C, assembly
-/// and shell, code included, has at most [`MAX_COLUMNS`] columns; of Python, every line with a comment.
+/// No comment has a sentence that begins with a word of [`OPENINGS`]. Every line of Rust, Java, C, assembly,
+/// JavaScript and shell, code included, has at most [`MAX_COLUMNS`] columns; of Python, every line with a comment.
 /// Exceptions: see [`is_too_long`].
 #[test]
 fn comments_begin_with_the_thing_and_lines_fit() {

@@ -23,7 +23,7 @@ async function start() {
     return;
   }
   if (typeof DecompressionStream === 'undefined') {
-    fail('This browser is too old for the page: use Chrome 80, Firefox 113, Safari 16.4 or later.');
+    fail('This browser is too old for the page: use Chrome 111, Firefox 113, Safari 16.4 or later.');
     return;
   }
   const timings = { start: performance.now() };

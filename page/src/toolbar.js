@@ -43,6 +43,10 @@ export class Toolbar {
 
   #makeType() {
     const options = this.profile.types.map(({ name, label }, index) => [index, label || name]);
+    if (options.length === 1) {
+      this.type = el('span', { class: 'type', text: options[0][1] });
+      return;
+    }
     this.type = chooser('Profile type', options, (index) => this.app.set({ type: Number(index) }, true));
     this.type.classList.add('type');
   }
@@ -202,7 +206,6 @@ export class Toolbar {
 
   show(model, state) {
     this.type.value = String(state.type);
-    this.type.disabled = this.profile.types.length === 1;
     this.total.textContent = model.totals
       .map((total, side) => {
         const text = formatValue(total, model.type.unit);

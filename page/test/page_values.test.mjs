@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import test, { after, before } from 'node:test';
 import { Browser } from './support/browser.mjs';
-import { samples, tenStacks, writerOf } from './support/generate.mjs';
+import { samples, tenStacks, TYPES, writerOf } from './support/generate.mjs';
 import * as naive from './support/naive.mjs';
 import { FRAMES, labelled, LIST, withPage } from './support/opened.mjs';
 import { random } from './support/random.mjs';
+import { ProfileWriter } from './support/writer.mjs';
 
 let browser;
 
@@ -92,6 +93,52 @@ test('a changed value and swapped sides make the comparison fail', async () => {
   await assert.rejects(check(swapped), assert.AssertionError);
 });
 
+test('a comparison has the width and the change of its mode, and elided nodes by a switch', async () => {
+  const list = samples({ seed: 75, count: 500, sides: 2 });
+  const seconds = [20, 50];
+  const header = { sideNames: ['base', 'new'], sideSeconds: seconds };
+  const sums = [0, 1].map((side) =>
+    list.filter((row) => row.side === side).reduce((sum, { value }) => sum + value, 0),
+  );
+  const factors = {
+    share: sums.map((sum) => 1 / sum),
+    seconds: seconds.map((number) => 1 / number),
+    raw: [1, 1],
+  };
+  await withPage(browser, writerOf(list, FRAMES, header).text(), {}, async (page) => {
+    const nodes = await page.evaluate(() => window.otlpprof.nodes());
+    const width = await page.evaluate(() => window.otlpprof.width);
+    for (const [diffMode, [base, next]] of Object.entries(factors)) {
+      for (const [diffWidth, weights] of Object.entries({
+        new: [0, next],
+        base: [base, 0],
+        both: [base, next],
+      })) {
+        await page.evaluate((state) => window.otlpprof.set(state), { diffMode, diffWidth });
+        const widths = await page.evaluate(
+          (count) => Array.from({ length: count }, (_, node) => window.otlpprof.boxOf(node).width),
+          nodes.length,
+        );
+        const weighted = ({ totals }) => totals[0] * weights[0] + totals[1] * weights[1];
+        nodes.forEach((node, index) => {
+          assert.ok(Math.abs(widths[index] - (weighted(node) / weighted(nodes[0])) * width) <= 1);
+        });
+      }
+    }
+    const fills = await page.evaluate(() => {
+      const { app } = window.otlpprof;
+      return [-1, -0.2, 0, 0.2, 1].map((change) => app.palette.change(change, -1));
+    });
+    assert.equal(new Set(fills).size, fills.length);
+    const elided = async (key) => {
+      await page.evaluate((state) => window.otlpprof.set({ elided: state }), key);
+      return pagePaths(await page.evaluate(() => window.otlpprof.nodes()));
+    };
+    assert.deepEqual(await elided(true), naivePaths(naive.elided(list), 2));
+    assert.deepEqual(await elided(false), naivePaths(naive.topDown(list), 2));
+  });
+});
+
 test('1,000 random nodes: the middle pixel answers with the node, the width is the share', async () => {
   const list = samples({ seed: 73, count: 4000, depth: 30 });
   await withPage(browser, writerOf(list, FRAMES).text(), {}, async (page) => {
@@ -116,6 +163,28 @@ test('1,000 random nodes: the middle pixel answers with the node, the width is t
         assert.equal(box.hit, node);
         assert.ok(Math.abs(box.width - (nodes[node].totals[0] / nodes[0].totals[0]) * width) <= 1);
       });
+    }
+  });
+});
+
+test('a stack 8,192 frames deep is drawn down to its end', async () => {
+  const writer = new ProfileWriter({ types: [TYPES[0]] });
+  writer.add(Array(8192).fill(writer.frame('com.example.Deep.again')), 5);
+  await withPage(browser, writer.text(), {}, async (page) => {
+    for (const view of ['main', 'inverted']) {
+      const hit = await page.evaluate(async (own) => {
+        const { otlpprof } = window;
+        otlpprof.set({ view: own });
+        otlpprof.reveal(8192);
+        await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+        const { left, top } = otlpprof.boxOf(8192);
+        const canvas = document.querySelector('canvas.flame');
+        const area = canvas.getBoundingClientRect();
+        const pixel = canvas.getContext('2d').getImageData(300, top - area.top + 2, 1, 1).data;
+        return [otlpprof.nodeAt(left + 300, top + 5), top > area.top && top < area.bottom, pixel.join()];
+      }, view);
+      assert.deepEqual(hit.slice(0, 2), [8192, true]);
+      assert.notEqual(hit[2], '255,255,255,255');
     }
   });
 });
