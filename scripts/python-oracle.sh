@@ -3,6 +3,7 @@
 #
 #   scripts/python-oracle.sh FILE...     prints one line of JSON for each file
 #   scripts/python-oracle.sh -           prints one line of JSON for each file name read from standard input
+#   scripts/python-oracle.sh page ARGUMENTS...    compares a flame graph page with its files (page_truth.py)
 #
 # Files are protobuf, plain or length-prefixed, or JSON, one document per line. Needs python3 with venv, and
 # PyPI for the first run. OTLPPROF_CACHE names another cache folder than .cache.
@@ -30,4 +31,9 @@ if [ ! -e "$venv/installed" ]; then
 fi
 exec 9>&-
 
-exec "$venv/bin/python" "$scripts/python_oracle.py" "$@"
+program=python_oracle.py
+if [ "${1-}" = page ]; then
+    shift
+    program=page_truth.py
+fi
+exec "$venv/bin/python" "$scripts/$program" "$@"

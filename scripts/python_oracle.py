@@ -68,10 +68,15 @@ def paths():
             yield path
 
 
-for path in paths():
-    try:
-        with open(path, "rb") as file:
-            answer = count(file.read())
-    except Exception as error:
-        answer = {"error": f"{path}: {error}"}
-    print(json.dumps(answer), flush=True)
+def main():
+    for path in paths():
+        try:
+            with open(path, "rb") as file:
+                answer = count(file.read())
+        except Exception as error:
+            answer = {"error": f"{path}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,7 @@ mod call_grammar;
 mod check_stacks;
 pub mod collect;
 mod convert;
+mod flamegraph;
 mod input;
 mod payload;
 mod print;
@@ -36,6 +37,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Report(report::Args),
+    Flamegraph(flamegraph::Args),
+    Diff(flamegraph::DiffArgs),
     Print(print::Args),
     Validate(validate::Args),
     CheckStacks(check_stacks::Args),
@@ -71,6 +74,8 @@ pub fn run() -> ExitCode {
     };
     let result = match cli.command {
         Command::Report(args) => report::run(&args),
+        Command::Flamegraph(args) => flamegraph::run(&args),
+        Command::Diff(args) => flamegraph::run_diff(&args),
         Command::Print(args) => print::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::CheckStacks(args) => check_stacks::run(&args),

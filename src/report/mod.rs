@@ -1,4 +1,4 @@
-//! The read side: profiles become tables of functions and trees of calls.
+//! The read side: profiles become tables of functions, trees of calls, and pages.
 //!
 //! In: encoded messages of OTLP profiles, in any number. Out: sums by function and by stack of the selected
 //! samples. Called by the commands that show profiles. Memory grows with the number of different stacks, not
@@ -13,12 +13,14 @@
 //! | [`frame_table`], [`call_tree`] | frames and stacks, interned |
 //! | [`collect`] | collects the samples of one measure |
 //! | [`function_sums`] | sums by function |
+//! | [`page`] | the flame graph page |
 
 pub mod call_tree;
 pub mod collect;
 pub mod frame_table;
 pub mod function_sums;
 pub mod measure;
+pub mod page;
 pub mod sample_reader;
 pub mod selection;
 pub mod survey;

@@ -1,0 +1,263 @@
+"""Compares a flame graph page with the OTLP files that it was made of.
+
+    page_truth.py PAGE NEW... [--base BASE...] [--lines]
+
+Reads the files by OpenTelemetry's Python package and the page by the format of its data, independently of
+otlpprof's code. Every row must be equal: type, stack, labels, time step, side, value. Prints one line of JSON;
+exits with 1 at the first difference.
+"""
+
+import base64
+import collections
+import json
+import re
+import sys
+import zlib
+
+from python_oracle import decoded
+
+
+class Page:
+    """The decoded data of a page."""
+
+    def __init__(self, html):
+        text = re.search(r'id="profile">([^<]*)</script>', html).group(1)
+        data = zlib.decompress(base64.b64decode(text))
+        assert data[:5] == b"OTPP\x01", data[:5]
+        end = 9 + int.from_bytes(data[5:9], "little")
+        self.header = json.loads(data[9:end])
+        self.sections = {
+            name: data[end + offset : end + offset + length]
+            for name, (offset, length) in self.header["sections"].items()
+        }
+
+    def varints(self, name, count):
+        """The numbers of a section; an absent one has zeros."""
+        if name not in self.sections:
+            return [0] * count
+        numbers, number, shift = [], 0, 0
+        for byte in self.sections[name]:
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                numbers.append(number)
+                number, shift = 0, 0
+        assert len(numbers) == count, (name, len(numbers), count)
+        return numbers
+
+    def texts(self, lengths, texts, count):
+        at, found = 0, []
+        for length in self.varints(lengths, count):
+            found.append(self.sections[texts][at : at + length].decode())
+            at += length
+        return found
+
+    def stacks(self):
+        """The stack of each node: names and details from the root on."""
+        frames, nodes = self.header["frames"], self.header["nodes"]
+        names = self.texts("frame_name_lengths", "frame_names", frames) if frames else []
+        details_of = self.varints("frame_details", frames)
+        details = [""] + self.texts("detail_lengths", "details", max(details_of, default=0))
+        titles = [(name, details[detail]) for name, detail in zip(names, details_of)]
+        pops, of_nodes = self.varints("node_pops", nodes), self.varints("node_frames", nodes - 1)
+        stacks, level = [()], 0
+        path = []
+        for pop, frame in zip(pops[1:], of_nodes):
+            level = level + 1 - pop
+            del path[level - 1 :]
+            path.append(titles[frame])
+            stacks.append(tuple(path))
+        return stacks
+
+    def rows(self):
+        """The value of each row, by type, stack, labels, step, side and series."""
+        labels, sets = self.header["labels"], self.header["labelSets"]
+        numbers = self.varints("label_sets", sets * len(labels))
+        label_sets = []
+        for at in range(sets):
+            of_set = numbers[at * len(labels) : (at + 1) * len(labels)]
+            pairs = [(label["key"], label["values"][n - 1]) for label, n in zip(labels, of_set) if n]
+            label_sets.append(tuple(sorted(pairs)))
+        stacks, found = self.stacks(), {}
+        for number, kind in enumerate(self.header["types"]):
+            count, node = self.header["rows"][number], 0
+            column = lambda name: self.varints(f"rows{number}_{name}", count)
+            columns = [column(name) for name in ("nodes", "values", "sets", "times", "series")]
+            sides = self.sections.get(f"rows{number}_sides", bytes(count))
+            for step, value, labels_of, time, series, side in zip(*columns, sides):
+                node += step
+                key = (kind["name"], kind["unit"], stacks[node], label_sets[labels_of], time, side, series)
+                assert key not in found, f"two rows of {key}"
+                found[key] = value
+        return found
+
+
+# Quantities of which the page has a name of its own: sample type and unit, period type and unit.
+NAMES = {
+    ("samples", "count", "space", "bytes"): "alloc-samples",
+    ("alloc_space", "bytes", "space", "bytes"): "alloc-space",
+    ("alloc_objects", "count", "space", "bytes"): "alloc-objects",
+    ("inuse_space", "bytes", "space", "bytes"): "live-space",
+    ("inuse_objects", "count", "space", "bytes"): "live-objects",
+    ("contentions", "count", "contentions", "count"): "lock-count",
+    ("delay", "nanoseconds", "contentions", "count"): "lock-time",
+    ("waits", "count", "waits", "count"): "wait-count",
+    ("delay", "nanoseconds", "waits", "count"): "wait-time",
+    ("alloc_space", "bytes", "malloc", "bytes"): "nativemem-space",
+    ("alloc_objects", "count", "malloc", "bytes"): "nativemem-objects",
+    ("inuse_space", "bytes", "malloc", "bytes"): "nativeleak-space",
+    ("inuse_objects", "count", "malloc", "bytes"): "nativeleak-objects",
+}
+
+
+def quantity(strings, profile):
+    """The name, unit and factor of a profile's values."""
+    sample, period = profile.sample_type, profile.period_type
+    types = tuple(strings[at] for at in (sample.type_strindex, sample.unit_strindex,
+                                         period.type_strindex, period.unit_strindex))
+    if types[:2] == ("samples", "count") and profile.period > 0 and types[2]:
+        return NAMES.get(types, types[2]), types[3], profile.period
+    return NAMES.get(types, types[0].replace("_", "-")), types[1], 1
+
+
+def plain(strings, value):
+    """The text of an attribute's value, as a label has it."""
+    kind = value.WhichOneof("value")
+    if kind == "string_value":
+        return value.string_value
+    if kind == "string_value_strindex":
+        return strings[value.string_value_strindex]
+    if kind == "int_value":
+        return str(value.int_value)
+    if kind == "bool_value":
+        return "true" if value.bool_value else "false"
+    assert kind is None, f"a value of kind {kind} is not compared"
+    return ""
+
+
+class Tables:
+    """The tables of one message."""
+
+    def __init__(self, dictionary):
+        self.of = dictionary
+        self.strings = dictionary.string_table
+
+    def attributes(self, indices):
+        table = self.of.attribute_table
+        return {self.strings[table[i].key_strindex]: plain(self.strings, table[i].value) for i in indices if i}
+
+    def frames(self, location, with_lines):
+        """Names and details of a location's frames, outermost first."""
+        of = self.attributes(location.attribute_indices)
+        found = []
+        for line in location.lines:
+            function = self.of.function_table[line.function_index]
+            name = self.strings[function.name_strindex] or self.strings[function.system_name_strindex]
+            file = self.strings[function.filename_strindex]
+            number = line.line if with_lines else 0
+            if file and number:
+                detail = f"{file}:{number}"
+            else:
+                detail = file or (f"line {number}" if number else "")
+            found.append((name or self.unnamed(location, of), detail))
+        return found[::-1] or [(self.unnamed(location, of), "")]
+
+    def unnamed(self, location, attributes):
+        if "otlpprof.frame.remote" in attributes:
+            return attributes["otlpprof.frame.remote"]
+        if location.mapping_index:
+            mapping = self.of.mapping_table[location.mapping_index]
+            build_id = self.attributes(mapping.attribute_indices).get("process.executable.build_id.gnu")
+            if build_id:
+                return f"{build_id}.<remote>({location.address:#x})"
+            file = self.strings[mapping.filename_strindex].rsplit("/", 1)[-1]
+            if file:
+                return f"[{file}+{location.address:#x}]"
+        return f"{location.address:#x}" if location.address else "[no_name]"
+
+    def stack(self, index, with_lines):
+        locations = self.of.stack_table[index].location_indices
+        frames = [self.frames(self.of.location_table[at], with_lines) for at in reversed(locations)]
+        return tuple(frame for of_location in frames for frame in of_location)
+
+
+def rows_of(files, side, header, with_lines):
+    """The rows that a page of these files must have."""
+    times, kept = header["times"], {label["key"] for label in header["labels"]}
+    rows, states, processes = collections.Counter(), {}, {}
+
+    def step_of(unix_ns):
+        if times is None:
+            return 0
+        start_ns, step_ns = times["startUnixMs"] * 10**6, round(times["stepMs"] * 1e6)
+        return min(max(unix_ns - start_ns, 0) // step_ns, times["count"] - 1)
+
+    for file in files:
+        for message in decoded(open(file, "rb").read()):
+            tables = Tables(message.dictionary)
+            for resource in message.resource_profiles:
+                attributes = sorted((a.key or tables.strings[a.key_strindex], plain(tables.strings, a.value))
+                                    for a in resource.resource.attributes)
+                process = json.dumps(attributes)
+                for profile in (p for scope in resource.scope_profiles for p in scope.profiles):
+                    name, unit, factor = quantity(tables.strings, profile)
+                    is_state = name.startswith(("live-", "nativeleak-", "inuse-"))
+                    if is_state:
+                        place = (name, unit, process, step_of(profile.time_unix_nano))
+                        known = states.get(place)
+                        if known is None or known[0] < profile.time_unix_nano:
+                            states[place] = known = (profile.time_unix_nano, collections.Counter())
+                        if known[0] > profile.time_unix_nano:
+                            continue
+                    for sample in profile.samples:
+                        values, at = list(sample.values), list(sample.timestamps_unix_nano)
+                        at = at or [profile.time_unix_nano] * len(values)
+                        values = values or [1] * len(at)
+                        labels = tables.attributes(sample.attribute_indices)
+                        labels = tuple(sorted((k, v) for k, v in labels.items() if k in kept and v))
+                        stack = tables.stack(sample.stack_index, with_lines)
+                        for value, time in zip(values, at):
+                            key = (name, unit, stack, labels, step_of(time), side)
+                            target = known[1] if is_state else rows
+                            if value:
+                                target[key] += value * factor
+    found = {(*key, 0): value for key, value in rows.items()}
+    # Series are numbered by an order of the page's own: states of different processes are compared without
+    # their numbers.
+    merged = collections.Counter()
+    for _, of_state in states.values():
+        merged.update(of_state)
+    return found, merged
+
+
+def main(arguments):
+    with_lines = "--lines" in arguments
+    arguments = [argument for argument in arguments if argument != "--lines"]
+    at = arguments.index("--base") if "--base" in arguments else len(arguments)
+    page, new, base = arguments[0], arguments[1:at], arguments[at + 1 :]
+    page = Page(open(page).read())
+    has_sides = page.header["sides"] == 2
+    expected, states = rows_of(new, 1 if has_sides else 0, page.header, with_lines)
+    if base:
+        of_base, base_states = rows_of(base, 0, page.header, with_lines)
+        expected.update(of_base)
+        states.update(base_states)
+    is_snapshot = {kind["name"] for kind in page.header["types"] if kind["snapshot"]}
+    found, found_states = {}, collections.Counter()
+    for key, value in page.rows().items():
+        if key[0] in is_snapshot:
+            found_states[key[:-1]] += value
+        else:
+            found[key] = value
+    for expected_rows, found_rows in ((expected, found), (dict(states), dict(found_states))):
+        for key in sorted(expected_rows.keys() | found_rows.keys(), key=repr):
+            if expected_rows.get(key) != found_rows.get(key):
+                print(f"{key}: {expected_rows.get(key)} in the files, {found_rows.get(key)} on the page")
+                return 1
+    print(json.dumps({"rows": len(found) + len(found_states), "nodes": page.header["nodes"],
+                      "total": sum(found.values()) + sum(found_states.values())}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,165 @@
+//! `otlpprof flamegraph`: profiles as one page that a browser opens without network.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use super::report::inputs::ProfileInputs;
+use super::report::selection_args::SelectionArgs;
+use super::{terminal, whole_file};
+use crate::report::measure::Measure;
+use crate::report::page::columns::{self, PageTexts};
+use crate::report::page::html;
+use crate::report::page::rows::{PageRows, Steps};
+use crate::report::sample_reader::SampleReader;
+use crate::report::selection::Selection;
+use crate::report::survey::Survey;
+
+/// The most values of a label that is kept on the page.
+const MOST_LABEL_VALUES: usize = 2_000;
+
+/// Write a flame graph page
+///
+/// The page is one file that a browser opens without network: flame graph, table, search, comparison. It has
+/// all kinds of profiles in the files, unless --type names one.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is
+    /// standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The page; - is standard output
+    #[arg(short, long, value_name = "HTML")]
+    output: PathBuf,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+/// Compare two profiles on a page
+///
+/// The page shows the new profile, coloured by the change since the base.
+#[derive(Debug, clap::Args)]
+pub(super) struct DiffArgs {
+    /// The file to compare with
+    #[arg(value_name = "BASE")]
+    base: PathBuf,
+    /// The file that is shown
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// The page; - is standard output
+    #[arg(short, long, value_name = "HTML")]
+    output: PathBuf,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+/// The options of a page.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct PageArgs {
+    /// The title [default: the services]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Make each source line a frame of its own
+    #[arg(long)]
+    lines: bool,
+    /// Divide the time into at most this many steps; 0 leaves times out
+    #[arg(long, value_name = "N", default_value_t = 360)]
+    steps: u32,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let new = ProfileInputs::open(&args.files)?;
+    write(&args.output, None, &new, None, &args.selection, &args.page)
+}
+
+pub(super) fn run_diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
+    let base = ProfileInputs::open(std::slice::from_ref(&args.base))?;
+    let new = ProfileInputs::open(std::slice::from_ref(&args.new))?;
+    let name = |path: &Path| path.display().to_string();
+    let sides = [name(&args.base), name(&args.new)];
+    write(&args.output, Some(&base), &new, Some(sides), &args.selection, &args.page)
+}
+
+fn write(
+    output: &Path,
+    base: Option<&ProfileInputs>,
+    new: &ProfileInputs,
+    sides: Option<[String; 2]>,
+    wanted: &SelectionArgs,
+    page: &PageArgs,
+) -> anyhow::Result<ExitCode> {
+    let measures = match &wanted.measure {
+        Some(name) => vec![new.measure(Some(name))?.clone()],
+        None => new.measure(None).map(|_| Vec::new())?,
+    };
+    let is_snapshot = measures.iter().any(Measure::is_snapshot);
+    let selection = wanted.selection(&new.survey, is_snapshot)?;
+    // The times of two files have nothing in common.
+    let steps = match (base, new.survey.times) {
+        (None, Some((start_ns, end_ns))) if page.steps > 0 => Some(Steps::new(start_ns, end_ns, page.steps)),
+        _ => None,
+    };
+    let mut rows = PageRows::new(measures, selection.window, steps, MOST_LABEL_VALUES);
+    let mut reader = SampleReader::new(&selection, page.lines);
+    if let Some(base) = base {
+        rows.side = 0;
+        base.each_message(|message| reader.read(&message, &mut rows))?;
+        rows.side = 1;
+    }
+    new.each_message(|message| reader.read(&message, &mut rows))?;
+    let texts = PageTexts {
+        title: page.title.clone().unwrap_or_else(|| title(&new.survey, &sides)),
+        selection: description(&selection),
+        notes: notes(&rows, base, new),
+        sides,
+    };
+    let mut write = |out: &mut dyn Write| -> io::Result<()> {
+        html::write(out, |out| columns::write(&reader.tree, &reader.frames, &mut rows, &texts, out))
+    };
+    if output == Path::new("-") {
+        write(&mut io::stdout().lock())?;
+    } else {
+        whole_file::write(output, write).with_context(|| output.display().to_string())?;
+        writeln!(terminal::stderr(), "{} written: open it in a browser", output.display())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn title(survey: &Survey, sides: &Option<[String; 2]>) -> String {
+    if let Some([base, new]) = sides {
+        return format!("{new} compared with {base}");
+    }
+    let services: Vec<_> = survey.services.iter().map(String::as_str).collect();
+    if services.is_empty() { "profile".to_owned() } else { services.join(", ") }
+}
+
+/// The conditions of a selection in words; empty if everything is selected.
+fn description(selection: &Selection) -> String {
+    let attributes = selection.attributes.iter().map(|(key, value)| format!("{key}={value}"));
+    let frames = selection.frames.iter().map(|frame| format!("with {frame}"));
+    let without = selection.without.iter().map(|frame| format!("without {frame}"));
+    let trace = selection.trace.map(|trace| format!("trace {:032x}", u128::from_be_bytes(trace)));
+    attributes.chain(frames).chain(without).chain(trace).collect::<Vec<_>>().join(", ")
+}
+
+/// Samples and measures that the page lacks, in words.
+fn notes(rows: &PageRows, base: Option<&ProfileInputs>, new: &ProfileInputs) -> Vec<String> {
+    let dropped = rows.labels().keys().iter().filter(|key| key.is_dropped);
+    let mut notes: Vec<_> = dropped
+        .map(|key| format!("samples are merged over {}: more than {MOST_LABEL_VALUES} values", key.name))
+        .collect();
+    if let Some(base) = base {
+        for (one, other, side) in [(base, new, "new"), (new, base, "base")] {
+            let missing =
+                one.survey.measures.keys().filter(|&measure| !other.survey.measures.contains_key(measure));
+            notes.extend(missing.map(|measure| format!("the {side} side has no {}", measure.name)));
+        }
+    }
+    notes
+}

@@ -1,0 +1,110 @@
+//! The labels of a page's rows: keys, their values, and the sets that occur.
+
+use std::collections::HashMap;
+
+use crate::otlp::encoded::EncodedTables;
+use crate::report::selection::text_of;
+
+/// A set of labels, by its number. Set 0 has no labels.
+pub type LabelSetId = u32;
+
+/// Labels, each by the number of its key, with the number of its value: 0 is no value.
+type Set = Box<[u32]>;
+
+/// Labels and sets of them, interned.
+#[derive(Debug)]
+pub struct Labels {
+    most_values: usize,
+    keys: Vec<Key>,
+    sets: Vec<Set>,
+    set_ids: HashMap<Set, LabelSetId>,
+}
+
+/// A key with its values.
+#[derive(Debug)]
+pub struct Key {
+    /// The key.
+    pub name: String,
+    /// The values, each with the number of its place, from 1.
+    pub values: Vec<String>,
+    numbers: HashMap<String, u32>,
+    /// Whether the key has more values than are kept. Then none is.
+    pub is_dropped: bool,
+}
+
+impl Labels {
+    /// No labels. Keys with more than `most_values` values are dropped.
+    pub fn new(most_values: usize) -> Self {
+        let none: Set = Box::new([]);
+        Self { most_values, keys: Vec::new(), sets: vec![none.clone()], set_ids: HashMap::from([(none, 0)]) }
+    }
+
+    /// The keys, dropped ones included.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// The number of sets.
+    pub fn set_count(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// The value number of a key in a set; 0 if the set has no such label, or if the key was dropped.
+    pub fn value(&self, set: usize, key: usize) -> u32 {
+        let is_dropped = self.keys[key].is_dropped;
+        self.sets[set].get(key).copied().filter(|_| !is_dropped).unwrap_or(0)
+    }
+
+    /// The set of these attributes.
+    pub fn set_of(&mut self, tables: EncodedTables<'_>, attributes: &[i32]) -> LabelSetId {
+        let mut set = vec![0; self.keys.len()];
+        for (name, value) in tables.attributes(attributes) {
+            let key = self.key(name);
+            let number = self.keys[key].number(&text_of(tables, value.as_ref()), self.most_values);
+            set.resize(self.keys.len(), 0);
+            set[key] = number;
+        }
+        while set.last() == Some(&0) {
+            set.pop();
+        }
+        let set: Set = set.into();
+        if let Some(&known) = self.set_ids.get(&set) {
+            return known;
+        }
+        // SANITY: 2^32 sets do not fit into memory.
+        let id = self.sets.len() as LabelSetId;
+        self.sets.push(set.clone());
+        self.set_ids.insert(set, id);
+        id
+    }
+
+    fn key(&mut self, name: &str) -> usize {
+        let known = self.keys.iter().position(|key| key.name == name);
+        known.unwrap_or_else(|| {
+            let (values, numbers) = Default::default();
+            self.keys.push(Key { name: name.to_owned(), values, numbers, is_dropped: false });
+            self.keys.len() - 1
+        })
+    }
+}
+
+impl Key {
+    /// The number of a value; 0 once the key is dropped, and for an empty value.
+    fn number(&mut self, value: &str, most_values: usize) -> u32 {
+        if self.is_dropped || value.is_empty() {
+            return 0;
+        }
+        if let Some(&known) = self.numbers.get(value) {
+            return known;
+        }
+        if self.values.len() >= most_values {
+            self.is_dropped = true;
+            (self.values, self.numbers) = Default::default();
+            return 0;
+        }
+        self.values.push(value.to_owned());
+        let number = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        self.numbers.insert(value.to_owned(), number);
+        number
+    }
+}

@@ -1,0 +1,13 @@
+//! The flame graph page: one HTML file with the profile's data.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | [`rows`] | the selected samples, summed by stack, labels, time and side |
+//! | [`labels`] | the labels of rows |
+//! | [`columns`] | the data in the form that the page decodes |
+//! | [`html`] | the page with its data |
+
+pub mod columns;
+pub mod html;
+pub mod labels;
+pub mod rows;
