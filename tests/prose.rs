@@ -60,8 +60,8 @@ fn is_too_long(line: &str) -> bool {
 }
 
 /// No comment has a sentence that begins with a word of [`OPENINGS`]. Every line of Rust, Java, C, assembly,
-/// JavaScript and shell, code included, has at most [`MAX_COLUMNS`] columns; of Python, every line with a comment.
-/// Exceptions: see [`is_too_long`].
+/// JavaScript and shell, code included, has at most [`MAX_COLUMNS`] columns; of Python, every line with a
+/// comment. Exceptions: see [`is_too_long`].
 #[test]
 fn comments_begin_with_the_thing_and_lines_fit() {
     let files = files();

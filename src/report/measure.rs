@@ -23,6 +23,31 @@ pub struct ProfileMeasure {
 }
 
 impl Measure {
+    /// The quantity in words; its name if it is not one of this profiler's.
+    pub fn title(&self) -> &str {
+        match &*self.name {
+            "cpu" => "CPU time",
+            "wall" => "Wall-clock time",
+            "alloc-samples" => "Sampled allocations",
+            "alloc-space" => "Allocated memory",
+            "alloc-objects" => "Allocated objects",
+            "live-space" => "Live heap",
+            "live-objects" => "Live objects",
+            "lock-count" => "Waits for locks",
+            "lock-time" => "Time in waits for locks",
+            "wait-count" => "Calls of Object.wait",
+            "wait-time" => "Time in Object.wait",
+            "nativemem-space" => "Native memory",
+            "nativemem-objects" => "Native allocations",
+            "nativeleak-space" => "Native memory not freed",
+            "nativeleak-objects" => "Native allocations not freed",
+            "exceptions" => "Exceptions",
+            "trace-count" => "Traced calls",
+            "trace-time" => "Time in traced calls",
+            other => other,
+        }
+    }
+
     /// Whether a profile of this measure is the state at a moment. Such states are never added up.
     pub fn is_snapshot(&self) -> bool {
         ["live-", "nativeleak-", "inuse-"].iter().any(|prefix| self.name.starts_with(prefix))

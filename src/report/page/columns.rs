@@ -1,5 +1,5 @@
 //! The data of a page as columns of bytes: header, names, nodes in pre-order, rows. The page's decoder is
-//! `page/src/decode.js`; both implement `page/FORMAT.md`.
+//! `page/src/profile.js`. page/README.md describes the form.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -119,7 +119,7 @@ fn header(
     };
     let types = measures.iter().map(|(measure, _)| {
         json!({
-            "name": measure.name, "unit": measure.unit, "label": measure.name,
+            "name": measure.name, "unit": measure.unit, "label": measure.title(),
             "snapshot": measure.is_snapshot(),
         })
     });
