@@ -1,7 +1,8 @@
 //! Guards: values that stop, when they are dropped, whatever has been started for a session.
 
-/// Stops something when it is dropped. The stop needs no JNI environment, and calls no function of the VM
-/// that may wait for a thread once the VM is ending (`jvm::live_phase`).
+/// Stops something when it is dropped. The stop attaches the current thread to the VM where it needs a JNI
+/// environment. Once the VM is ending, it calls no function of the VM that may wait for a thread
+/// (`jvm::live_phase`).
 pub(super) struct Guard(Option<Box<dyn FnOnce() + Send>>);
 
 impl Guard {
