@@ -10,7 +10,8 @@ mod table;
 mod time_bound;
 mod tree;
 
-use std::io::Write as _;
+use std::cmp::Reverse;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -103,53 +104,57 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut new = Collected::new(&measure, selection.window, args.group_key());
     inputs.each_message(|message| reader.read(&message, &mut new))?;
     let mut out = terminal::stdout();
-    let style = Style::of_stdout();
-    if !base.is_empty() {
+    if base.is_empty() {
+        print_head(&inputs.survey, &measure, &new, &mut out)?;
+        print_samples(args, &reader, &measure, &new, &mut out)?;
+    } else {
         let of_base = args.selection.selection(&base.survey, measure.is_snapshot())?;
         let mut old = Collected::new(&measure, of_base.window, None);
         base.each_message(|message| reader.read(&message, &mut old))?;
         let options = diff::DiffOptions { unit: &measure.unit, sort_by: args.sort_by(), most: args.top };
-        let sides = [merged(&old), merged(&new)];
         writeln!(out, "{}", measure.name)?;
-        diff::print(&reader.tree, &reader.frames, [&sides[0], &sides[1]], options, &mut out)?;
-        out.flush()?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let own = merged(&new);
-    let whole = own.values().fold(0_i64, |sum, &value| sum.saturating_add(value));
-    print_head(&inputs.survey, &measure, &new, whole, &mut out)?;
-    let table = |own: &SelfValues, out: &mut dyn std::io::Write| {
-        let options = table::TableOptions {
-            unit: &measure.unit,
-            sort_by: args.sort_by(),
-            most: args.top,
-            whole,
-            style,
-        };
-        table::print(&reader.tree, &reader.frames, own, options, out)
-    };
-    if let Some(matching) = &args.peek {
-        peek::print(&reader.tree, &reader.frames, &own, matching, &measure.unit, &mut out)?;
-    } else if args.tree {
-        let options = tree::TreeOptions { unit: &measure.unit, least_percent: args.least, style };
-        tree::print(&reader.tree, &reader.frames, &own, options, &mut out)?;
-    } else if let Some(key) = args.group_key() {
-        let sum = |own: &SelfValues| own.values().fold(0_i64, |sum, &value| sum.saturating_add(value));
-        let mut groups: Vec<_> = new.groups().into_iter().map(|(name, own)| (sum(&own), name, own)).collect();
-        groups.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
-        for (at, (total, name, own)) in groups.iter().enumerate() {
-            let name = if name.is_empty() { "(none)" } else { name };
-            let (total, share) = (amount::amount(*total, &measure.unit), amount::percent(*total, whole));
-            let separator = if at > 0 { "\n" } else { "" };
-            out.write_all(separator.as_bytes())?;
-            writeln!(out, "{key} = {name}: {total}, {share:.1} %")?;
-            table(own, &mut out)?;
-        }
-    } else {
-        table(&own, &mut out)?;
+        diff::print(&reader.tree, &reader.frames, [&merged(&old), &merged(&new)], options, &mut out)?;
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the samples in the form that the options request.
+fn print_samples(
+    args: &Args,
+    reader: &SampleReader<'_>,
+    measure: &Measure,
+    collected: &Collected<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (tree, frames, unit) = (&reader.tree, &reader.frames, &*measure.unit);
+    let own = merged(collected);
+    let style = Style::of_stdout();
+    if let Some(matching) = &args.peek {
+        return peek::print(tree, frames, &own, matching, unit, out);
+    }
+    if args.tree {
+        let options = tree::TreeOptions { unit, least_percent: args.least, style };
+        return tree::print(tree, frames, &own, options, out);
+    }
+    let whole = sum(&own);
+    let options = table::TableOptions { unit, sort_by: args.sort_by(), most: args.top, whole, style };
+    let Some(key) = args.group_key() else { return table::print(tree, frames, &own, options, out) };
+    let mut groups: Vec<_> = collected.groups().into_iter().collect();
+    groups.sort_by_cached_key(|(name, own)| (Reverse(sum(own)), *name));
+    for (at, (name, own)) in groups.iter().enumerate() {
+        let name = if name.is_empty() { "(none)" } else { name };
+        let (total, share) = (amount::amount(sum(own), unit), amount::percent(sum(own), whole));
+        out.write_all(if at > 0 { b"\n" } else { b"" })?;
+        writeln!(out, "{key} = {name}: {total}, {share:.1} %")?;
+        table::print(tree, frames, own, options, out)?;
+    }
+    Ok(())
+}
+
+/// The sum of all self values.
+fn sum(own: &SelfValues) -> i64 {
+    own.values().fold(0, |sum, &value| sum.saturating_add(value))
 }
 
 /// The self values of all groups.
@@ -167,9 +172,8 @@ fn print_head(
     survey: &Survey,
     measure: &Measure,
     collected: &Collected<'_>,
-    whole: i64,
-    out: &mut dyn std::io::Write,
-) -> std::io::Result<()> {
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let services: Vec<_> = survey.services.iter().map(String::as_str).collect();
     let of = if services.is_empty() { String::new() } else { format!(" of {}", services.join(", ")) };
     let during = match (survey.times, collected.profiled_ns()) {
@@ -180,7 +184,12 @@ fn print_head(
         }
         _ => String::new(),
     };
-    writeln!(out, "{}{of}: {}{during}", measure.name, amount::amount(whole, &measure.unit))?;
+    writeln!(
+        out,
+        "{}{of}: {}{during}",
+        measure.name,
+        amount::amount(sum(&merged(collected)), &measure.unit)
+    )?;
     let others: Vec<_> = survey.measures.keys().filter(|other| *other != measure).collect();
     if !others.is_empty() {
         let names: Vec<_> = others.iter().map(|other| &*other.name).collect();
