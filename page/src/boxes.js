@@ -4,15 +4,24 @@
 export const NARROW_PIXELS = 0.5;
 
 /**
- * The index in `levelNodes` of the first node of the level whose box ends right of `position`, or the level's
- * end. Boxes of a level are in order, so that their right edges are sorted.
+ * The index in `levelNodes` of the first node of the level, from `fromIndex` on, whose box ends right of
+ * `position`, or the level's end. Boxes of a level are in order, so that their right edges are sorted.
  */
 export function firstEndingAfter(tree, sums, level, position, fromIndex = tree.levelStart[level]) {
+  const { levelNodes, end } = tree;
   let low = fromIndex;
   let high = tree.levelStart[level + 1];
+  // The wanted node is mostly near the first one: doubled steps, then halves of the last step.
+  for (let step = 1; low + step < high; step *= 2) {
+    if (sums[end[levelNodes[low + step]]] > position) {
+      high = low + step;
+      break;
+    }
+    low += step + 1;
+  }
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (sums[tree.end[tree.levelNodes[middle]]] > position) {
+    if (sums[end[levelNodes[middle]]] > position) {
       high = middle;
     } else {
       low = middle + 1;

@@ -11,6 +11,12 @@ const KINDS = [
   { hue: 260, spread: 10, saturation: 7 },
 ];
 
+/** Numbers of different hues and lightnesses of a kind, of packages, and of sizes of a change. */
+const HUES = 7;
+const SHADES = 4;
+const PACKAGE_HUES = 60;
+const CHANGES = 24;
+
 /** Lightness of boxes, and its spread over names. */
 const LIGHT = { base: 73, spread: 8, match: '#e26bd0', text: '#16181d', root: '#c9ced8', quiet: '#e4e6eb' };
 const DARK = { base: 31, spread: 7, match: '#a92f96', text: '#f1f3f7', root: '#3d4451', quiet: '#2b303a' };
@@ -81,8 +87,8 @@ export class Palette {
     const { profile, theme } = this;
     const { hue, spread, saturation } = KINDS[profile.kinds[frame]] ?? KINDS[1];
     const name = profile.name(frame);
-    const own = hue + (hash(name) - 0.5) * spread;
-    const lightness = theme.base + (hash(`${name}#`) - 0.5) * theme.spread;
+    const own = hue + shade(name, HUES) * spread;
+    const lightness = theme.base + shade(`${name}#`, SHADES) * theme.spread;
     return hsl(own, saturation, lightness);
   }
 
@@ -91,20 +97,25 @@ export class Palette {
     const kind = profile.kinds[frame];
     const name = profile.name(frame);
     const own = packageOf(name, kind, profile.detail(frame));
-    const lightness = theme.base + (hash(name) - 0.5) * theme.spread;
-    return hsl(hash(own) * 360, kind === 4 ? 5 : 48, lightness);
+    const lightness = theme.base + shade(name, SHADES) * theme.spread;
+    return hsl(Math.floor(hash(own) * PACKAGE_HUES) * (360 / PACKAGE_HUES), kind === 4 ? 5 : 48, lightness);
   }
 
   /** From blue (-1: gone) through grey (0: no change) to red (1: added). */
   change(relative, frame) {
     // Small changes are what people look for: the square root makes them visible.
-    const strength = Math.sqrt(Math.min(1, Math.abs(relative)));
+    const strength = Math.round(Math.sqrt(Math.min(1, Math.abs(relative))) * CHANGES) / CHANGES;
     const hue = relative > 0 ? 6 : 214;
     const lightness = this.isDark ? 27 + 14 * strength : 88 - 22 * strength;
     // Neighbours of one colour stay apart.
-    const own = frame < 0 ? 0 : (hash(this.profile.name(frame)) - 0.5) * 6;
+    const own = frame < 0 ? 0 : shade(this.profile.name(frame), SHADES) * 5;
     return hsl(hue, 4 + 72 * strength, lightness + own);
   }
+}
+
+/** A number from -0.5 to 0.5 that depends on the text: one of a few, so that boxes share colours. */
+function shade(text, shades) {
+  return Math.floor(hash(text) * shades) / (shades - 1) - 0.5;
 }
 
 function hsl(hue, saturation, lightness) {

@@ -26,6 +26,10 @@ export class FlameCanvas {
     );
     this.context = this.canvas.getContext('2d', { alpha: false });
     this.letterWidths = new Float64Array(0);
+    /** Boxes of the drawing that is under way, by colour: left, top and width of each. */
+    this.boxes = new Map();
+    this.fadedBoxes = new Map();
+    this.texts = [];
     this.graph = null;
     this.zoom = 0;
     this.selected = -1;
@@ -112,14 +116,15 @@ export class FlameCanvas {
       const first = this.levelAt(look.flame ? this.height - 1 : 0);
       const last = this.levelAt(look.flame ? 0 : this.height - 1);
       for (let level = Math.max(0, first); level <= Math.min(last, this.levels - 1); level++) {
-        this.#drawLevel(level, begin, end);
+        this.#addLevel(level, begin, end);
       }
+      this.#fillBoxes();
     }
     this.#place(this.marker, this.selected);
     this.#place(this.hoverBox, this.hovered);
   }
 
-  #drawLevel(level, begin, end) {
+  #addLevel(level, begin, end) {
     const { graph, look, tree } = this;
     const zoomLevel = tree.level[this.zoom];
     if (level <= zoomLevel) {
@@ -127,46 +132,60 @@ export class FlameCanvas {
       for (let at = zoomLevel; at > level; at--) {
         node = tree.parent[node];
       }
-      this.#drawBox(node, level, 0, this.width, level < zoomLevel);
+      this.#addBox(node, this.top(level), 0, this.width, level < zoomLevel);
       return;
     }
     const least = (look.minPercent / 100) * graph.whole;
+    // To ask an element for its place costs more than to draw a box.
+    const y = this.top(level);
     boxesOfLevel(tree, graph.widths, level, begin, end, this.width, (node, left, width) => {
       if (least > 0 && graph.widths[tree.end[node]] - graph.widths[node] < least) {
         return;
       }
-      this.#drawBox(node, level, left, width, false);
+      this.#addBox(node, y, left, width, false);
     });
   }
 
-  #drawBox(node, level, left, width, isAncestor) {
-    const { context, look } = this;
+  /** Notes a box and its text for `#fillBoxes`. */
+  #addBox(node, y, left, width, isAncestor) {
+    const { look } = this;
     const frame = this.frameOf(node);
     if (frame === -2) {
       return;
     }
-    const y = this.top(level);
     const isMatch = frame >= 0 && look.matches !== null && look.matches[frame] === 1;
     const isFaded = isAncestor || (look.matches !== null && !isMatch);
-    context.fillStyle = isMatch ? look.palette.match : look.fillOf(this.graph, node, frame);
-    if (isFaded) {
-      context.globalAlpha = FADED;
+    const fill = isMatch ? look.palette.match : look.fillOf(this.graph, node, frame);
+    const boxes = isFaded ? this.fadedBoxes : this.boxes;
+    let ofFill = boxes.get(fill);
+    if (ofFill === undefined) {
+      ofFill = [];
+      boxes.set(fill, ofFill);
     }
-    const gap = width >= 3 ? 1 : 0;
     // A narrow box fills its pixel, or antialiasing would make it vanish.
-    const x = width < 1 ? Math.floor(left) : left;
-    context.fillRect(x, y, Math.max(1, width - gap), ROW_PIXELS - 1);
-    context.globalAlpha = 1;
+    ofFill.push(width < 1 ? Math.floor(left) : left, y, Math.max(1, width - (width >= 3 ? 1 : 0)));
     if (width >= TEXT_PIXELS) {
-      this.#drawText(
-        node,
-        Math.max(0, left),
-        y,
-        Math.min(width, this.width - Math.max(0, left)),
-        isFaded,
-        isMatch,
-      );
+      const from = Math.max(0, left);
+      this.texts.push([node, from, y, Math.min(width, this.width - from), isFaded, isMatch]);
     }
+  }
+
+  /** Draws the boxes by colour: a change of the colour costs more than a box. Texts follow. */
+  #fillBoxes() {
+    const { context } = this;
+    for (const boxes of [this.boxes, this.fadedBoxes]) {
+      context.globalAlpha = boxes === this.fadedBoxes ? FADED : 1;
+      for (const [fill, list] of boxes) {
+        context.fillStyle = fill;
+        for (let at = 0; at < list.length; at += 3) {
+          context.fillRect(list[at], list[at + 1], list[at + 2], ROW_PIXELS - 1);
+        }
+      }
+      boxes.clear();
+    }
+    context.globalAlpha = 1;
+    this.texts.forEach((text) => this.#drawText(...text));
+    this.texts = [];
   }
 
   #drawText(node, left, y, width, isFaded, isMatch) {
