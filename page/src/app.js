@@ -284,7 +284,7 @@ export class App {
     }
     this.pane.selectNode(index, node);
     canvas.reveal(node);
-    this.toolbar.found.textContent += ` · ${this.matchAt + 1}`;
+    this.toolbar.showStep(this.matchAt, nodes.length);
   }
 
   sortBy(sort) {

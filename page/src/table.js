@@ -221,7 +221,7 @@ function plainColumns(model, sums) {
 }
 
 function diffColumns(model, base, next) {
-  const [baseName, newName] = model.profile.header.sideNames ?? ['base', 'new'];
+  const [baseName] = model.profile.header.sideNames ?? ['base'];
   const text = (value, side) =>
     model.state.diffMode === 'share'
       ? formatShare(value, model.totals[side])
@@ -230,7 +230,7 @@ function diffColumns(model, base, next) {
     key,
     title,
     value: (frame) => values[frame],
-    parts: (frame) => [text(values[frame], number)],
+    parts: (frame) => [values[frame] === 0 ? '–' : text(values[frame], number)],
   });
   const change = (key, title, name) => {
     const values = (frame) => [base[name][frame], next[name][frame]];
@@ -249,10 +249,10 @@ function diffColumns(model, base, next) {
   return [
     { key: 'name', title: 'Function' },
     side('baseSelf', `Self, ${baseName}`, base.self, BASE),
-    side('self', `Self, ${newName}`, next.self, NEW),
+    side('self', 'Self', next.self, NEW),
     change('changeSelf', 'Self ±', 'self'),
     side('baseTotal', `Total, ${baseName}`, base.total, BASE),
-    side('total', `Total, ${newName}`, next.total, NEW),
+    side('total', 'Total', next.total, NEW),
     change('changeTotal', 'Total ±', 'total'),
   ];
 }

@@ -204,6 +204,11 @@ export class Toolbar {
     this.field.select();
   }
 
+  /** Shows the place of a match among those of the graph, from 0. */
+  showStep(at, count) {
+    this.found.textContent = `${this.share} · ${(at + 1).toLocaleString('en')} of ${count.toLocaleString('en')}`;
+  }
+
   show(model, state) {
     this.type.value = String(state.type);
     this.total.textContent = model.totals
@@ -245,10 +250,12 @@ export class Toolbar {
     const sum = model.matchSum();
     this.field.classList.toggle('invalid', model.searchError !== null);
     this.field.title = model.searchError ?? '';
+    this.share = sum ? formatShare(sum.sum, sum.whole) : '';
+    const noun = sum?.number === 1 ? 'match' : 'matches';
     this.found.textContent = model.searchError
       ? 'not valid'
       : sum
-        ? `${formatShare(sum.sum, sum.whole)} in ${sum.number.toLocaleString('en')}`
+        ? `${this.share} · ${sum.number.toLocaleString('en')} ${noun}`
         : '';
     for (const element of [this.before, this.next, this.only]) {
       element.disabled = sum === null;

@@ -20,7 +20,7 @@ test('a search shows its share, filters the table, and steps through matches', a
     await page.keyboard.type('HashMap|Prices');
     await page.keyboard.press('Enter');
     const text = (selector) => page.$eval(selector, (element) => element.textContent);
-    assert.match(await text('.found'), /^20\.39 % in 1/);
+    assert.match(await text('.found'), /^20\.39 % · 1 of 1$/);
     await page.evaluate(() => window.otlpprof.app.tableDone);
     assert.equal(await text('.table-note'), '3 matching functions');
     await page.keyboard.press('Escape');
@@ -113,7 +113,10 @@ test('click zooms, the way back zooms out, and keys do all of it', async () => {
 
 test('labels are chosen by typing, windows by dragging, cells by a click', async () => {
   await withPage(browser, labelled().text(), {}, async (page) => {
-    await page.evaluate(() => document.querySelectorAll('.labels > .label')[1].click());
+    await page.keyboard.press('l');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
     await page.keyboard.type('point-7');
     await page.keyboard.press('Enter');
     await page.keyboard.press('Escape');

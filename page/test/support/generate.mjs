@@ -197,7 +197,9 @@ export function manyStacks(writer, stacks, frameCount, perStack, seed = 7) {
     for (let level = 0; level < depth; level++) {
       const choices = level < 3 ? 2 : level < 9 ? 4 : 11;
       const choice = Math.floor(choices * next() ** 1.6);
-      node = writer.child(node, frames[((Math.imul(node + 1, 40503) + choice * 7919) >>> 0) % frameCount]);
+      // Some functions are called from many places, as in programs.
+      const popularity = (Math.imul(node * 13 + choice + 1, 2654435761) >>> 0) / 2 ** 32;
+      node = writer.child(node, frames[Math.floor(frameCount * popularity ** 2)]);
     }
     if (!leaves.has(node)) {
       leaves.add(node);
