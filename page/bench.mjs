@@ -11,7 +11,7 @@ import { ProfileWriter } from './test/support/writer.mjs';
 const REPEATS = 3;
 
 function deep() {
-  const writer = new ProfileWriter({ title: '1,000,000 stacks', types: [TYPES[0]] });
+  const writer = new ProfileWriter({ title: '1,000,000 stacks', types: [TYPES[0]], isSplit: true });
   return manyStacks(writer, 1_000_000, 40_000, (next) => [
     { value: (1 + Math.floor(next() ** 4 * 20)) * 10_000_000 },
   ]);

@@ -132,6 +132,16 @@ export class Profile {
     pops[0] = 0;
     const frame = arrayFor(this.frames, count);
     this.#varints('node_frames', frame.subarray(1));
+    const low = this.#section('node_frames_low');
+    if (low) {
+      if (low.length !== count - 1) {
+        throw new Error(`section node_frames_low has ${low.length} bytes for ${count - 1} nodes`);
+      }
+      this.#varints('node_frames_high', frame.subarray(1));
+      for (let node = 1; node < count; node++) {
+        frame[node] = frame[node] * 256 + low[node - 1];
+      }
+    }
     for (let node = 1; node < count; node++) {
       if (frame[node] >= this.frames) {
         throw new Error(`node ${node} has frame ${frame[node]} of ${this.frames}`);

@@ -104,6 +104,17 @@ test('the tree has the ends, parents and levels that its levels say', async () =
   }
 });
 
+test('frames of nodes in two sections are those in one', async () => {
+  for (const frames of [3, 300, 70_000]) {
+    const list = samples({ seed: 8, count: 500, frames });
+    const [one, two] = await Promise.all(
+      [false, true].map((isSplit) => open(writerOf(list, someFrames(frames), { isSplit }))),
+    );
+    assert.ok(two.header.sections.node_frames_low && !two.header.sections.node_frames);
+    assert.deepEqual([...two.tree.frame], [...one.tree.frame]);
+  }
+});
+
 test('damaged data is refused in one line', () => {
   const bytes = tenStacks().bytes();
   const change = (at, value) => {

@@ -44,7 +44,10 @@ export class ProfileWriter {
     sideSeconds,
     notes = [],
     selection = '',
+    isSplit = false,
   }) {
+    /** Writes the frames of nodes as two sections: low bytes and the rest. */
+    this.isSplit = isSplit;
     this.header = { title, producer: 'test', types, times, notes, selection, sides: sideNames ? 2 : 1 };
     if (sideNames) {
       Object.assign(this.header, { sideNames, sideSeconds: sideSeconds ?? [null, null] });
@@ -147,21 +150,21 @@ export class ProfileWriter {
     const names = section('frame_names');
     const kinds = section('frame_kinds');
     const details = section('frame_details');
-    const texts = [];
+    const texts = new Map();
     for (const frame of byUse) {
       const { name, kind, detail } = this.frames[frame];
       const bytes = Buffer.from(name, 'utf8');
       lengths.varint(bytes.length);
       bytes.forEach((byte) => names.byte(byte));
       kinds.byte(kind);
-      if (detail !== '' && !texts.includes(detail)) {
-        texts.push(detail);
+      if (detail !== '' && !texts.has(detail)) {
+        texts.set(detail, texts.size + 1);
       }
-      details.varint(detail === '' ? 0 : texts.indexOf(detail) + 1);
+      details.varint(texts.get(detail) ?? 0);
     }
     const detailLengths = section('detail_lengths');
     const detailTexts = section('details');
-    for (const text of texts) {
+    for (const text of texts.keys()) {
       const bytes = Buffer.from(text, 'utf8');
       detailLengths.varint(bytes.length);
       bytes.forEach((byte) => detailTexts.byte(byte));
@@ -171,7 +174,8 @@ export class ProfileWriter {
   /** Writes the nodes in pre-order; returns the pre-order number of each node. */
   #writeNodes(section, frameOf) {
     const pops = section('node_pops');
-    const frames = section('node_frames');
+    const frames = section(this.isSplit ? 'node_frames_high' : 'node_frames');
+    const low = this.isSplit ? section('node_frames_low') : null;
     const order = new Int32Array(this.nodeFrames.length);
     const open = [[0, 0]];
     let number = 0;
@@ -181,7 +185,9 @@ export class ProfileWriter {
       order[node] = number++;
       pops.varint(node === 0 ? 0 : previous + 1 - level);
       if (node !== 0) {
-        frames.varint(frameOf[this.nodeFrames[node]]);
+        const frame = frameOf[this.nodeFrames[node]];
+        low?.byte(frame % 256);
+        frames.varint(low ? Math.floor(frame / 256) : frame);
       }
       previous = level;
       for (let child = this.firstChild[node]; child !== -1; child = this.nextSibling[child]) {
