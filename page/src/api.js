@@ -1,6 +1,5 @@
 // `window.otlpprof`: the values of the view, for tests and scripts.
 
-import { admittedSets } from './selection.js';
 import { formatShare, formatValue } from './format.js';
 
 export class Api {
@@ -119,10 +118,6 @@ export class Api {
 
   stepSums() {
     return [...this.app.model.selection.stepSums];
-  }
-
-  get admittedSets() {
-    return [...admittedSets(this.app.profile, this.app.state.labels)];
   }
 
   /** The node's box in the window's pixels, or null; `index` is the graph's. */

@@ -20,7 +20,7 @@ import { Toolbar } from './toolbar.js';
 import { Tooltip } from './tooltip.js';
 
 /** Below this width of the window, table and graph are shown one at a time. */
-export const PHONE_PIXELS = 760;
+const PHONE_PIXELS = 760;
 
 export class App {
   constructor(profile) {

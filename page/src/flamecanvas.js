@@ -4,7 +4,7 @@ import { boxesOfLevel, deepestLevel, nodeAtPosition } from './boxes.js';
 import { el } from './dom.js';
 import { cutLeft } from './format.js';
 
-export const ROW_PIXELS = 20;
+const ROW_PIXELS = 20;
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Open Sans", sans-serif';
 /** Boxes narrower than this have no text. */
 const TEXT_PIXELS = 28;

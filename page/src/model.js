@@ -28,16 +28,7 @@ export class Model {
   constructor(profile) {
     this.profile = profile;
     this.stages = {};
-    for (const name of [
-      'selection',
-      'filtered',
-      'shown',
-      'search',
-      'graphs',
-      'functions',
-      'matchSum',
-      'matchNodes',
-    ]) {
+    for (const name of ['selection', 'filtered', 'shown', 'search', 'graphs', 'functions', 'matchSum']) {
       this.stages[name] = new Stage();
     }
   }
@@ -268,7 +259,12 @@ export class Model {
     if (!this.matches || !graph) {
       return new Int32Array(0);
     }
-    return towers(graph.tree, graph.widths, this.matches);
+    const { found } = graph;
+    if (found?.matches !== this.matches || found.tree !== graph.tree) {
+      const nodes = towers(graph.tree, graph.widths, this.matches);
+      graph.found = { matches: this.matches, tree: graph.tree, nodes };
+    }
+    return graph.found.nodes;
   }
 
   /** The sum of each value of a label under the choice of the others. */
