@@ -13,6 +13,9 @@ const FOLDER = path.dirname(fileURLToPath(import.meta.url));
 const OUT = path.join(FOLDER, 'dist', 'page.html');
 /** Later files override earlier ones. */
 const STYLES = ['controls.css', 'choices.css', 'panes.css', 'phone.css'];
+/** Ways from a text to markup or code. */
+const MARKUP =
+  /\b(innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|document\.write|eval\(|Function\()/;
 /** The command replaces this text with the profile. */
 export const MARKER = '@@PROFILE@@';
 
@@ -33,6 +36,9 @@ export function page() {
     if (/<\/(script|style)|<!--/i.test(text) || text.includes(MARKER)) {
       throw new Error('the script or the style contains text that must not stand in the page');
     }
+  }
+  if (MARKUP.test(script)) {
+    throw new Error(`names of a profile are text: the script must not use ${script.match(MARKUP)[0]}`);
   }
   const policy = [
     "default-src 'none'",

@@ -206,7 +206,8 @@ export class Toolbar {
 
   /** Shows the place of a match among those of the graph, from 0. */
   showStep(at, count) {
-    this.found.textContent = `${this.share} · ${(at + 1).toLocaleString('en')} of ${count.toLocaleString('en')}`;
+    const [place, all] = [at + 1, count].map((number) => number.toLocaleString('en'));
+    this.found.textContent = `${this.share} · ${place} of ${all}`;
   }
 
   show(model, state) {
