@@ -3,6 +3,8 @@
 import { button, el, press } from './dom.js';
 import { formatShare, formatValue } from './format.js';
 
+/** The width of the list, with the margin at its right. */
+const PANEL_PIXELS = 332;
 /** Values listed at most. Typing narrows the list. */
 const LISTED = 200;
 /** From this number of values on the list has a field to type in. */
@@ -72,7 +74,7 @@ export class LabelSelectors {
     this.panel.setAttribute('aria-label', this.profile.labels[label].key);
     this.panel.hidden = false;
     const left = this.buttons[label].offsetLeft;
-    this.panel.style.left = `${Math.max(0, Math.min(left, this.element.offsetWidth - 320))}px`;
+    this.panel.style.left = `${Math.max(0, Math.min(left, this.element.offsetWidth - PANEL_PIXELS))}px`;
     this.#fill();
     (this.field.hidden ? this.list.querySelector('button') : this.field)?.focus();
   }
