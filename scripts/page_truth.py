@@ -59,7 +59,9 @@ class Page:
         details_of = self.varints("frame_details", frames)
         details = [""] + self.texts("detail_lengths", "details", max(details_of, default=0))
         titles = [(name, details[detail]) for name, detail in zip(names, details_of)]
-        pops, of_nodes = self.varints("node_pops", nodes), self.varints("node_frames", nodes - 1)
+        pops, high = self.varints("node_pops", nodes), self.varints("node_frames_high", nodes - 1)
+        low = self.sections.get("node_frames_low", bytes(nodes - 1))
+        of_nodes = [256 * high + low for high, low in zip(high, low)]
         stacks, level = [()], 0
         path = []
         for pop, frame in zip(pops[1:], of_nodes):
