@@ -30,10 +30,6 @@ impl Guards {
         self.0.push(guard);
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Drops all guards.
     pub(super) fn stop(&mut self) {
         while let Some(guard) = self.0.pop() {
@@ -70,9 +66,10 @@ mod tests {
             let stopped = stopped.clone();
             guards.push(Guard::new(move || stopped.lock().push(number)));
         }
-        assert_eq!(guards.len(), 3);
         guards.stop();
         assert_eq!(*stopped.lock(), [2, 1, 0]);
-        assert_eq!(guards.len(), 0);
+        // Each has been dropped once.
+        drop(guards);
+        assert_eq!(*stopped.lock(), [2, 1, 0]);
     }
 }

@@ -112,8 +112,8 @@ impl ProfilingSession {
         if let Some(line) = resource::warning(&resource) {
             log::warn!("{line}");
         }
-        let drain = Drain::new(vm, buffer, &options);
         let options = Arc::new(options);
+        let drain = Drain::new(vm, buffer, options.clone());
         let threads = RunningThreads::new(objects.clone());
         let recording = threads.recording.clone();
         let session = Arc::new(Self {

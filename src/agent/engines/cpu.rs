@@ -3,7 +3,7 @@
 use parking_lot::Mutex;
 
 use crate::agent::engine_table::is_any_enabled;
-use crate::agent::guards::{Guard, Guards};
+use crate::agent::guards::Guard;
 use crate::agent::options::{CpuClock, Options, RecordedEvents};
 use crate::agent::thread_renames;
 use crate::agent::vm::Vm;
@@ -62,20 +62,18 @@ pub(in crate::agent) fn turn_off_if_refused(options: &mut Options) -> Result<(),
 
 /// Registers the threads of the process and samples their CPU time, if that is enabled. Threads are not
 /// registered if no engine is enabled.
-pub(super) fn start(vm: &'static Vm, options: &Options) -> Result<Option<Guard>, cpu::StartError> {
+pub(super) fn start(vm: &'static Vm, options: &Options) -> Result<Vec<Guard>, cpu::StartError> {
     *CLOCK.lock() = None;
-    let mut guards = Guards::default();
-    if is_any_enabled(options) {
-        let sampling = cpu::start(&config(options), sample::take_cpu)?;
-        *CLOCK.lock() = sampling.clock();
-        guards.push(Guard::new(move || sampling.stop()));
+    if !is_any_enabled(options) {
+        vm.note_existing_threads();
+        return Ok(Vec::new());
     }
+    let sampling = cpu::start(&config(options), sample::take_cpu)?;
+    *CLOCK.lock() = sampling.clock();
+    let sampling = Guard::new(move || sampling.stop());
     vm.note_existing_threads();
-    if is_any_enabled(options) {
-        thread_renames::start(vm);
-        guards.push(Guard::new(move || thread_renames::stop(vm)));
-    }
-    Ok((guards.len() > 0).then(|| Guard::new(move || drop(guards))))
+    thread_renames::start(vm);
+    Ok(vec![sampling, Guard::new(move || thread_renames::stop(vm))])
 }
 
 /// The name of the clock of CPU samples, once sampling has begun; `None` without CPU sampling.

@@ -98,9 +98,7 @@ const EVENTS_ONLY: Operations = Operations {
 /// The table of all engines' operations.
 fn operations(engine: Engine) -> &'static Operations {
     match engine {
-        Engine::Cpu => {
-            &Operations { start: |vm, options| started([cpu::start(vm, options)?]), ..EVENTS_ONLY }
-        }
+        Engine::Cpu => &Operations { start: cpu::start, ..EVENTS_ONLY },
         Engine::Wall => &Operations { start: |_, options| started([wall::start(options)]), ..EVENTS_ONLY },
         Engine::Alloc => &Operations {
             start: |vm, options| started([allocations::start_alloc(vm, options.alloc)]),

@@ -1,5 +1,6 @@
 //! Moves samples out of the buffer, into the interval's sums.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -32,7 +33,7 @@ pub(super) struct Drain {
 }
 
 struct DrainState {
-    options: Options,
+    options: Arc<Options>,
     aggregator: Aggregator,
     resolver: FrameResolver,
     recorded: Recorded,
@@ -53,7 +54,7 @@ pub(super) struct DrainedInterval {
 }
 
 impl Drain {
-    pub(super) fn new(vm: &'static Vm, buffer: &'static SampleBuffer, options: &Options) -> Self {
+    pub(super) fn new(vm: &'static Vm, buffer: &'static SampleBuffer, options: Arc<Options>) -> Self {
         let methods = vm.layout().map(|layout| MethodTable::new(layout.method, MethodTableLimits::default()));
         let resolver = FrameResolver {
             methods,
@@ -64,13 +65,8 @@ impl Drain {
         };
         let mut aggregator = Aggregator::new(options.encode.timestamps);
         aggregator.sampled_since(object_counts(load_counts()));
-        let state = DrainState {
-            options: options.clone(),
-            aggregator,
-            resolver,
-            recorded: Recorded::default(),
-            is_over: false,
-        };
+        let state =
+            DrainState { options, aggregator, resolver, recorded: Recorded::default(), is_over: false };
         Self { vm, buffer, state: Mutex::new(state) }
     }
 

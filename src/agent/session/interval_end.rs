@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::clocks::monotonic_ns;
 use super::drain::{Drain, DrainedInterval};
 use crate::agent::budget::Budget;
 use crate::agent::counters::{Recorded, Snapshot};
@@ -23,6 +22,7 @@ use crate::aggregate::{Interval, Survivors, ThreadKey};
 use crate::core::engine::{Engine, Pace};
 use crate::model::{AttributeId, Batch, Profile, Resource, Scope, Tables, attribute_keys};
 use crate::signal::rate_limit::LIMITS;
+use crate::signal::sample::monotonic_ns;
 
 /// Everything that makes and sends the profiles of a session's intervals.
 pub(super) struct IntervalEnd {
