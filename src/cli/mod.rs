@@ -14,6 +14,7 @@ mod input;
 mod payload;
 mod print;
 mod report;
+mod rfc3339;
 mod signals;
 mod spool;
 mod sums;

@@ -3,12 +3,14 @@
 //! Values are in the measure's unit. The states of a snapshot measure are not added up: of each process the
 //! last one counts.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState as FastState;
 
 use super::call_tree::NodeId;
+use super::last_states::LastStates;
 use super::measure::Measure;
+use super::profiled_time::ProfiledTime;
 use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
 use super::selection::{Window, text_of};
 
@@ -28,10 +30,9 @@ pub struct Collected<'w> {
     /// The groups by name: a value of that attribute; empty for samples without it.
     group_ids: HashMap<String, GroupId>,
     groups: BTreeMap<GroupId, SelfValues>,
-    /// Of a snapshot measure: by process, the time of the last state and its values.
-    snapshots: HashMap<u64, (u64, BTreeMap<GroupId, SelfValues>)>,
-    /// The profiled intervals: process and start, each with its length in ns.
-    intervals: HashMap<(u64, u64), u64>,
+    /// Of a snapshot measure: by process, the values of the last state.
+    snapshots: LastStates<u64, BTreeMap<GroupId, SelfValues>>,
+    time: ProfiledTime,
     /// By the number of a sample's labels in the present message.
     of_labels: HashMap<u64, GroupId, FastState>,
 }
@@ -45,8 +46,8 @@ impl<'w> Collected<'w> {
             by,
             group_ids: HashMap::new(),
             groups: BTreeMap::new(),
-            snapshots: HashMap::new(),
-            intervals: HashMap::new(),
+            snapshots: LastStates::default(),
+            time: ProfiledTime::default(),
             of_labels: HashMap::default(),
         }
     }
@@ -55,7 +56,7 @@ impl<'w> Collected<'w> {
     pub fn groups(&self) -> BTreeMap<&str, SelfValues> {
         let names: HashMap<GroupId, &str> = self.group_ids.iter().map(|(name, &id)| (id, &**name)).collect();
         let mut groups: BTreeMap<&str, SelfValues> = BTreeMap::new();
-        let of_snapshots = self.snapshots.values().flat_map(|(_, groups)| groups);
+        let of_snapshots = self.snapshots.contents().flatten();
         for (group, values) in self.groups.iter().chain(of_snapshots) {
             let sums = groups.entry(names[group]).or_default();
             for (&node, &value) in values {
@@ -66,23 +67,9 @@ impl<'w> Collected<'w> {
         groups
     }
 
-    /// The profiled time in ns: the lengths of all intervals, of each process.
+    /// The time that the profiles of the measure cover, in ns.
     pub fn profiled_ns(&self) -> u64 {
-        self.intervals.values().sum()
-    }
-
-    /// The number of processes with profiles of the measure.
-    pub fn processes(&self) -> usize {
-        self.intervals.keys().map(|(process, _)| process).collect::<HashSet<_>>().len()
-    }
-
-    /// Prepares for a state of a process at this time. Returns `false` if a later one is known.
-    fn begin_snapshot(&mut self, process: u64, unix_ns: u64) -> bool {
-        let (known_ns, groups) = self.snapshots.entry(process).or_default();
-        if unix_ns > *known_ns {
-            (*known_ns, *groups) = (unix_ns, BTreeMap::new());
-        }
-        unix_ns == *known_ns
+        self.time.total_ns()
     }
 
     fn group_of(&mut self, profile: &ProfileContext<'_>, sample: &SelectedSample<'_>) -> GroupId {
@@ -107,12 +94,11 @@ impl SampleSink for Collected<'_> {
 
     fn begin_profile(&mut self, profile: &ProfileContext<'_>) -> bool {
         if profile.measure != *self.measure
-            || profile.measure.is_snapshot() && !self.begin_snapshot(profile.process, profile.start_ns)
+            || profile.measure.is_snapshot() && self.snapshots.at(profile.process, profile.start_ns).is_none()
         {
             return false;
         }
-        let length = self.intervals.entry((profile.process, profile.start_ns)).or_default();
-        *length = (*length).max(profile.duration_ns);
+        self.time.add(profile);
         true
     }
 
@@ -123,9 +109,12 @@ impl SampleSink for Collected<'_> {
             return;
         }
         let group = self.group_of(profile, sample);
-        let groups = match self.snapshots.get_mut(&profile.process) {
-            Some((_, groups)) => groups,
-            None => &mut self.groups,
+        let groups = match self.measure.is_snapshot() {
+            true => match self.snapshots.at(profile.process, profile.start_ns) {
+                Some(groups) => groups,
+                None => return,
+            },
+            false => &mut self.groups,
         };
         let own = groups.entry(group).or_default().entry(sample.node).or_default();
         *own = own.saturating_add(sum);

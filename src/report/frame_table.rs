@@ -1,5 +1,6 @@
 //! Functions or lines that occur in stacks, interned.
 
+use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
@@ -38,6 +39,26 @@ pub struct FrameEntry {
     pub line: i64,
     /// The kind of code.
     pub kind: FrameKind,
+}
+
+impl FrameEntry {
+    /// The file and line as text; empty if neither is known.
+    pub fn detail(&self) -> String {
+        match (&*self.file, self.line) {
+            (file, 0) => file.to_owned(),
+            ("", line) => format!("line {line}"),
+            (file, line) => format!("{file}:{line}"),
+        }
+    }
+}
+
+impl fmt::Display for FrameEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.detail() {
+            "" => f.write_str(&self.name),
+            detail => write!(f, "{} ({detail})", self.name),
+        }
+    }
 }
 
 /// Frames, each with a number.

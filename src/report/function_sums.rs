@@ -48,21 +48,20 @@ pub fn function_sums(
     sums
 }
 
-/// The frames with sums, the highest first, at most `most`.
-pub fn top(sums: &[FunctionSum], sort_by: SortBy, most: usize) -> Vec<(FrameId, FunctionSum)> {
-    let mut top: Vec<_> = (0..)
+/// The frames with sums, the highest first.
+pub fn sorted(sums: &[FunctionSum], sort_by: SortBy) -> Vec<(FrameId, FunctionSum)> {
+    let mut sorted: Vec<_> = (0..)
         .zip(sums.iter().copied())
         .filter(|(_, sum): &(FrameId, FunctionSum)| *sum != FunctionSum::default())
         .collect();
-    top.sort_unstable_by_key(|&(frame, sum)| {
+    sorted.sort_unstable_by_key(|&(frame, sum)| {
         let (first, second) = match sort_by {
             SortBy::Own => (sum.own, sum.total),
             SortBy::Total => (sum.total, sum.own),
         };
         (Reverse(first), Reverse(second), frame)
     });
-    top.truncate(most);
-    top
+    sorted
 }
 
 #[cfg(test)]
@@ -77,9 +76,8 @@ mod tests {
         let sums = function_sums(&tree, 3, [(recursive, 5), (leaf, 7), (ROOT, 1)]);
         let expected = [(0, 12), (5, 12), (7, 7)].map(|(own, total)| FunctionSum { own, total });
         assert_eq!(sums, expected);
-        let names = |sort_by| top(&sums, sort_by, 9).into_iter().map(|(frame, _)| frame).collect::<Vec<_>>();
+        let names = |sort_by| sorted(&sums, sort_by).into_iter().map(|(frame, _)| frame).collect::<Vec<_>>();
         assert_eq!(names(SortBy::Own), [2, 1, 0]);
         assert_eq!(names(SortBy::Total), [1, 0, 2]);
-        assert_eq!(top(&sums, SortBy::Own, 1).len(), 1);
     }
 }

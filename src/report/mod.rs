@@ -12,6 +12,7 @@
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
 //! | [`frame_table`], [`call_tree`] | frames and stacks, interned |
 //! | [`collect`] | collects the samples of one measure |
+//! | [`last_states`], [`profiled_time`] | the last state of each process; the time that profiles cover |
 //! | [`function_sums`] | sums by function |
 //! | [`page`] | the flame graph page |
 
@@ -19,8 +20,10 @@ pub mod call_tree;
 pub mod collect;
 pub mod frame_table;
 pub mod function_sums;
+pub mod last_states;
 pub mod measure;
 pub mod page;
+pub mod profiled_time;
 pub mod sample_reader;
 pub mod selection;
 pub mod survey;

@@ -1,9 +1,10 @@
 //! Times and windows of recordings, as given on the command line.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::bail;
 
+use crate::cli::rfc3339;
 use crate::convert::Window;
 
 const NANOS_PER_SECOND: f64 = 1e9;
@@ -65,7 +66,8 @@ pub(super) fn parse_bound(text: &str) -> Result<Bound, String> {
     let nanos = match text.parse::<f64>() {
         Ok(seconds) if seconds >= 0.0 && seconds.is_finite() => Some((seconds * NANOS_PER_SECOND) as i64),
         Ok(_) => None,
-        Err(_) => parse_rfc3339(text),
+        // A time without an offset is in UTC.
+        Err(_) => rfc3339::parse(text, |_| Some(0)),
     };
     nanos.map(Bound::At).ok_or_else(no_time)
 }
@@ -74,28 +76,6 @@ fn no_time() -> String {
     "a time must be like 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00, or seconds since 1970, or like \
      +1m30s from the recording's beginning"
         .to_owned()
-}
-
-fn parse_rfc3339(text: &str) -> Option<i64> {
-    let (local, ahead_seconds) = split_offset(text)?;
-    let since = humantime::parse_rfc3339_weak(local).ok()?.duration_since(UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_nanos()).ok()?.checked_sub(ahead_seconds * 1_000_000_000)
-}
-
-/// Splits a time into the time without its offset and the offset ahead of UTC in seconds: `+02:00`, `-0330`,
-/// `+02`.
-fn split_offset(text: &str) -> Option<(&str, i64)> {
-    const DATE_AND_TIME: usize = "2026-01-31T12:00:00".len();
-    let Some(sign) = text.get(DATE_AND_TIME..).and_then(|rest| rest.find(['+', '-'])) else {
-        return Some((text, 0));
-    };
-    let (local, offset) = text.split_at(DATE_AND_TIME + sign);
-    let digits = offset[1..].replacen(':', "", 1);
-    let is_number = [2, 4].contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
-    let number: i64 = digits.parse().ok().filter(|_| is_number)?;
-    let (hours, minutes) = if digits.len() == 2 { (number, 0) } else { (number / 100, number % 100) };
-    let seconds = (hours < 24 && minutes < 60).then_some(hours * 3_600 + minutes * 60)?;
-    Some((local, if offset.starts_with('-') { -seconds } else { seconds }))
 }
 
 /// Parses the length of an interval, such as `10s`.

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use super::amount::{amount, change, percent};
-use super::table::title;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::SelfValues;
 use crate::report::frame_table::FrameTable;
@@ -50,7 +49,7 @@ pub(super) fn print(
             format!("{:>12} {points:>+7.1} %", change(new.saturating_sub(base), unit))
         };
         let (own, total) = (column(base.own, new.own), column(base.total, new.total));
-        writeln!(out, "{own:>22}  {total:>22}  {}", title(frames.get(frame)))?;
+        writeln!(out, "{own:>22}  {total:>22}  {}", frames.get(frame))?;
     }
     if changed.len() > most {
         writeln!(out, "and {} more; --top {} shows them", changed.len() - most, changed.len())?;

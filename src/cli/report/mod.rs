@@ -105,8 +105,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     inputs.each_message(|message| reader.read(&message, &mut new))?;
     let mut out = terminal::stdout();
     if base.is_empty() {
-        print_head(&inputs.survey, &measure, &new, &mut out)?;
-        print_samples(args, &reader, &measure, &new, &mut out)?;
+        let own = merged(&new);
+        print_head(&inputs.survey, &measure, &new, sum(&own), &mut out)?;
+        print_samples(args, &reader, &measure, &new, &own, &mut out)?;
     } else {
         let of_base = args.selection.selection(&base.survey, measure.is_snapshot())?;
         let mut old = Collected::new(&measure, of_base.window, None);
@@ -119,27 +120,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the samples in the form that the options request.
+/// Writes the samples in the form that the options request. `own` has the self values of all groups.
 fn print_samples(
     args: &Args,
     reader: &SampleReader<'_>,
     measure: &Measure,
     collected: &Collected<'_>,
+    own: &SelfValues,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (tree, frames, unit) = (&reader.tree, &reader.frames, &*measure.unit);
-    let own = merged(collected);
     let style = Style::of_stdout();
     if let Some(matching) = &args.peek {
-        return peek::print(tree, frames, &own, matching, unit, out);
+        return peek::print(tree, frames, own, matching, unit, out);
     }
     if args.tree {
         let options = tree::TreeOptions { unit, least_percent: args.least, style };
-        return tree::print(tree, frames, &own, options, out);
+        return tree::print(tree, frames, own, options, out);
     }
-    let whole = sum(&own);
+    let whole = sum(own);
     let options = table::TableOptions { unit, sort_by: args.sort_by(), most: args.top, whole, style };
-    let Some(key) = args.group_key() else { return table::print(tree, frames, &own, options, out) };
+    let Some(key) = args.group_key() else { return table::print(tree, frames, own, options, out) };
     let mut groups: Vec<_> = collected.groups().into_iter().collect();
     groups.sort_by_cached_key(|(name, own)| (Reverse(sum(own)), *name));
     for (at, (name, own)) in groups.iter().enumerate() {
@@ -172,6 +173,7 @@ fn print_head(
     survey: &Survey,
     measure: &Measure,
     collected: &Collected<'_>,
+    whole: i64,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let services: Vec<_> = survey.services.iter().map(String::as_str).collect();
@@ -184,12 +186,7 @@ fn print_head(
         }
         _ => String::new(),
     };
-    writeln!(
-        out,
-        "{}{of}: {}{during}",
-        measure.name,
-        amount::amount(sum(&merged(collected)), &measure.unit)
-    )?;
+    writeln!(out, "{}{of}: {}{during}", measure.name, amount::amount(whole, &measure.unit))?;
     let others: Vec<_> = survey.measures.keys().filter(|other| *other != measure).collect();
     if !others.is_empty() {
         let names: Vec<_> = others.iter().map(|other| &*other.name).collect();

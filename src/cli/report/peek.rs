@@ -7,7 +7,6 @@ use std::io::{self, Write};
 use regex::Regex;
 
 use super::amount::{amount, percent};
-use super::table::title;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::SelfValues;
 use crate::report::frame_table::{FrameId, FrameTable};
@@ -42,12 +41,12 @@ pub(super) fn print(
             writeln!(out, "{:>10} {:>5.1} %  {indent}{name}", amount(value, unit), percent(value, whole))
         };
         for (&caller, &value) in sorted(&of.callers) {
-            line("  called by ", value, of.sum.total, title(frames.get(caller)))?;
+            line("  called by ", value, of.sum.total, frames.get(caller).to_string())?;
         }
         let FunctionSum { own, total } = of.sum;
-        line("", total, whole, format!("{} (self {})", title(frames.get(*frame)), amount(own, unit)))?;
+        line("", total, whole, format!("{} (self {})", frames.get(*frame), amount(own, unit)))?;
         for (&callee, &value) in sorted(&of.callees) {
-            line("  calls ", value, of.sum.total, title(frames.get(callee)))?;
+            line("  calls ", value, of.sum.total, frames.get(callee).to_string())?;
         }
     }
     if found.is_empty() {

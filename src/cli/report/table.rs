@@ -6,8 +6,8 @@ use super::amount::{amount, percent};
 use super::style::Style;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::SelfValues;
-use crate::report::frame_table::{FrameEntry, FrameKind, FrameTable};
-use crate::report::function_sums::{SortBy, function_sums, top};
+use crate::report::frame_table::{FrameKind, FrameTable};
+use crate::report::function_sums::{SortBy, function_sums, sorted};
 
 /// The options of a table.
 #[derive(Clone, Copy, Debug)]
@@ -33,10 +33,10 @@ pub(super) fn print(
 ) -> io::Result<()> {
     let TableOptions { unit, sort_by, most, whole, style } = options;
     let sums = function_sums(tree, frames.len(), own.iter().map(|(&node, &value)| (node, value)));
-    let shown = top(&sums, sort_by, most);
-    let all = top(&sums, sort_by, usize::MAX).len();
+    let sorted = sorted(&sums, sort_by);
+    let shown = &sorted[..most.min(sorted.len())];
     writeln!(out, "{:>18}  {:>18}  {:6}  FUNCTION", "SELF", "TOTAL", "CODE")?;
-    for (frame, sum) in &shown {
+    for (frame, sum) in shown {
         let columns = [sum.own, sum.total]
             .map(|value| format!("{:>10} {:>5.1} %", amount(value, unit), percent(value, whole)));
         let entry = frames.get(*frame);
@@ -44,31 +44,21 @@ pub(super) fn print(
         style.kind(out, entry.kind)?;
         write!(out, "{:6}", kind_name(entry.kind))?;
         style.plain(out)?;
-        writeln!(out, "  {}", title(entry))?;
+        writeln!(out, "  {entry}")?;
     }
-    if all > shown.len() {
-        writeln!(out, "and {} more; --top {} shows them", all - shown.len(), all)?;
+    if sorted.len() > shown.len() {
+        writeln!(out, "and {} more; --top {} shows them", sorted.len() - shown.len(), sorted.len())?;
     }
     Ok(())
 }
 
 /// The name of a kind of code.
-pub(super) fn kind_name(kind: FrameKind) -> &'static str {
+fn kind_name(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::Managed => "Java",
         FrameKind::Native => "native",
         FrameKind::Kernel => "kernel",
         FrameKind::Stub => "stub",
         FrameKind::Marker => "",
-    }
-}
-
-/// A frame's name, file and line.
-pub(super) fn title(entry: &FrameEntry) -> String {
-    match (&*entry.file, entry.line) {
-        ("", 0) => entry.name.to_string(),
-        (file, 0) => format!("{} ({file})", entry.name),
-        ("", line) => format!("{} (line {line})", entry.name),
-        (file, line) => format!("{} ({file}:{line})", entry.name),
     }
 }

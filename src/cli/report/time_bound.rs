@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
+
+use crate::cli::rfc3339;
 
 /// A time that bounds the wanted samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,48 +38,25 @@ pub(in crate::cli) fn parse(text: &str) -> Result<TimeBound, String> {
         let before: Duration = humantime::parse_duration(before).map_err(|_| failed())?;
         return Ok(TimeBound::BeforeEnd(u64::try_from(before.as_nanos()).unwrap_or(u64::MAX)));
     }
-    absolute(text).map(TimeBound::At).map_err(|_| failed())
-}
-
-fn absolute(text: &str) -> anyhow::Result<u64> {
-    const DATE_AND_TIME: usize = "2026-01-31T12:00:00".len();
-    let (civil, rest) = text.split_at_checked(DATE_AND_TIME).context("too short")?;
-    let (fraction, offset) = rest.split_at(rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len()));
-    let as_utc = humantime::parse_rfc3339_weak(&format!("{civil}{fraction}"))?;
-    let utc_ns = i128::try_from(as_utc.duration_since(std::time::UNIX_EPOCH)?.as_nanos())?;
-    let seconds = i64::try_from(utc_ns / 1_000_000_000)?;
-    let ahead_seconds = match offset {
-        "" => local_offset_seconds(seconds)?,
-        "Z" | "z" => 0,
-        offset => offset_seconds(offset)?,
-    };
-    Ok(u64::try_from(utc_ns - i128::from(ahead_seconds) * 1_000_000_000)?)
-}
-
-/// The seconds of an offset such as `+02:00` or `-0330`.
-fn offset_seconds(offset: &str) -> anyhow::Result<i64> {
-    let digits = offset[1..].replacen(':', "", 1);
-    let is_offset = digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_digit());
-    let number: i64 = if is_offset { digits.parse()? } else { bail!("no offset") };
-    let seconds = number / 100 * 3_600 + number % 100 * 60;
-    Ok(if offset.starts_with('-') { -seconds } else { seconds })
+    let unix_ns = rfc3339::parse(text, local_offset_seconds);
+    unix_ns.and_then(|unix_ns| u64::try_from(unix_ns).ok()).map(TimeBound::At).ok_or_else(failed)
 }
 
 /// The seconds by which local time is ahead of UTC when a local clock shows the time that a UTC clock shows
 /// at `civil_seconds` since 1970.
-fn local_offset_seconds(civil_seconds: i64) -> anyhow::Result<i64> {
+fn local_offset_seconds(civil_seconds: i64) -> Option<i64> {
     // SAFETY: a `tm` is plain data, for which zeros are valid.
     let mut civil: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are valid.
     let converted = unsafe { libc::gmtime_r(&civil_seconds, &mut civil) };
     if converted.is_null() {
-        bail!("no such time");
+        return None;
     }
     // The C library decides whether summer time applies.
     civil.tm_isdst = -1;
     // SAFETY: the pointer is valid, and `tm` is initialised.
     let unix_seconds = unsafe { libc::mktime(&mut civil) };
-    Ok(civil_seconds - unix_seconds)
+    Some(civil_seconds - unix_seconds)
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 
 use super::amount::{amount, percent};
 use super::style::Style;
-use super::table::title;
 use crate::report::call_tree::{CallTree, NodeId, ROOT};
 use crate::report::collect::SelfValues;
 use crate::report::frame_table::FrameTable;
@@ -54,7 +53,7 @@ pub(super) fn print(
             options.style.faint(out)?;
             write!(out, "{}", "│ ".repeat(level.saturating_sub(1)))?;
             options.style.plain(out)?;
-            writeln!(out, "{}", title(frames.get(tree.frame(node))))?;
+            writeln!(out, "{}", frames.get(tree.frame(node)))?;
         }
         let shown = children.remove(&node).unwrap_or_default();
         pending.extend(shown.into_iter().rev().map(|node| Pending { node, level: level + 1 }));

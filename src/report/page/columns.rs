@@ -186,12 +186,7 @@ fn add_frames(sections: &mut Sections, frames: &FrameTable, numbers: &[u32]) {
             FrameKind::Stub => 3,
             FrameKind::Marker => 4,
         });
-        let detail = match (&*entry.file, entry.line) {
-            ("", 0) => String::new(),
-            (file, 0) => file.to_owned(),
-            ("", line) => format!("line {line}"),
-            (file, line) => format!("{file}:{line}"),
-        };
+        let detail = entry.detail();
         let number = match detail.is_empty() {
             true => 0,
             false => {

@@ -6,7 +6,9 @@ use foldhash::fast::RandomState as FastState;
 
 use super::labels::{LabelSetId, Labels};
 use crate::report::call_tree::NodeId;
+use crate::report::last_states::LastStates;
 use crate::report::measure::Measure;
+use crate::report::profiled_time::ProfiledTime;
 use crate::report::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
 use crate::report::selection::Window;
 
@@ -56,13 +58,13 @@ impl Steps {
 /// The rows of one measure.
 type Rows = HashMap<RowKey, i64, FastState>;
 
-/// The rows of a measure, and those of the states of a snapshot measure: by process and step, the time of the
-/// last state in the step.
+/// The rows of a measure, and those of the states of a snapshot measure: by process, step and side, the last
+/// state in the step.
 #[derive(Debug)]
 struct MeasureRows {
     measure: Measure,
     rows: Rows,
-    states: HashMap<(u64, u32, u8), (u64, Rows)>,
+    states: LastStates<(u64, u32, u8), Rows>,
 }
 
 /// Collects rows. A base and a new set of profiles may be read one after the other.
@@ -81,8 +83,8 @@ pub struct PageRows {
     of_labels: HashMap<u64, LabelSetId, FastState>,
     /// The measure of the present profile, by its number.
     present: usize,
-    /// The profiled intervals of each side: process and start, each with its length in ns.
-    intervals: [HashMap<(u64, u64), u64>; 2],
+    /// The time that the profiles of each side cover.
+    times: [ProfiledTime; 2],
 }
 
 /// A row with its value and, in a snapshot measure, its process.
@@ -109,7 +111,7 @@ impl PageRows {
             labels: Labels::new(most_values),
             of_labels: HashMap::default(),
             present: 0,
-            intervals: Default::default(),
+            times: Default::default(),
         }
     }
 
@@ -123,9 +125,9 @@ impl PageRows {
         &self.labels
     }
 
-    /// The profiled time of a side in ns: the lengths of all intervals, of each process.
+    /// The time that the profiles of a side cover, in ns.
     pub fn profiled_ns(&self, side: u8) -> u64 {
-        self.intervals[usize::from(side)].values().sum()
+        self.times[usize::from(side)].total_ns()
     }
 
     /// The measures, each with its rows sorted by node.
@@ -140,25 +142,16 @@ impl PageRows {
 
 impl MeasureRows {
     fn new(measure: Measure) -> Self {
-        Self { measure, rows: Rows::default(), states: HashMap::new() }
-    }
-
-    /// The rows for a state of a process at this time; `None` if a later one of the step is known.
-    fn of_state(&mut self, process: u64, step: u32, side: u8, unix_ns: u64) -> Option<&mut Rows> {
-        let (known_ns, rows) = self.states.entry((process, step, side)).or_default();
-        if unix_ns > *known_ns {
-            (*known_ns, *rows) = (unix_ns, Rows::default());
-        }
-        (unix_ns == *known_ns).then_some(rows)
+        Self { measure, rows: Rows::default(), states: LastStates::default() }
     }
 
     fn sorted(self) -> (Measure, Vec<Row>) {
         let mut processes = HashMap::new();
         let mut rows: Vec<_> =
             self.rows.into_iter().map(|(key, value)| Row { key, value, series: 0 }).collect();
-        let mut states: Vec<_> = self.states.into_iter().collect();
+        let mut states: Vec<_> = self.states.into_contents().collect();
         states.sort_unstable_by_key(|(state, _)| *state);
-        for ((process, ..), (_, of_state)) in states {
+        for ((process, ..), of_state) in states {
             let next = u32::try_from(processes.len()).unwrap_or(u32::MAX);
             let series = *processes.entry(process).or_insert(next);
             rows.extend(of_state.into_iter().map(|(key, value)| Row { key, value, series }));
@@ -182,13 +175,14 @@ impl SampleSink for PageRows {
             self.measures.push(MeasureRows::new(profile.measure.clone()));
             self.measures.len() - 1
         });
-        let length =
-            self.intervals[usize::from(self.side)].entry((profile.process, profile.start_ns)).or_default();
-        *length = (*length).max(profile.duration_ns);
+        self.times[usize::from(self.side)].add(profile);
         let (step, side) = (self.step(profile.start_ns), self.side);
         // A later state replaces an earlier one, even if it has no selected sample.
         !profile.measure.is_snapshot()
-            || self.measures[self.present].of_state(profile.process, step, side, profile.start_ns).is_some()
+            || self.measures[self.present]
+                .states
+                .at((profile.process, step, side), profile.start_ns)
+                .is_some()
     }
 
     fn take(&mut self, profile: &ProfileContext<'_>, sample: &SelectedSample<'_>) {
@@ -204,7 +198,7 @@ impl SampleSink for PageRows {
         let of_start = self.step(profile.start_ns);
         let measure = &mut self.measures[self.present];
         let rows = match profile.measure.is_snapshot() {
-            true => match measure.of_state(profile.process, of_start, side, profile.start_ns) {
+            true => match measure.states.at((profile.process, of_start, side), profile.start_ns) {
                 Some(rows) => rows,
                 None => return,
             },
