@@ -96,7 +96,7 @@ impl<M: Memory> Walk<'_, M> {
     /// Marks code that was taken for Java code and is not.
     fn code_in_no_object(&self, cursor: &Cursor, sink: &mut FrameSink<'_>) {
         self.put_native(cursor, sink);
-        sink.unwalkable(WalkError::UnknownCode, cursor.pc);
+        End::Broken(WalkError::UnknownCode, cursor.pc).note(sink);
     }
 
     /// Appends the Java frames from `from` on.
@@ -132,7 +132,7 @@ impl<M: Memory> Walk<'_, M> {
                 }
                 end.note(sink);
             }
-            None => sink.unwalkable(WalkError::NoCallTrace, self.registers.pc),
+            None => End::Broken(WalkError::NoCallTrace, self.registers.pc).note(sink),
         }
     }
 

@@ -7,7 +7,8 @@ use crate::core::record::{FrameKind, FrameRecord, NO_OBJECT};
 use crate::signal::buffer::{RemotePool, RemoteRecord};
 use crate::signal::counters::{COUNTERS, add};
 
-/// The frames of one sample. At the limit one truncation mark is appended, and the walk ends.
+/// The frames of one sample. The sink takes one frame beyond the limit, which distinguishes a stack that ends at
+/// the limit from one that continues. A truncation mark then replaces that frame.
 pub struct FrameSink<'a> {
     frames: &'a mut [FrameRecord],
     len: usize,
@@ -28,13 +29,14 @@ enum LeftOut {
 }
 
 impl<'a> FrameSink<'a> {
-    /// Makes a sink of at most `frames.len()` records. The last record is reserved for a mark.
+    /// Makes a sink that keeps `frames.len() - 2` frames. The other two records are for the frame beyond the
+    /// limit and for a mark.
     pub fn new(frames: &'a mut [FrameRecord], remote: Option<RemotePool<'a>>) -> Self {
         let limit = frames.len().saturating_sub(2);
         Self { frames, len: 0, limit, has_unknown_code: false, remote, left_out: LeftOut::None }
     }
 
-    /// The number of frames that the sink still accepts.
+    /// The number of frames up to the limit.
     pub(in crate::signal) fn room(&self) -> usize {
         self.limit.saturating_sub(self.len)
     }
@@ -88,9 +90,10 @@ impl<'a> FrameSink<'a> {
         self.len == 0
     }
 
-    /// Whether the limit is reached. The walk then ends, and [`FrameSink::truncate`] marks the stack.
+    /// Whether the stack continues beyond the limit. The walk then ends, and [`FrameSink::truncate`] marks the
+    /// stack.
     pub fn is_full(&self) -> bool {
-        self.len >= self.limit
+        self.len > self.limit
     }
 
     /// Whether a native frame was in no known object.
@@ -179,9 +182,10 @@ impl<'a> FrameSink<'a> {
         self.last_method() == Some(method)
     }
 
-    /// Appends the truncation mark.
+    /// Replaces the frames beyond the limit by the truncation mark.
     pub fn truncate(&mut self) {
         add(&COUNTERS.truncated, 1);
+        self.cut(self.limit);
         self.put(FrameKind::Truncated, 0, 0, 0);
     }
 }

@@ -31,11 +31,12 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Appends the frame that marks this kind of end to the sink; the root needs no mark.
+    /// Appends the frame that marks this kind of end to the sink; the root needs no mark. If the last step has
+    /// passed the limit, the stack is truncated, whatever end that step has found.
     pub(super) fn note(self, sink: &mut FrameSink<'_>) {
         match self {
-            Self::Root => {}
-            Self::Full => sink.truncate(),
+            _ if sink.is_full() => sink.truncate(),
+            Self::Root | Self::Full => {}
             Self::Broken(error, pc) => sink.unwalkable(error, pc),
         }
     }

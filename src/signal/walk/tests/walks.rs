@@ -2,7 +2,8 @@
 
 use super::arch::machine;
 use super::vm_world::*;
-use crate::core::record::FrameKind::{Compiled, Stub, Unwalkable};
+use crate::core::record::FrameKind::{Compiled, Stub, Truncated, Unwalkable};
+use crate::core::stack_walker::StackWalker;
 use crate::signal::walk::WalkError;
 
 #[test]
@@ -114,7 +115,32 @@ fn endless_recursion_is_cut_at_the_limit() {
     }
     let frames = world.walk(code + 0x40, STACK + 0x100, 0, &[]);
     assert_eq!(frames.len(), 63);
-    assert_eq!(frames.last().unwrap().0, crate::core::record::FrameKind::Truncated);
+    assert_eq!(frames.last().unwrap().0, Truncated);
+}
+
+/// Regression: a stack that ended exactly at the limit was marked as truncated although no frame was missing.
+#[test]
+fn a_stack_with_as_many_frames_as_the_limit_is_complete() {
+    for walker in [StackWalker::Vm, StackWalker::No] {
+        for callees in [60, 61, 62] {
+            let mut world = World::new();
+            world.walker = walker;
+            let (root, return_pc) = compiled_caller(&mut world);
+            let (recursive, code) = world.compiled();
+            let top = CALLER_SP - callees * 0x30;
+            for frame in 1..callees {
+                world.set(CALLER_SP - frame * 0x30 - 8, code + 0x80);
+            }
+            world.set(CALLER_SP - 8, return_pc);
+            let mut expected = vec![(Compiled, recursive, 7); callees as usize];
+            expected.push((Compiled, root, 7));
+            // The test's sink keeps 62 frames.
+            if callees == 62 {
+                expected[62] = (Truncated, 0, 0);
+            }
+            assert_eq!(world.walk(code + 0x40, top, 0, &[]), expected, "{walker:?}, {callees} callees");
+        }
+    }
 }
 
 /// Regression: the last instruction of a scope was taken for the next scope's, so that a method lost some of
