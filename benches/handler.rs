@@ -112,7 +112,7 @@ fn in_jvms() {
                 let index = (turn + place) % runs.len();
                 let ((_, flags, mode), depth) = &runs[index];
                 let mut command = Command::new(java);
-                command.arg(format!("-agentpath:{agent}=cpu=1ms,file=/dev/null")).args(*flags);
+                command.arg(format!("-agentpath:{agent}=cpu=1ms,loglevel=debug,file=/dev/null")).args(*flags);
                 command.args(["-Xss4m", "-cp", &classes, "programs.Deep", mode, depth, "1500"]);
                 times[index].push(ns_per_sample(&mut command));
             }
