@@ -12,13 +12,17 @@ use super::{terminal, whole_file};
 use crate::report::measure::Measure;
 use crate::report::page::columns::{self, PageTexts};
 use crate::report::page::html;
-use crate::report::page::rows::{PageRows, Steps};
+use crate::report::page::rows::PageRows;
+use crate::report::page::steps::Steps;
 use crate::report::sample_reader::SampleReader;
-use crate::report::selection::Selection;
+use crate::report::selection::{Selection, Window};
 use crate::report::survey::Survey;
 
 /// The most values of a label that is kept on the page.
 const MOST_LABEL_VALUES: usize = 2_000;
+
+/// The most rows of a page whose steps are chosen by itself. Above it steps are merged.
+const MOST_ROWS: usize = 250_000;
 
 /// Write a flame graph page
 ///
@@ -68,9 +72,10 @@ pub(super) struct PageArgs {
     /// Make each source line a frame of its own
     #[arg(long)]
     lines: bool,
-    /// Divide the time into at most this many steps; 0 leaves times out
-    #[arg(long, value_name = "N", default_value_t = 360)]
-    steps: u32,
+    /// Divide the time into at most this many steps; 0 leaves times out [default: a step for each interval;
+    /// shorter steps where samples have times]
+    #[arg(long, value_name = "N")]
+    steps: Option<u32>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -101,11 +106,14 @@ fn write(
     let is_snapshot = measures.iter().any(Measure::is_snapshot);
     let selection = wanted.selection(&new.survey, is_snapshot)?;
     // The times of two files have nothing in common.
-    let steps = match (base, new.survey.times) {
-        (None, Some((start_ns, end_ns))) if page.steps > 0 => Some(Steps::new(start_ns, end_ns, page.steps)),
-        _ => None,
+    let steps = match base {
+        None => steps_of(&new.survey, selection.window, page.steps),
+        Some(_) => None,
     };
     let mut rows = PageRows::new(measures, selection.window, steps, MOST_LABEL_VALUES);
+    if page.steps.is_none() {
+        rows.most_rows = MOST_ROWS;
+    }
     let mut reader = SampleReader::new(&selection, page.lines);
     if let Some(base) = base {
         rows.side = 0;
@@ -113,10 +121,11 @@ fn write(
         rows.side = 1;
     }
     new.each_message(|message| reader.read(&message, &mut rows))?;
+    rows.merge_steps();
     let texts = PageTexts {
         title: page.title.clone().unwrap_or_else(|| title(&new.survey, &sides)),
         selection: description(&selection),
-        notes: notes(&rows, base, new),
+        notes: notes(&rows, steps, base, new),
         sides,
     };
     let mut write = |out: &mut dyn Write| -> io::Result<()> {
@@ -129,6 +138,20 @@ fn write(
         writeln!(terminal::stderr(), "{} written: open it in a browser", output.display())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The steps of the time in the window: at most as many as wanted, otherwise as fine as the files' times are.
+/// `None` if times are not wanted, or if there would be one step.
+fn steps_of(survey: &Survey, window: Window, most: Option<u32>) -> Option<Steps> {
+    let (start_ns, end_ns) = survey.times?;
+    let (start_ns, end_ns) = (start_ns.max(window.from_ns), end_ns.min(window.to_ns));
+    let steps = match most {
+        Some(0) => return None,
+        Some(most) => Steps::new(start_ns, end_ns, most),
+        None if survey.has_sample_times => Steps::finest(start_ns, end_ns),
+        None => Steps::of_intervals(start_ns, end_ns, survey.usual_length_ns()),
+    };
+    (steps.count > 1).then_some(steps)
 }
 
 fn title(survey: &Survey, sides: &Option<[String; 2]>) -> String {
@@ -149,11 +172,22 @@ fn description(selection: &Selection) -> String {
 }
 
 /// Samples and measures that the page lacks, in words.
-fn notes(rows: &PageRows, base: Option<&ProfileInputs>, new: &ProfileInputs) -> Vec<String> {
+fn notes(
+    rows: &PageRows,
+    steps: Option<Steps>,
+    base: Option<&ProfileInputs>,
+    new: &ProfileInputs,
+) -> Vec<String> {
     let dropped = rows.labels().keys().iter().filter(|key| key.is_dropped);
     let mut notes: Vec<_> = dropped
         .map(|key| format!("samples are merged over {}: more than {MOST_LABEL_VALUES} values", key.name))
         .collect();
+    if let Some(merged) = rows.steps().filter(|_| rows.steps() != steps) {
+        let length_ms = merged.step_ns / 1_000_000;
+        notes.push(format!(
+            "samples are merged within steps of {length_ms} ms: --from and --to make a page of less time"
+        ));
+    }
     if let Some(base) = base {
         for (one, other, side) in [(base, new, "new"), (new, base, "base")] {
             let missing =

@@ -28,9 +28,9 @@ impl<K: Eq + Hash, V: Default> LastStates<K, V> {
         self.0.values().map(|(_, contents)| contents)
     }
 
-    /// The keys and contents of the last states.
-    pub fn into_contents(self) -> impl Iterator<Item = (K, V)> {
-        self.0.into_iter().map(|(key, (_, contents))| (key, contents))
+    /// The keys, times and contents of the last states.
+    pub fn into_states(self) -> impl Iterator<Item = (K, u64, V)> {
+        self.0.into_iter().map(|(key, (unix_ns, contents))| (key, unix_ns, contents))
     }
 }
 

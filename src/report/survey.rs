@@ -6,6 +6,7 @@ use super::measure::{Measure, ProfileMeasure};
 use crate::model::attribute_keys;
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
+use crate::otlp::wire::Sample;
 
 /// The measures of which one is shown if none is named, in the order of preference.
 const PREFERRED: [&str; 2] = ["cpu", "wall"];
@@ -22,6 +23,10 @@ pub struct Survey {
     /// The first start and the last end of a profile, in nanoseconds since 1970; `None` if no profile has a
     /// time.
     pub times: Option<(u64, u64)>,
+    /// Whether samples have times of their own, going by the first sample of each profile.
+    pub has_sample_times: bool,
+    /// The lengths of the profiles that have one, in nanoseconds.
+    lengths_ns: Vec<u64>,
 }
 
 impl Survey {
@@ -44,6 +49,11 @@ impl Survey {
             let header = profile.header();
             let ProfileMeasure { measure, .. } = ProfileMeasure::of(tables, &header);
             *self.measures.entry(measure).or_default() += profile.sample_count() as u64;
+            let has_times = |sample: Sample| !sample.timestamps_unix_nano.is_empty();
+            self.has_sample_times |= profile.samples().next().is_some_and(has_times);
+            if header.duration_nano != 0 {
+                self.lengths_ns.push(header.duration_nano);
+            }
             if header.time_unix_nano != 0 {
                 let start = header.time_unix_nano;
                 let end = start.saturating_add(header.duration_nano);
@@ -51,6 +61,13 @@ impl Survey {
                 self.times = Some((first.min(start), last.max(end)));
             }
         }
+    }
+
+    /// The usual length of a profile in nanoseconds: the median; 0 if no profile has a length.
+    pub fn usual_length_ns(&self) -> u64 {
+        let mut lengths_ns = self.lengths_ns.clone();
+        lengths_ns.sort_unstable();
+        lengths_ns.get(lengths_ns.len() / 2).copied().unwrap_or(0)
     }
 
     /// The measure with this name; without a name the CPU time, else the wall-clock time, else the one with

@@ -2,6 +2,7 @@
 //!
 //! | Module | Duty |
 //! |---|---|
+//! | [`steps`] | the division of time into steps |
 //! | [`rows`] | the selected samples, summed by stack, labels, time and side |
 //! | [`labels`] | the labels of rows |
 //! | [`columns`] | the data in the form that the page decodes |
@@ -11,3 +12,4 @@ pub mod columns;
 pub mod html;
 pub mod labels;
 pub mod rows;
+pub mod steps;

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState as FastState;
 
 use super::labels::{LabelSetId, Labels};
-use crate::report::call_tree::NodeId;
+use super::steps::Steps;
+use crate::report::call_tree::{NodeId, ROOT};
 use crate::report::last_states::LastStates;
 use crate::report::measure::Measure;
 use crate::report::profiled_time::ProfiledTime;
@@ -23,36 +24,6 @@ pub struct RowKey {
     pub step: u32,
     /// 0 for the base of a comparison, else 1.
     pub side: u8,
-}
-
-/// The division of time into steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Steps {
-    /// The start of step 0, in nanoseconds since 1970.
-    pub start_ns: u64,
-    /// The length of a step in nanoseconds; at least 1.
-    pub step_ns: u64,
-    /// The number of steps; at least 1.
-    pub count: u32,
-}
-
-impl Steps {
-    /// Divides the time from `start_ns` to `end_ns` into at most `most` steps, which begin at whole
-    /// milliseconds.
-    pub fn new(start_ns: u64, end_ns: u64, most: u32) -> Self {
-        const MILLISECOND: u64 = 1_000_000;
-        let start_ns = start_ns / MILLISECOND * MILLISECOND;
-        let length = end_ns.saturating_sub(start_ns).max(1);
-        let step_ns = length.div_ceil(u64::from(most)).div_ceil(MILLISECOND) * MILLISECOND;
-        let count = u32::try_from(length.div_ceil(step_ns)).unwrap_or(most).max(1);
-        Self { start_ns, step_ns, count }
-    }
-
-    /// The step of a time. Times outside of all steps are in the first or the last one.
-    pub fn of(self, unix_ns: u64) -> u32 {
-        let step = unix_ns.saturating_sub(self.start_ns) / self.step_ns;
-        u32::try_from(step).unwrap_or(u32::MAX).min(self.count - 1)
-    }
 }
 
 /// The rows of one measure.
@@ -75,6 +46,8 @@ pub struct PageRows {
     pub side: u8,
     /// The steps of time; `None` if times are not kept.
     steps: Option<Steps>,
+    /// Steps are merged where there are more rows than this.
+    pub most_rows: usize,
     /// The measures that are wanted; all if there are none.
     wanted: Vec<Measure>,
     measures: Vec<MeasureRows>,
@@ -106,6 +79,7 @@ impl PageRows {
             window,
             side: 1,
             steps,
+            most_rows: usize::MAX,
             wanted,
             measures: Vec::new(),
             labels: Labels::new(most_values),
@@ -130,6 +104,16 @@ impl PageRows {
         self.times[usize::from(side)].total_ns()
     }
 
+    /// Merges steps until there are few enough rows, or few steps.
+    pub fn merge_steps(&mut self) {
+        while self.measures.iter().map(MeasureRows::len).sum::<usize>() > self.most_rows
+            && let Some((steps, factor)) = self.steps.and_then(Steps::longer)
+        {
+            self.measures.iter_mut().for_each(|measure| measure.merge_steps(factor));
+            self.steps = Some(steps);
+        }
+    }
+
     /// The measures, each with its rows sorted by node.
     pub fn take(&mut self) -> Vec<(Measure, Vec<Row>)> {
         std::mem::take(&mut self.measures).into_iter().map(MeasureRows::sorted).collect()
@@ -145,20 +129,48 @@ impl MeasureRows {
         Self { measure, rows: Rows::default(), states: LastStates::default() }
     }
 
+    fn len(&self) -> usize {
+        self.rows.len() + self.states.contents().map(Rows::len).sum::<usize>()
+    }
+
+    /// Makes one step of each `factor` steps.
+    fn merge_steps(&mut self, factor: u32) {
+        for (key, value) in std::mem::take(&mut self.rows) {
+            add(&mut self.rows, RowKey { step: key.step / factor, ..key }, value);
+        }
+        for ((process, step, side), start_ns, of_state) in std::mem::take(&mut self.states).into_states() {
+            if let Some(kept) = self.states.at((process, step / factor, side), start_ns) {
+                for (key, value) in of_state {
+                    add(kept, RowKey { step: key.step / factor, ..key }, value);
+                }
+            }
+        }
+    }
+
     fn sorted(self) -> (Measure, Vec<Row>) {
         let mut processes = HashMap::new();
         let mut rows: Vec<_> =
             self.rows.into_iter().map(|(key, value)| Row { key, value, series: 0 }).collect();
-        let mut states: Vec<_> = self.states.into_contents().collect();
-        states.sort_unstable_by_key(|(state, _)| *state);
-        for ((process, ..), of_state) in states {
+        let mut states: Vec<_> = self.states.into_states().collect();
+        states.sort_unstable_by_key(|(state, ..)| *state);
+        for ((process, step, side), _, of_state) in states {
             let next = u32::try_from(processes.len()).unwrap_or(u32::MAX);
             let series = *processes.entry(process).or_insert(next);
+            if of_state.is_empty() {
+                // Without a row the page would show the state before.
+                let key = RowKey { node: ROOT, labels: 0, step, side };
+                rows.push(Row { key, value: 0, series });
+            }
             rows.extend(of_state.into_iter().map(|(key, value)| Row { key, value, series }));
         }
         rows.sort_unstable_by_key(|row| (row.key, row.series));
         (self.measure, rows)
     }
+}
+
+fn add(rows: &mut Rows, key: RowKey, value: i64) {
+    let sum = rows.entry(key).or_default();
+    *sum = sum.saturating_add(value);
 }
 
 impl SampleSink for PageRows {
@@ -170,6 +182,7 @@ impl SampleSink for PageRows {
         if !self.wanted.is_empty() && !self.wanted.contains(&profile.measure) {
             return false;
         }
+        self.merge_steps();
         let known = self.measures.iter().position(|known| known.measure == profile.measure);
         self.present = known.unwrap_or_else(|| {
             self.measures.push(MeasureRows::new(profile.measure.clone()));
@@ -196,8 +209,9 @@ impl SampleSink for PageRows {
         };
         let (steps, side) = (self.steps, self.side);
         let of_start = self.step(profile.start_ns);
+        let is_state = profile.measure.is_snapshot();
         let measure = &mut self.measures[self.present];
-        let rows = match profile.measure.is_snapshot() {
+        let rows = match is_state {
             true => match measure.states.at((profile.process, of_start, side), profile.start_ns) {
                 Some(rows) => rows,
                 None => return,
@@ -205,9 +219,9 @@ impl SampleSink for PageRows {
             false => &mut measure.rows,
         };
         timed_values(profile, sample.sample, self.window, |unix_ns, value| {
-            let step = steps.map_or(0, |steps| steps.of(unix_ns));
-            let sum = rows.entry(RowKey { node: sample.node, labels, step, side }).or_default();
-            *sum = sum.saturating_add(value);
+            // A state is one moment, whatever times its samples have.
+            let step = if is_state { of_start } else { steps.map_or(0, |steps| steps.of(unix_ns)) };
+            add(rows, RowKey { node: sample.node, labels, step, side }, value);
         });
     }
 }
@@ -216,13 +230,57 @@ impl SampleSink for PageRows {
 mod tests {
     use super::*;
 
+    fn rows(entries: &[(u32, u32, i64)]) -> Rows {
+        let key = |node, step| RowKey { node, labels: 0, step, side: 1 };
+        entries.iter().map(|&(node, step, value)| (key(node, step), value)).collect()
+    }
+
+    fn measure(name: &str) -> MeasureRows {
+        MeasureRows::new(Measure { name: name.into(), unit: "bytes".into() })
+    }
+
     #[test]
-    fn steps_cover_the_time_and_no_more_than_the_most() {
-        let second = 1_000_000_000;
-        let steps = Steps::new(5 * second, 15 * second, 360);
-        assert_eq!((steps.step_ns, steps.count), (28_000_000, 358));
-        assert_eq!((steps.of(0), steps.of(5 * second), steps.of(15 * second - 1)), (0, 0, 357));
-        assert_eq!(steps.of(u64::MAX), 357);
-        assert_eq!(Steps::new(7, 7, 360), Steps { start_ns: 0, step_ns: 1_000_000, count: 1 });
+    fn merged_steps_have_the_sums_of_samples_and_the_last_of_states() {
+        let mut samples = measure("alloc-space");
+        samples.rows = rows(&[(1, 0, 3), (1, 1, 4), (2, 1, 5), (1, 2, 6)]);
+        samples.merge_steps(2);
+        assert_eq!(samples.rows, rows(&[(1, 0, 7), (2, 0, 5), (1, 1, 6)]));
+
+        let mut states = measure("live-space");
+        for (start_ns, step) in [(20, 1), (10, 0), (30, 2)] {
+            let state = states.states.at((7, step, 1), start_ns).unwrap();
+            *state = rows(&[(1, step, i64::from(step) + 1)]);
+        }
+        states.merge_steps(2);
+        assert_eq!(states.len(), 2);
+        let (_, sorted) = states.sorted();
+        let found: Vec<_> = sorted.iter().map(|row| (row.key.step, row.value)).collect();
+        assert_eq!(found, [(0, 2), (1, 3)]);
+    }
+
+    #[test]
+    fn too_many_rows_merge_steps_until_few_steps_remain() {
+        let steps = Steps { start_ns: 0, step_ns: 1_000_000, count: 1_000 };
+        let mut page = PageRows::new(Vec::new(), Window { from_ns: 0, to_ns: u64::MAX }, Some(steps), 10);
+        let mut samples = measure("alloc-space");
+        samples.rows = (0..1_000).map(|step| (RowKey { node: 1, labels: 0, step, side: 1 }, 1)).collect();
+        page.measures.push(samples);
+        page.merge_steps();
+        assert_eq!((page.steps(), page.measures[0].len()), (Some(steps), 1_000));
+        page.most_rows = 10;
+        page.merge_steps();
+        let merged = Steps { step_ns: 2_000_000, count: 500, ..steps };
+        assert_eq!((page.steps(), page.measures[0].len()), (Some(merged), 500));
+    }
+
+    /// Regression: a page went on to show the state before one without samples.
+    #[test]
+    fn a_state_without_samples_is_a_row_without_value() {
+        let mut states = measure("live-space");
+        *states.states.at((7, 0, 1), 10).unwrap() = rows(&[(1, 0, 5)]);
+        states.states.at((7, 1, 1), 20).unwrap();
+        let (_, sorted) = states.sorted();
+        let found: Vec<_> = sorted.iter().map(|row| (row.key.node, row.key.step, row.value)).collect();
+        assert_eq!(found, [(ROOT, 1, 0), (1, 0, 5)]);
     }
 }
