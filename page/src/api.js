@@ -1,7 +1,5 @@
 // `window.otlpprof`: the values of the view, for tests and scripts.
 
-import { formatShare, formatValue } from './format.js';
-
 export class Api {
   constructor(app, timings) {
     this.app = app;
@@ -17,10 +15,13 @@ export class Api {
     return location.hash;
   }
 
-  /** Changes the view. Labels are `{ key: [value, …] }`, filters `{ keep, name }`, `sandwich` a name. */
+  /**
+   * Changes the view. Labels are `{ key: [value, …] }`, where null is no value; filters `{ keep, name }`;
+   * `sandwich` is a name. Where a name is not enough, filters and sandwich take `[name, detail]`.
+   */
   set(changes) {
     const { profile } = this.app;
-    const frameOf = (name) => this.frames(name)[0] ?? -1;
+    const frameOf = (wanted) => this.frames(...[wanted].flat())[0] ?? -1;
     const state = { ...changes };
     if (changes.labels) {
       state.labels = new Map(
@@ -33,7 +34,7 @@ export class Api {
     if (changes.filters) {
       state.filters = changes.filters.map(({ keep, name }) => ({ keep, frame: frameOf(name) }));
     }
-    if (typeof changes.sandwich === 'string') {
+    if (typeof changes.sandwich === 'string' || Array.isArray(changes.sandwich)) {
       state.sandwich = frameOf(changes.sandwich);
       state.view = state.sandwich >= 0 ? 'sandwich' : 'main';
     }
@@ -43,18 +44,12 @@ export class Api {
     this.app.set(state);
   }
 
-  /** The milliseconds of a change, drawing included. */
-  measure(changes) {
-    const begin = performance.now();
-    this.set(changes);
-    return performance.now() - begin;
-  }
-
-  /** The numbers of the frames with a name. */
-  frames(name) {
+  /** The numbers of the frames with a name, and with a detail if one is given. */
+  frames(name, detail) {
+    const { profile } = this.app;
     const found = [];
-    for (let frame = 0; frame < this.app.profile.frames; frame++) {
-      if (this.app.profile.name(frame) === name) {
+    for (let frame = 0; frame < profile.frames; frame++) {
+      if (profile.name(frame) === name && (detail === undefined || profile.detail(frame) === detail)) {
         found.push(frame);
       }
     }
@@ -62,8 +57,8 @@ export class Api {
   }
 
   /**
-   * The nodes of a graph in pre-order: `{ name, level, parent, totals, self }`, with a value for each side.
-   * All nodes of inverted and sandwich views, too. Self values have a meaning in the main view alone.
+   * The nodes of a graph in pre-order: `{ name, detail, level, parent, totals, self }`, with a value for each
+   * side. All nodes of inverted and sandwich views, too. Self values have a meaning in the main view alone.
    */
   nodes(index = 0) {
     const { app } = this;
@@ -75,6 +70,7 @@ export class Api {
       const frame = node === 0 ? graph.rootFrame : tree.frame[node];
       nodes.push({
         name: frame < 0 ? (node === 0 ? 'all' : '') : app.profile.name(frame),
+        detail: frame < 0 ? '' : app.profile.detail(frame),
         level: tree.level[node],
         parent: tree.parent[node],
         totals: sums.map((ofSide) => ofSide[tree.end[node]] - ofSide[node]),
@@ -84,7 +80,7 @@ export class Api {
     return nodes;
   }
 
-  /** Self and total of each function with a value: `{ name, self, total }`, with a value for each side. */
+  /** Each function with a value: `{ name, detail, self, total }`, with self and total of each side. */
   functions() {
     const sides = this.app.model.functions();
     const found = [];
@@ -93,6 +89,7 @@ export class Api {
       if (total.some((value) => value > 0)) {
         found.push({
           name: this.app.profile.name(frame),
+          detail: this.app.profile.detail(frame),
           self: sides.map((side) => side.self[frame]),
           total,
         });
@@ -153,13 +150,5 @@ export class Api {
 
   get selected() {
     return this.app.pane.activeCanvas.selected;
-  }
-
-  format(value, unit) {
-    return formatValue(value, unit);
-  }
-
-  share(part, whole) {
-    return formatShare(part, whole);
   }
 }

@@ -124,8 +124,11 @@ export class App {
   /** The table is summed up after the graph is on the screen. */
   #renderTable() {
     cancelAnimationFrame(this.tableFrame);
+    // Nobody waits for a table that is never drawn.
+    this.endTable?.();
     const isShown = () => this.table.element.offsetParent !== null;
     this.tableDone = new Promise((resolve) => {
+      this.endTable = resolve;
       this.tableFrame = requestAnimationFrame(() =>
         setTimeout(() => {
           if (isShown()) {
@@ -229,6 +232,22 @@ export class App {
     }
     const sums = this.model.labelSums(label);
     return sums.reduce((best, value, thread) => (thread > 0 && value > sums[best] ? thread : best), 1);
+  }
+
+  openLabels() {
+    if (this.labels.buttons.length > 0) {
+      this.toolbar.openControls();
+      this.labels.toggle(0);
+    }
+  }
+
+  toggleHeatMap() {
+    if (this.heatMap) {
+      this.set({ heatMap: !this.state.heatMap });
+      if (this.state.heatMap) {
+        this.heatMap.focus();
+      }
+    }
   }
 
   toggleOrder() {

@@ -72,6 +72,32 @@ export function boxesOfLevel(tree, sums, level, begin, end, pixels, emit) {
   }
 }
 
+/** The boxes of a part of a graph, found once and drawn often: a search among millions of nodes takes time. */
+export class PartBoxes {
+  constructor(tree, sums, begin, end, pixels) {
+    Object.assign(this, { tree, sums, begin, end, pixels });
+    this.levels = new Map();
+  }
+
+  isOf(begin, end, pixels) {
+    return this.begin === begin && this.end === end && this.pixels === pixels;
+  }
+
+  /** Node, left and width of each box of a level, one after the other. */
+  ofLevel(level) {
+    const known = this.levels.get(level);
+    if (known) {
+      return known;
+    }
+    const boxes = [];
+    boxesOfLevel(this.tree, this.sums, level, this.begin, this.end, this.pixels, (...box) =>
+      boxes.push(...box),
+    );
+    this.levels.set(level, boxes);
+    return boxes;
+  }
+}
+
 /** The deepest level with a value at or below the node. A level without one has none below either. */
 export function deepestLevel(tree, sums, node) {
   const begin = sums[node];

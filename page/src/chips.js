@@ -1,7 +1,7 @@
 // The row of what is chosen: focused and removed functions, window, zoom, sandwich; each can be taken back.
 
 import { button, el } from './dom.js';
-import { formatTime } from './format.js';
+import { stepTime } from './format.js';
 
 export class Chips {
   constructor(app, profile) {
@@ -35,9 +35,8 @@ export class Chips {
       chip('zoom', profile.name(state.zoom[state.zoom.length - 1]), () => app.set({ zoom: [] }, true));
     }
     if (state.window) {
-      const { startUnixMs, stepMs, count } = profile.times;
-      const text = (step) => formatTime(startUnixMs + step * stepMs, stepMs * count);
-      chip('time', `${text(state.window[0])} – ${text(state.window[1])}`, () => app.chooseWindow(null));
+      const [from, to] = state.window.map((step) => stepTime(profile.times, step));
+      chip('time', `${from} – ${to}`, () => app.chooseWindow(null));
     }
     this.element.replaceChildren(...chips);
     this.element.hidden = chips.length === 0;

@@ -1,6 +1,6 @@
 // Colours of boxes: by kind, by package, by change.
 
-import { KIND_NAMES } from './profile.js';
+import { KIND_JAVA, KIND_MARKER, KIND_NAMES, KIND_NATIVE } from './profile.js';
 
 /** Hue, its spread over names, and saturation of each kind: Java, native, kernel, stub, marker. */
 const KINDS = [
@@ -35,8 +35,9 @@ export function hash(text) {
 
 /** The package of a Java name, at most three levels of it; of other frames their object or kind. */
 export function packageOf(name, kind, detail) {
-  if (kind !== 0) {
-    return kind === 1 && detail !== '' && !detail.includes(':') ? detail : (KIND_NAMES[kind] ?? 'native');
+  if (kind !== KIND_JAVA) {
+    const isObject = kind === KIND_NATIVE && detail !== '' && !detail.includes(':');
+    return isObject ? detail : (KIND_NAMES[kind] ?? 'native');
   }
   const parts = name.split('(')[0].split(/[./]/);
   const packages = parts.slice(0, Math.max(0, parts.length - 2));
@@ -74,9 +75,12 @@ export class Palette {
         [this.change(1, -1), 'more'],
       ];
     }
-    return this.mode === 'package'
-      ? []
-      : KINDS.map(({ hue, saturation }, kind) => [hsl(hue, saturation, theme.base), KIND_NAMES[kind]]);
+    if (this.mode === 'package') {
+      return [];
+    }
+    return [...KINDS.entries()]
+      .filter(([kind]) => this.profile.usedKinds.has(kind))
+      .map(([kind, { hue, saturation }]) => [hsl(hue, saturation, theme.base), KIND_NAMES[kind]]);
   }
 
   frame(frame) {
@@ -98,7 +102,8 @@ export class Palette {
     const name = profile.name(frame);
     const own = packageOf(name, kind, profile.detail(frame));
     const lightness = theme.base + shade(name, SHADES) * theme.spread;
-    return hsl(Math.floor(hash(own) * PACKAGE_HUES) * (360 / PACKAGE_HUES), kind === 4 ? 5 : 48, lightness);
+    const saturation = kind === KIND_MARKER ? 5 : 48;
+    return hsl(Math.floor(hash(own) * PACKAGE_HUES) * (360 / PACKAGE_HUES), saturation, lightness);
   }
 
   /** From blue (-1: gone) through grey (0: no change) to red (1: added). */

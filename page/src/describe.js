@@ -1,7 +1,7 @@
 // The facts of a node as texts, for tooltip and status line.
 
 import { BASE, NEW, hasSeconds } from './diff.js';
-import { formatChange, formatShare, formatTime, formatValue } from './format.js';
+import { formatChange, formatShare, formatValue, stepTime } from './format.js';
 import { KIND_NAMES } from './profile.js';
 
 /** The name that a node's box has. */
@@ -87,11 +87,8 @@ export function changeOf(model, values) {
   return values[NEW] * model.factors[NEW] - values[BASE] * model.factors[BASE];
 }
 
-function orderTime(profile, graph, node) {
-  const { startUnixMs, stepMs, count } = profile.times;
-  const at = (position) => startUnixMs + (graph.window[0] + position / graph.valueOfStep) * stepMs;
-  const span = stepMs * count;
-  const from = graph.widths[node];
-  const to = graph.widths[graph.tree.end[node]];
-  return `${formatTime(at(from), span)} – ${formatTime(at(to), span)}`;
+function orderTime({ times }, graph, node) {
+  const [from, to] = [graph.widths[node], graph.widths[graph.tree.end[node]]];
+  const [begin, end] = [from, to].map((position) => stepTime(times, graph.window[0] + position));
+  return `${begin} – ${end} · ${formatValue((to - from) * times.stepMs, 'milliseconds')}`;
 }

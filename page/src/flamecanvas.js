@@ -1,6 +1,6 @@
 // One flame graph on a canvas as large as the window on the graph, whatever the graph's depth.
 
-import { boxesOfLevel, deepestLevel, nodeAtPosition } from './boxes.js';
+import { deepestLevel, nodeAtPosition, PartBoxes } from './boxes.js';
 import { el } from './dom.js';
 import { cutLeft } from './format.js';
 
@@ -30,6 +30,9 @@ export class FlameCanvas {
     this.boxes = new Map();
     this.fadedBoxes = new Map();
     this.texts = [];
+    /** The boxes of the whole graph, kept for the way back from a zoom, and of the zoomed part. */
+    this.whole = null;
+    this.part = null;
     this.graph = null;
     this.zoom = 0;
     this.selected = -1;
@@ -98,6 +101,13 @@ export class FlameCanvas {
     return [widths[this.zoom], widths[tree.end[this.zoom]]];
   }
 
+  /** The width of the narrowest box that is shown, on the scale of the widths. */
+  get narrowest() {
+    const { role, widths, whole } = this.graph;
+    // In time order widths are time: their sum is the whole.
+    return (this.look.minPercent / 100) * (role === 'order' ? widths[widths.length - 1] : whole);
+  }
+
   draw() {
     if (!this.graph || this.width <= 0) {
       return;
@@ -125,7 +135,7 @@ export class FlameCanvas {
   }
 
   #addLevel(level, begin, end) {
-    const { graph, look, tree } = this;
+    const { graph, tree } = this;
     const zoomLevel = tree.level[this.zoom];
     if (level <= zoomLevel) {
       let node = this.zoom;
@@ -135,15 +145,32 @@ export class FlameCanvas {
       this.#addBox(node, this.top(level), 0, this.width, level < zoomLevel);
       return;
     }
-    const least = (look.minPercent / 100) * graph.whole;
+    const least = this.narrowest;
     // To ask an element for its place costs more than to draw a box.
     const y = this.top(level);
-    boxesOfLevel(tree, graph.widths, level, begin, end, this.width, (node, left, width) => {
-      if (least > 0 && graph.widths[tree.end[node]] - graph.widths[node] < least) {
-        return;
+    const boxes = this.#partBoxes(begin, end).ofLevel(level);
+    for (let at = 0; at < boxes.length; at += 3) {
+      const node = boxes[at];
+      if (least === 0 || graph.widths[tree.end[node]] - graph.widths[node] >= least) {
+        this.#addBox(node, y, boxes[at + 1], boxes[at + 2], false);
       }
-      this.#addBox(node, y, left, width, false);
-    });
+    }
+  }
+
+  #partBoxes(begin, end) {
+    const { tree, width } = this;
+    const { widths } = this.graph;
+    if (this.whole?.sums !== widths || this.whole.tree !== tree || this.whole.pixels !== width) {
+      this.whole = new PartBoxes(tree, widths, 0, widths[widths.length - 1], width);
+      this.part = null;
+    }
+    if (this.whole.isOf(begin, end, width)) {
+      return this.whole;
+    }
+    if (!this.part?.isOf(begin, end, width)) {
+      this.part = new PartBoxes(tree, widths, begin, end, width);
+    }
+    return this.part;
   }
 
   /** Notes a box and its text for `#fillBoxes`. */
@@ -246,8 +273,7 @@ export class FlameCanvas {
       node !== -1 &&
       (node >= this.tree.end[this.zoom] ||
         this.frameOf(node) === -2 ||
-        this.graph.widths[this.tree.end[node]] - this.graph.widths[node] <
-          (this.look.minPercent / 100) * this.graph.whole);
+        this.graph.widths[this.tree.end[node]] - this.graph.widths[node] < this.narrowest);
     return isHidden ? -1 : node;
   }
 

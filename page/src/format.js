@@ -41,7 +41,8 @@ function duration(ns) {
   return `${digits(ns / 3600e9)} h`;
 }
 
-const TIME_UNITS = { nanoseconds: 1, microseconds: 1e3, milliseconds: 1e6, seconds: 1e9 };
+/** Nanoseconds of the units of time. */
+export const TIME_UNITS = { nanoseconds: 1, microseconds: 1e3, milliseconds: 1e6, seconds: 1e9 };
 
 /** A value in the unit that suits its size: ns to hours, bytes to TiB, counts with thousands. */
 export function formatValue(value, unit) {
@@ -82,13 +83,22 @@ export function formatChange(change, format) {
   return change > 0 ? `+${format(change)}` : change < 0 ? `−${format(-change)}` : format(0);
 }
 
-/** The time of day, with the date where the span of the profile is longer than a day. */
-export function formatTime(unixMs, spanMs) {
+/**
+ * The time of day, with the date where the span of the profile is longer than a day, and with milliseconds
+ * where times are finer than seconds.
+ */
+export function formatTime(unixMs, spanMs, finestMs = 1000) {
   const time = new Date(unixMs);
   const two = (number) => String(number).padStart(2, '0');
+  const part = finestMs < 1000 ? `.${String(time.getMilliseconds()).padStart(3, '0')}` : '';
   const day = `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} `;
-  const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':');
+  const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':') + part;
   return spanMs > 86_400_000 ? day + clock : clock;
+}
+
+/** The time at which a step begins; the step may have a fraction. */
+export function stepTime({ startUnixMs, stepMs, count }, step) {
+  return formatTime(startUnixMs + step * stepMs, stepMs * count, stepMs);
 }
 
 /** The text's end within `room`, after an ellipsis; the whole text if it fits, "" if nothing useful does. */

@@ -100,13 +100,6 @@ export class GraphPane {
     return this.model.zoomInto(graph, node);
   }
 
-  redraw() {
-    this.graphs.forEach((_, index) => {
-      this.canvases[index].resize();
-      this.canvases[index].draw();
-    });
-  }
-
   /** The part of the state that zooms into a node. */
   zoomState(index, node) {
     const graph = this.graphs[index];

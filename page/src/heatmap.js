@@ -1,135 +1,246 @@
-// The heat map of intervals: time runs down each column and on in the next one, so that periods show as
-// patterns.
+// The heat map of intervals: the colour of a cell is the value of its time. A drag, a click or the keyboard
+// chooses a window.
 
 import { el } from './dom.js';
-import { formatTime, formatValue } from './format.js';
-import { windowOf } from './timeline.js';
+import { formatValue, stepTime } from './format.js';
+import { HeatLayout } from './heatlayout.js';
+import { sumsOfParts } from './timesums.js';
 
-const CELL_PIXELS = 11;
-/** Lengths of a column, in milliseconds, that read well: 1 s, 10 s, 1 min, 10 min, 1 h, 1 day. */
-const COLUMN_MS = [1e3, 1e4, 6e4, 6e5, 3.6e6, 8.64e7];
-const ROWS_MOST = 16;
-
-/** The number of steps in a column: a well-known length of time where one fits, and not too many columns. */
-export function stepsOfColumn(stepMs, count, columnsMost) {
-  const fewest = Math.max(1, Math.ceil(count / columnsMost));
-  for (const length of COLUMN_MS) {
-    const steps = Math.round(length / stepMs);
-    if (steps >= Math.max(2, fewest) && steps <= ROWS_MOST) {
-      return steps;
-    }
-  }
-  return Math.max(fewest, Math.min(ROWS_MOST, Math.max(1, Math.round(Math.sqrt(count)))));
-}
+/** Columns are at least and at most this wide. */
+const NARROWEST = 4;
+const WIDEST = 40;
+/** Rows share this height, and are at least and at most this high. */
+const MAP_PIXELS = 180;
+const LOWEST = 3;
+const HIGHEST = 14;
+/** Numbers of different colours. */
+const HEAT_SHADES = 32;
 
 export class HeatMap {
   constructor(app, profile, tooltip) {
     this.app = app;
     this.times = profile.times;
     this.tooltip = tooltip;
-    this.canvas = el('canvas', { class: 'heat' });
-    this.note = el('div', { class: 'strip-caption' });
+    this.canvas = el('canvas', {
+      class: 'heat',
+      tabindex: '0',
+      role: 'application',
+      'aria-label': 'Heat map: arrows choose a cell, Shift extends, Enter shows its time alone',
+    });
+    this.cellText = el('output', { class: 'heat-cell', 'aria-live': 'polite' });
+    this.caption = el('div', { class: 'strip-caption' });
     this.element = el(
       'section',
       { class: 'heatmap', 'aria-label': 'Heat map of intervals' },
       this.canvas,
-      this.note,
+      this.caption,
+      this.cellText,
     );
-    this.canvas.addEventListener('pointerdown', (event) => {
-      this.canvas.setPointerCapture(event.pointerId);
-      this.from = this.#step(event);
-      this.to = this.from;
-      this.draw();
-    });
+    /** The cells from which and to which a drag or the keyboard has come. */
+    this.from = 0;
+    this.to = 0;
+    this.isDragged = false;
+    this.canvas.addEventListener('pointerdown', (event) => this.#begin(event));
     this.canvas.addEventListener('pointermove', (event) => this.#move(event));
     this.canvas.addEventListener('pointerup', () => this.#finish());
+    this.canvas.addEventListener('pointercancel', () => this.#cancel());
     this.canvas.addEventListener('pointerleave', () => this.tooltip.hide());
-    this.from = -1;
+    this.canvas.addEventListener('keydown', (event) => this.#key(event));
+    this.canvas.addEventListener('focus', () => this.draw());
+    this.canvas.addEventListener('blur', () => this.draw());
   }
 
   show(model, state, colours) {
     Object.assign(this, { model, state, colours });
+    this.#arrange();
+    this.#showCaption();
     this.draw();
   }
 
-  draw() {
-    const { canvas, times } = this;
-    const width = this.element.clientWidth;
-    const most = Math.max(1, Math.floor(width / CELL_PIXELS));
-    this.rows = stepsOfColumn(times.stepMs, times.count, most);
-    this.columns = Math.ceil(times.count / this.rows);
-    this.cell = Math.max(2, Math.min(CELL_PIXELS * 2, width / this.columns));
-    const ratio = window.devicePixelRatio || 1;
-    canvas.style.width = `${this.columns * this.cell}px`;
-    canvas.style.height = `${this.rows * CELL_PIXELS}px`;
-    canvas.width = Math.round(this.columns * this.cell * ratio);
-    canvas.height = Math.round(this.rows * CELL_PIXELS * ratio);
-    const context = canvas.getContext('2d');
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const { stepSums } = this.model.selection;
-    const largest = stepSums.reduce((sum, value) => Math.max(sum, value), 0);
-    const [from, to] =
-      this.from >= 0 ? windowOf(this.from, this.to) : (this.state.window ?? [0, times.count]);
-    for (let step = 0; step < times.count; step++) {
-      const x = Math.floor(step / this.rows) * this.cell;
-      const y = (step % this.rows) * CELL_PIXELS;
-      context.globalAlpha = step >= from && step < to ? 1 : 0.3;
-      context.fillStyle = this.#colour(largest > 0 ? stepSums[step] / largest : 0);
-      context.fillRect(x, y, this.cell - 1, CELL_PIXELS - 1);
-    }
-    context.globalAlpha = 1;
-    const duration = formatValue(this.rows * times.stepMs, 'milliseconds');
-    this.note.replaceChildren(
+  focus() {
+    const { window } = this.state;
+    this.#place(window ? this.layout.cellOf(window[0]) : 0, false);
+    this.canvas.focus();
+  }
+
+  #arrange() {
+    const width = this.element.clientWidth - this.#padding();
+    this.layout = new HeatLayout(this.times, Math.max(1, Math.floor(width / NARROWEST)));
+    const { columns, rows, cells } = this.layout;
+    /** The width and the height of a cell. */
+    this.cell = Math.max(NARROWEST, Math.min(WIDEST, Math.floor(width / columns)));
+    this.high = Math.max(LOWEST, Math.min(HIGHEST, Math.floor(MAP_PIXELS / rows)));
+    this.from = Math.min(this.from, cells - 1);
+    this.to = Math.min(this.to, cells - 1);
+    this.sums = sumsOfParts(
+      this.model.selection.stepSums,
+      cells,
+      (step) => this.layout.cellOf(step),
+      this.model.type.snapshot,
+    );
+    this.largest = this.sums.reduce((most, value) => Math.max(most, value), 0);
+    this.shades = Array.from({ length: HEAT_SHADES + 1 }, (_, shade) => this.#shade(shade / HEAT_SHADES));
+  }
+
+  #padding() {
+    const { paddingLeft, paddingRight } = getComputedStyle(this.element);
+    return parseFloat(paddingLeft) + parseFloat(paddingRight);
+  }
+
+  #showCaption() {
+    const { layout, times } = this;
+    const length = (steps) => formatValue(steps * times.stepMs, 'milliseconds');
+    this.caption.replaceChildren(
+      el('span', { text: stepTime(times, 0) }),
       el('span', {
-        text: `A column is ${duration}, a cell ${formatValue(
-          times.stepMs,
-          'milliseconds',
-        )}. Click a cell, or drag from the first to the last.`,
+        text: `column ${length(layout.ofColumn)}, cell ${length(layout.ofCell)}`,
+        title: 'Drag, or choose cells by arrows and Enter',
       }),
+      el('span', { text: stepTime(times, times.count) }),
     );
   }
 
-  #colour(share) {
-    const [low, high] = this.colours.isDark ? [22, 62] : [95, 42];
-    if (share === 0) {
-      return this.colours.quietest;
+  draw() {
+    const { canvas, layout, cell, high, times } = this;
+    if (!layout) {
+      return;
     }
-    const lightness = low + (high - low) * Math.sqrt(share);
+    const ratio = window.devicePixelRatio || 1;
+    canvas.style.width = `${layout.columns * cell}px`;
+    canvas.style.height = `${layout.rows * high}px`;
+    canvas.width = Math.round(layout.columns * cell * ratio);
+    canvas.height = Math.round(layout.rows * high * ratio);
+    const context = canvas.getContext('2d');
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const hasFocus = document.activeElement === canvas;
+    const isChoosing = this.isDragged || (hasFocus && this.from !== this.to);
+    const [from, to] = isChoosing
+      ? layout.windowOf(this.from, this.to)
+      : (this.state.window ?? [0, times.count]);
+    for (let at = 0; at < layout.cells; at++) {
+      const [start, end] = layout.windowOf(at, at);
+      context.globalAlpha = end > from && start < to ? 1 : 0.3;
+      const share = this.largest > 0 ? this.sums[at] / this.largest : 0;
+      context.fillStyle = share > 0 ? this.shades[Math.ceil(share * HEAT_SHADES)] : this.colours.quietest;
+      context.fillRect(this.#left(at), this.#top(at), cell - 1, high - (high > LOWEST ? 1 : 0));
+    }
+    context.globalAlpha = 1;
+    if (hasFocus && !this.isDragged) {
+      context.strokeStyle = this.colours.accent;
+      context.lineWidth = 2;
+      context.strokeRect(this.#left(this.to), this.#top(this.to), cell - 1, high);
+    }
+  }
+
+  #left(cell) {
+    return Math.floor(cell / this.layout.rows) * this.cell;
+  }
+
+  #top(cell) {
+    return (cell % this.layout.rows) * this.high;
+  }
+
+  /** From pale yellow to red; on a dark page from dim to bright. */
+  #shade(share) {
+    const [low, high] = this.colours.isDark ? [22, 62] : [90, 42];
+    const lightness = low + (high - low) * share ** 0.75;
     return `hsl(${Math.round(48 - 42 * share)} ${Math.round(60 + 30 * share)}% ${lightness}%)`;
   }
 
-  #step(event) {
+  #cellAt(event) {
     const area = this.canvas.getBoundingClientRect();
-    const column = Math.max(
-      0,
-      Math.min(this.columns - 1, Math.floor((event.clientX - area.left) / this.cell)),
-    );
-    const row = Math.max(0, Math.min(this.rows - 1, Math.floor((event.clientY - area.top) / CELL_PIXELS)));
-    return Math.min(this.times.count - 1, column * this.rows + row);
+    const within = (position, count) => Math.max(0, Math.min(count - 1, Math.floor(position)));
+    const column = within((event.clientX - area.left) / this.cell, this.layout.columns);
+    const row = within((event.clientY - area.top) / this.high, this.layout.rows);
+    return Math.min(this.layout.cells - 1, column * this.layout.rows + row);
+  }
+
+  #valueText(from, to) {
+    const { selection, type } = this.model;
+    const [value] = sumsOfParts(selection.stepSums.subarray(from, to), 1, () => 0, type.snapshot);
+    return formatValue(value, type.unit);
+  }
+
+  #begin(event) {
+    this.canvas.setPointerCapture(event.pointerId);
+    this.isDragged = true;
+    this.#place(this.#cellAt(event), false);
   }
 
   #move(event) {
-    const step = this.#step(event);
-    if (this.from >= 0) {
-      this.to = step;
-      this.draw();
+    const cell = this.#cellAt(event);
+    if (this.isDragged && cell !== this.to) {
+      this.#place(cell, true);
     }
-    const { startUnixMs, stepMs, count } = this.times;
-    this.tooltip.showText(
-      [
-        formatTime(startUnixMs + step * stepMs, stepMs * count),
-        formatValue(this.model.selection.stepSums[step], this.model.type.unit),
-      ],
-      event.clientX + 12,
-      event.clientY + 16,
-    );
+    const [from, to] = this.layout.windowOf(cell, cell);
+    const lines = [stepTime(this.times, from), this.#valueText(from, to)];
+    this.tooltip.showText(lines, event.clientX + 12, event.clientY + 16);
   }
 
   #finish() {
-    if (this.from >= 0) {
-      const chosen = windowOf(this.from, this.to);
-      this.from = -1;
-      this.app.chooseWindow(chosen);
+    if (this.isDragged) {
+      this.isDragged = false;
+      this.#choose();
+    }
+  }
+
+  #cancel() {
+    this.isDragged = false;
+    this.#place(this.to, false);
+  }
+
+  #choose() {
+    const chosen = this.layout.windowOf(this.from, this.to);
+    this.#place(this.to, false);
+    this.app.chooseWindow(chosen);
+  }
+
+  /** Goes to a cell. The cells from where the extension began stay chosen if `isExtended` is set. */
+  #place(cell, isExtended) {
+    this.to = cell;
+    if (!isExtended) {
+      this.from = cell;
+    }
+    const [from, to] = this.layout.windowOf(this.from, this.to);
+    const time = [from, to].map((step) => stepTime(this.times, step)).join(' – ');
+    this.cellText.textContent = `${time} · ${this.#valueText(from, to)}`;
+    this.draw();
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) {
+      return;
+    }
+    const moves = new Map([
+      ['ArrowDown', 1],
+      ['ArrowUp', -1],
+      ['ArrowRight', this.layout.rows],
+      ['ArrowLeft', -this.layout.rows],
+      ['Home', -Infinity],
+      ['End', Infinity],
+    ]);
+    if (moves.has(event.key)) {
+      const to = this.to + moves.get(event.key);
+      this.#place(Math.max(0, Math.min(this.layout.cells - 1, to)), event.shiftKey);
+    } else if (event.key === 'Enter' || event.key === ' ') {
+      this.#choose();
+    } else if (event.key === 'Escape') {
+      this.#escape();
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Gives up the extension, else the window, else the focus. */
+  #escape() {
+    if (this.from !== this.to) {
+      this.#place(this.to, false);
+    } else if (this.state.window) {
+      this.app.chooseWindow(null);
+    } else {
+      this.canvas.blur();
     }
   }
 }

@@ -39,7 +39,7 @@ const SECTIONS = [
     'Views',
     [
       ['v', 'Top down or inverted (bottom up)'],
-      ['h', 'Heat map of intervals'],
+      ['h', 'Heat map: arrows choose a cell, Shift extends, Enter shows the time alone'],
       ['r', 'Time order of a thread'],
       ['[ and ]', 'Move the window of time'],
       ['{ and }', 'Halve or double the window'],

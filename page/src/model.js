@@ -187,12 +187,10 @@ export class Model {
     }
     const window = state.window ?? [0, profile.times ? profile.times.count : 1];
     const order = timeOrder(profile, state.type, admitted, window, (node) => kept[0][node] > 0);
-    const { tree, self, valueOfStep } = order;
-    const widths = prefixSums(self);
-    // Gaps have a width, but no value.
-    const sums = prefixSums(self.map((value, node) => (tree.frame[node] < 0 ? 0 : value)));
+    const { tree, self, lengths } = order;
+    const sums = prefixSums(self);
     const whole = sums[sums.length - 1];
-    return { role: 'order', tree, sums: [sums], widths, whole, rootFrame: -1, window, valueOfStep };
+    return { role: 'order', tree, sums: [sums], widths: prefixSums(lengths), whole, rootFrame: -1, window };
   }
 
   /** The label whose values are threads, or -1. */

@@ -9,9 +9,8 @@ const HEADER_AT = 9;
 
 export const KIND_JAVA = 0;
 export const KIND_NATIVE = 1;
-export const KIND_KERNEL = 2;
-export const KIND_STUB = 3;
 export const KIND_MARKER = 4;
+/** The kinds of frames, by number. */
 export const KIND_NAMES = ['Java', 'native', 'kernel', 'stub', 'marker'];
 
 /** Texts in one column of UTF-8, decoded at the first use of each. */
@@ -99,6 +98,7 @@ export class Profile {
     const count = this.frames;
     this.names = this.#texts('frame_name_lengths', 'frame_names', count);
     this.kinds = this.#section('frame_kinds') ?? new Uint8Array(count);
+    this.usedKinds = new Set(this.kinds);
     this.frameDetails = this.#varints('frame_details', new Uint32Array(count));
     const last = this.frameDetails.reduce((most, detail) => Math.max(most, detail), 0);
     const lengths = this.#section('detail_lengths') ? this.#countVarints('detail_lengths') : last;

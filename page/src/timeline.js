@@ -1,7 +1,8 @@
 // The strip of time: sums of steps as bars, and the window that is chosen by dragging.
 
 import { el } from './dom.js';
-import { formatTime, formatValue } from './format.js';
+import { formatValue, stepTime } from './format.js';
+import { sumsOfParts } from './timesums.js';
 
 const HEIGHT = 44;
 
@@ -43,13 +44,10 @@ export class Timeline {
 
   show(model, state, colours) {
     Object.assign(this, { model, state, colours });
-    const { startUnixMs, stepMs, count } = this.times;
-    const [from, to] = state.window ?? [0, count];
-    const text = (step) => formatTime(startUnixMs + step * stepMs, stepMs * count);
     this.caption.replaceChildren(
-      el('span', { text: text(from) }),
+      el('span', { text: stepTime(this.times, 0) }),
       el('span', { text: state.window ? 'double-click: all of the time' : 'drag to choose a window' }),
-      el('span', { text: text(to) }),
+      el('span', { text: stepTime(this.times, this.times.count) }),
     );
     this.draw();
   }
@@ -86,14 +84,10 @@ export class Timeline {
     }
   }
 
-  /** The sums of steps, added up to `count` bars. */
   #bars(count) {
-    const bars = new Float64Array(count);
     const { stepSums } = this.model.selection;
-    for (let step = 0; step < stepSums.length; step++) {
-      bars[Math.floor((step * count) / stepSums.length)] += stepSums[step];
-    }
-    return bars;
+    const barOf = (step) => Math.floor((step * count) / stepSums.length);
+    return sumsOfParts(stepSums, count, barOf, this.model.type.snapshot);
   }
 
   #step(event) {
@@ -115,13 +109,8 @@ export class Timeline {
       this.to = step;
       this.draw();
     }
-    const { startUnixMs, stepMs, count } = this.times;
     const value = formatValue(this.model.selection.stepSums[step], this.model.type.unit);
-    this.tooltip.showText(
-      [formatTime(startUnixMs + step * stepMs, stepMs * count), value],
-      event.clientX + 12,
-      event.clientY + 16,
-    );
+    this.tooltip.showText([stepTime(this.times, step), value], event.clientX + 12, event.clientY + 16);
   }
 
   #finish() {

@@ -94,12 +94,14 @@ export class Toolbar {
       element.dataset.view = name;
       return element;
     };
-    const hasTimes = this.profile.times !== null;
+    const { times } = this.profile;
+    const step = times ? formatValue(times.stepMs, 'milliseconds') : '';
+    const orderTitle = `Time order of a thread (r); stacks within ${step} are in no order`;
     this.viewButtons = [
       view('main', 'Top down', 'Top down: callers above callees'),
       view('inverted', 'Inverted', 'Inverted: functions by self value, their callers below (v)'),
       view('sandwich', 'Sandwich', 'Sandwich: callers and callees of a function (s)'),
-      hasTimes ? view('order', 'Time order', 'Time order of a thread (r)') : null,
+      times ? view('order', 'Time order', orderTitle) : null,
     ].filter(Boolean);
     this.views = el('div', { class: 'group', role: 'group', 'aria-label': 'View' }, ...this.viewButtons);
     const label = this.profile.labels.find(({ key }) => key === 'thread.name');
@@ -132,9 +134,7 @@ export class Toolbar {
       this.app.set({ minPercent: Number(percent) }),
     );
     this.heat = this.profile.times
-      ? button('Heat map', 'Heat map of intervals (h)', () =>
-          this.app.set({ heatMap: !this.app.state.heatMap }),
-        )
+      ? button('Heat map', 'Heat map of intervals (h)', () => this.app.toggleHeatMap())
       : null;
     this.panes = el(
       'div',
@@ -193,10 +193,15 @@ export class Toolbar {
     this.diff.append(this.mode, this.width, this.elided);
   }
 
-  #toggleMore() {
-    const isOpen = this.element.classList.toggle('open');
+  /** Shows or hides the controls of narrow screens. */
+  #toggleMore(isWanted) {
+    const isOpen = this.element.classList.toggle('open', isWanted);
     this.more.setAttribute('aria-expanded', String(isOpen));
     this.app.resized();
+  }
+
+  openControls() {
+    this.#toggleMore(true);
   }
 
   focusSearch() {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { boxesOfLevel, deepestLevel, nodeAtPosition } from '../src/boxes.js';
+import { boxesOfLevel, deepestLevel, nodeAtPosition, PartBoxes } from '../src/boxes.js';
 import { samples, someFrames, writerOf } from './support/generate.mjs';
 import { modelOf, open } from './support/open.mjs';
 
@@ -23,6 +23,9 @@ for (const pixels of [7, 90, 1000, 100_000]) {
         const drawn = [];
         boxesOfLevel(tree, widths, level, begin, end, pixels, (...box) => drawn.push(box));
         assert.ok(drawn.length <= 3 * pixels + 2);
+        const kept = new PartBoxes(tree, widths, begin, end, pixels);
+        assert.deepEqual(kept.ofLevel(level), drawn.flat());
+        assert.equal(kept.ofLevel(level), kept.ofLevel(level));
         const shown = new Set(drawn.map(([own]) => own));
         const painted = new Set(drawn.map(([, left]) => Math.floor(left)));
         for (let other = 0; other < tree.count; other++) {

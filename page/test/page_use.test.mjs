@@ -150,14 +150,56 @@ test('labels are chosen by typing, windows by dragging, cells by a click', async
       return { left, top };
     });
     const cell = await page.evaluate(() => ({
-      rows: window.otlpprof.app.heatMap.rows,
+      rows: window.otlpprof.app.heatMap.layout.rows,
       width: window.otlpprof.app.heatMap.cell,
     }));
     await page.mouse.click(heat.left + cell.width * 1.5, heat.top + 11 * 0.5);
     assert.equal(await sum(), expected({ labels, window: [cell.rows, cell.rows + 1] }));
+    await page.mouse.move(heat.left + cell.width * 2.5, heat.top + 2);
+    await page.mouse.down();
+    await page.mouse.move(heat.left + cell.width * 0.5, heat.top + 2);
+    await page.mouse.up();
+    assert.equal(await sum(), expected({ labels, window: [0, 2 * cell.rows + 1] }));
     await page.keyboard.press('w');
     await page.keyboard.press('r');
     assert.equal(await page.evaluate(() => window.otlpprof.app.state.view), 'order');
+  });
+});
+
+test('the heat map is used by keys alone', async () => {
+  await withPage(browser, labelled().text(), {}, async (page) => {
+    const { times } = await page.evaluate(() => window.otlpprof.header);
+    const chosenWindow = () => page.evaluate(() => window.otlpprof.app.state.window);
+    const press = async (...keys) => {
+      for (const key of keys) {
+        await page.keyboard.press(key);
+      }
+    };
+    await press('h');
+    assert.equal(await page.evaluate(() => document.activeElement.className), 'heat');
+    const rows = await page.evaluate(() => window.otlpprof.app.heatMap.layout.rows);
+    await press('ArrowRight', 'ArrowDown', 'Enter');
+    assert.deepEqual(await chosenWindow(), [rows + 1, rows + 2]);
+    await page.keyboard.down('Shift');
+    await press('ArrowRight', 'ArrowUp');
+    await page.keyboard.up('Shift');
+    assert.deepEqual(await chosenWindow(), [rows + 1, rows + 2]);
+    assert.match(await page.$eval('.heat-cell', (element) => element.textContent), /^\d\d:.* – .* · .+/);
+    await press(' ');
+    assert.deepEqual(await chosenWindow(), [rows + 1, 2 * rows + 1]);
+    const sum = await page.evaluate(() => window.otlpprof.nodes()[0].totals[0]);
+    const chosen = naive.selected(LIST, { type: 0, window: [rows + 1, 2 * rows + 1] });
+    assert.equal(sum, chosen.reduce((total, { value }) => total + value, 0));
+    await press('End', 'Enter');
+    assert.deepEqual(await chosenWindow(), [times.count - 1, times.count]);
+    await press('Home', 'Enter');
+    assert.deepEqual(await chosenWindow(), [0, 1]);
+    await press('Escape');
+    assert.equal(await chosenWindow(), null);
+    await press('Escape');
+    assert.equal(await page.evaluate(() => document.activeElement.className), '');
+    await press('h');
+    assert.equal(await page.$eval('.heatmap', (element) => element.hidden), true);
   });
 });
 

@@ -163,9 +163,44 @@ test('1,000 random nodes: the middle pixel answers with the node, the width is t
         assert.equal(box.hit, node);
         assert.ok(Math.abs(box.width - (nodes[node].totals[0] / nodes[0].totals[0]) * width) <= 1);
       });
+      const isWide = ({ totals }) => (totals[0] / nodes[0].totals[0]) * width >= 5;
+      const allWide = [...nodes.keys()].filter((node) => node > 0 && isWide(nodes[node]));
+      assert.ok(allWide.length > 50, `${allWide.length}`);
+      const wide = allWide.filter((_, index) => index % Math.ceil(allWide.length / 50) === 0);
+      const colours = await page.evaluate(pixelsAndFills, wide);
+      colours.forEach(([pixel, fill], index) => assert.equal(pixel, fill, nodes[wide[index]].name));
+      for (const node of wide.slice(0, 20)) {
+        const { left, top, width: wideness } = await page.evaluate((own) => {
+          window.otlpprof.reveal(own);
+          return window.otlpprof.boxOf(own);
+        }, node);
+        await page.mouse.move(left + wideness / 2, top + 10);
+        assert.equal(await page.$eval('.tooltip strong', (name) => name.textContent), nodes[node].name);
+      }
     }
   });
 });
+
+/** Runs in the page: for each node the pixel above the middle of its text, and the colour of its frame. */
+function pixelsAndFills(nodes) {
+  const { app } = window.otlpprof;
+  const canvas = document.querySelector('canvas.flame');
+  const area = canvas.getBoundingClientRect();
+  const scratch = document.createElement('canvas').getContext('2d');
+  const pixel = (context, x, y) => [...context.getImageData(x, y, 1, 1).data].join();
+  return nodes.map((node) => {
+    window.otlpprof.reveal(node);
+    app.render();
+    const { left, top, width } = window.otlpprof.boxOf(node);
+    scratch.fillStyle = app.palette.frame(app.pane.graphs[0].tree.frame[node]);
+    scratch.fillRect(0, 0, 1, 1);
+    const middle = Math.floor(left - area.left + width / 2);
+    return [
+      pixel(canvas.getContext('2d'), middle, Math.round(top - area.top) + 2),
+      pixel(scratch, 0, 0),
+    ];
+  });
+}
 
 test('a stack 8,192 frames deep is drawn down to its end', async () => {
   const writer = new ProfileWriter({ types: [TYPES[0]] });

@@ -1,11 +1,10 @@
-// Numbers, names, colours, comparison, windows of time and links.
+// Numbers, names, colours, comparison and links.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { hash, packageOf } from '../src/colours.js';
 import { relativeChange, sideFactors, weightedSums, widthWeights } from '../src/diff.js';
-import { cutLeft, formatChange, formatShare, formatTime, formatValue } from '../src/format.js';
-import { stepsOfColumn } from '../src/heatmap.js';
+import { cutLeft, formatChange, formatShare, formatTime, formatValue, stepTime } from '../src/format.js';
 import { decodeState, encodeState, initialState } from '../src/link.js';
 import { samples, someFrames, TYPES, writerOf } from './support/generate.mjs';
 import { open } from './support/open.mjs';
@@ -51,6 +50,8 @@ test('shares and changes', () => {
   assert.equal(formatChange(-2, String), '−2');
   assert.match(formatTime(1_700_000_000_000, 1000), /^\d\d:\d\d:\d\d$/);
   assert.match(formatTime(1_700_000_000_000, 1e9), /^\d{4}-\d\d-\d\d /);
+  const times = { startUnixMs: 1_700_000_000_000, stepMs: 20, count: 100 };
+  assert.match(stepTime(times, 2.5), /^\d\d:\d\d:\d\d\.050$/);
 });
 
 test('long names keep their end', () => {
@@ -88,20 +89,6 @@ test('sides are comparable by share, per second, or raw', () => {
     [relativeChange(0, 5), relativeChange(5, 0), relativeChange(2, 2), relativeChange(0, 0)],
     [1, -1, 0, 0],
   );
-});
-
-test('columns of the heat map are well-known lengths of time', () => {
-  assert.equal(stepsOfColumn(10_000, 360, 100), 6);
-  assert.equal(stepsOfColumn(1000, 600, 100), 10);
-  assert.equal(stepsOfColumn(60_000, 600, 100), 10);
-  for (const [stepMs, count, most] of [
-    [1000, 1, 100],
-    [7000, 50, 10],
-    [1000, 100_000, 90],
-    [10, 3600, 110],
-  ]) {
-    assert.ok(Math.ceil(count / stepsOfColumn(stepMs, count, most)) <= most);
-  }
 });
 
 test('a link reproduces the state, and ignores what the profile lacks', async () => {

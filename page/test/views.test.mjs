@@ -167,55 +167,6 @@ test('sums of labels follow the choice of the other labels, sums of steps the ch
   assert.deepEqual([...model.selection.stepSums], steps);
 });
 
-test('time order has each step of a thread with its stacks, and gaps for the rest', async () => {
-  const { list, profile, samplesOf } = await setUp({ seed: 41 });
-  const label = profile.labels.findIndex(({ key }) => key === 'thread.name');
-  const thread = profile.labels[label].values.indexOf('thread.name-2') + 1;
-  for (const window of [null, [3, 8]]) {
-    const model = modelOf(profile, { view: 'order', thread, window });
-    const [graph] = model.graphs();
-    const rows = naive.selected(list, { labels: { 'thread.name': ['thread.name-2'] }, window });
-    const sum = rows.reduce((total, { value }) => total + value, 0);
-    assert.equal(graph.whole, sum);
-    const [from, to] = window ?? [0, TIMES.count];
-    const steps = Array.from({ length: to - from }, (_, step) =>
-      rows.filter(({ time }) => time === from + step).reduce((total, { value }) => total + value, 0),
-    );
-    assert.equal(graph.valueOfStep, Math.max(...steps));
-    assert.equal(graph.sums[0].at(-1), sum);
-    assert.equal(graph.widths.at(-1), graph.valueOfStep * (to - from));
-    checkSteps(graph, rows, from, samplesOf);
-  }
-});
-
-/** Each stack's value within each step's part of the width. */
-function checkSteps(graph, rows, from, samplesOf) {
-  const found = new Map();
-  const { tree, widths: sums } = graph;
-  for (let node = 1; node < tree.count; node++) {
-    const begin = sums[node];
-    const end = sums[node + 1];
-    if (end > begin && tree.frame[node] >= 0) {
-      const path = tree
-        .path(node)
-        .map((at) => samplesOf(tree.frame[at]))
-        .join(' ');
-      for (let step = Math.floor(begin / graph.valueOfStep); step * graph.valueOfStep < end; step++) {
-        const part =
-          Math.min(end, (step + 1) * graph.valueOfStep) - Math.max(begin, step * graph.valueOfStep);
-        const key = `${step + from}: ${path}`;
-        found.set(key, (found.get(key) ?? 0) + part);
-      }
-    }
-  }
-  const expected = new Map();
-  for (const { time, stack, value } of rows) {
-    const key = `${time}: ${stack.join(' ')}`;
-    expected.set(key, (expected.get(key) ?? 0) + value);
-  }
-  assert.deepEqual(sorted(found), sorted(expected));
-}
-
 test('boxes of lazy trees that are wide enough are expanded, others after a zoom', async () => {
   const { list, profile, samplesOf } = await setUp({ seed: 51, count: 3000 });
   const expected = naive.inverted(naive.selected(list, { type: 0 }));
