@@ -184,9 +184,10 @@ class Tables:
 
 
 def rows_of(files, side, header, with_lines):
-    """The rows that a page of these files must have."""
+    """The rows that a page of these files must have: their values by type, unit, stack, labels, step and side.
+    The states of snapshot types are apart: such rows by type, unit, process, step and side."""
     times, kept = header["times"], {label["key"] for label in header["labels"]}
-    rows, states, processes = collections.Counter(), {}, {}
+    rows, states = collections.Counter(), {}
 
     def step_of(unix_ns):
         if times is None:
@@ -205,7 +206,9 @@ def rows_of(files, side, header, with_lines):
                     name, unit, factor = quantity(tables.strings, profile)
                     is_state = name.startswith(("live-", "nativeleak-", "inuse-"))
                     if is_state:
-                        place = (name, unit, process, step_of(profile.time_unix_nano))
+                        # A state is one moment, whatever times its samples have.
+                        step_of_state = step_of(profile.time_unix_nano)
+                        place = (name, unit, process, step_of_state, side)
                         known = states.get(place)
                         if known is None or known[0] < profile.time_unix_nano:
                             states[place] = known = (profile.time_unix_nano, collections.Counter())
@@ -219,39 +222,54 @@ def rows_of(files, side, header, with_lines):
                         labels = tuple(sorted((k, v) for k, v in labels.items() if k in kept and v))
                         stack = tables.stack(sample.stack_index, with_lines)
                         for value, time in zip(values, at):
-                            key = (name, unit, stack, labels, step_of(time), side)
+                            step = step_of_state if is_state else step_of(time)
+                            key = (name, unit, stack, labels, step, side)
                             target = known[1] if is_state else rows
                             if value:
                                 target[key] += value * factor
-    found = {(*key, 0): value for key, value in rows.items()}
-    # Series are numbered by an order of the page's own: states of different processes are compared without
-    # their numbers.
+    return rows, {place: of_state for place, (_, of_state) in states.items()}
+
+
+def without_series(states):
+    """The rows of all states. Processes are numbered by an order of the page's own, so that states of
+    different processes are compared without their numbers."""
     merged = collections.Counter()
-    for _, of_state in states.values():
+    for of_state in states.values():
         merged.update(of_state)
-    return found, merged
+    return merged
+
+
+def files_of(arguments):
+    """The files of the new side, and of the base."""
+    at = arguments.index("--base") if "--base" in arguments else len(arguments)
+    return arguments[:at], arguments[at + 1 :]
+
+
+def expected_of(new, base, header, with_lines):
+    """The rows and states of both sides."""
+    rows, states = rows_of(new, 1 if header["sides"] == 2 else 0, header, with_lines)
+    if base:
+        of_base, base_states = rows_of(base, 0, header, with_lines)
+        rows.update(of_base)
+        states.update(base_states)
+    return rows, states
 
 
 def main(arguments):
     with_lines = "--lines" in arguments
     arguments = [argument for argument in arguments if argument != "--lines"]
-    at = arguments.index("--base") if "--base" in arguments else len(arguments)
-    page, new, base = arguments[0], arguments[1:at], arguments[at + 1 :]
-    page = Page(open(page).read())
-    has_sides = page.header["sides"] == 2
-    expected, states = rows_of(new, 1 if has_sides else 0, page.header, with_lines)
-    if base:
-        of_base, base_states = rows_of(base, 0, page.header, with_lines)
-        expected.update(of_base)
-        states.update(base_states)
+    page = Page(open(arguments[0]).read())
+    expected, states = expected_of(*files_of(arguments[1:]), page.header, with_lines)
+    expected = {(*key, 0): value for key, value in expected.items()}
     is_snapshot = {kind["name"] for kind in page.header["types"] if kind["snapshot"]}
     found, found_states = {}, collections.Counter()
     for key, value in page.rows().items():
         if key[0] in is_snapshot:
-            found_states[key[:-1]] += value
+            # A row without a value stands for a state without samples.
+            found_states.update({key[:-1]: value} if value else {})
         else:
             found[key] = value
-    for expected_rows, found_rows in ((expected, found), (dict(states), dict(found_states))):
+    for expected_rows, found_rows in ((expected, found), (without_series(states), found_states)):
         for key in sorted(expected_rows.keys() | found_rows.keys(), key=repr):
             if expected_rows.get(key) != found_rows.get(key):
                 print(f"{key}: {expected_rows.get(key)} in the files, {found_rows.get(key)} on the page")

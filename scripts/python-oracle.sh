@@ -4,6 +4,7 @@
 #   scripts/python-oracle.sh FILE...     prints one line of JSON for each file
 #   scripts/python-oracle.sh -           prints one line of JSON for each file name read from standard input
 #   scripts/python-oracle.sh page ARGUMENTS...    compares a flame graph page with its files (page_truth.py)
+#   scripts/python-oracle.sh views ARGUMENTS...   compares its views in a browser with them (page_views.py)
 #
 # Files are protobuf, plain or length-prefixed, or JSON, one document per line. Needs python3 with venv, and
 # PyPI for the first run. OTLPPROF_CACHE names another cache folder than .cache.
@@ -31,9 +32,10 @@ if [ ! -e "$venv/installed" ]; then
 fi
 exec 9>&-
 
-program=python_oracle.py
-if [ "${1-}" = page ]; then
-    shift
-    program=page_truth.py
-fi
+case "${1-}" in
+page) program=page_truth.py ;;
+views) program=page_views.py ;;
+*) program=python_oracle.py ;;
+esac
+[ "$program" = python_oracle.py ] || shift
 exec "$venv/bin/python" "$scripts/$program" "$@"

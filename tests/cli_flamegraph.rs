@@ -4,40 +4,20 @@
 mod agent_support;
 mod loud_support;
 mod otlp_fixture;
+mod page_support;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use agent_support::{JavaRun, java_homes};
-use loud_support::not_tested;
-use otlp_fixture::{framed, valid};
+use otlp_fixture::valid;
 use otlpprof::otlp::wire::ProfilesData;
+use page_support::{otlpprof, path_text, write};
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
-    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
-}
-
-fn path_text(path: &Path) -> &str {
-    path.to_str().expect("a temporary path is UTF-8")
-}
-
-/// The answer of the Python reader: what it counted, or the first difference. `None` if Python is not
-/// available, which is reported.
+/// Compares the rows of a page with its files.
 fn compare(page: &Path, arguments: &[&str]) -> Option<Result<Value, String>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python-oracle.sh");
-    let output = Command::new(script).arg("page").arg(page).args(arguments).output().unwrap();
-    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if error.contains("cannot be installed") {
-        not_tested(&format!("pages, for want of Python: {error}"));
-        return None;
-    }
-    assert!(error.is_empty(), "{error}");
-    Some(match output.status.success() {
-        true => Ok(serde_json::from_str(&out).unwrap()),
-        false => Err(out.into_owned()),
-    })
+    page_support::compare("page", page, arguments)
 }
 
 /// Writes a page of the file, and compares it.
@@ -47,12 +27,6 @@ fn check(folder: &TempDir, file: &Path, options: &[&str]) -> Option<Value> {
     let of_lines = options.iter().filter(|&&option| option == "--lines").copied();
     let arguments: Vec<_> = std::iter::once(path_text(file)).chain(of_lines).collect();
     compare(&page, &arguments).map(|answer| answer.unwrap_or_else(|difference| panic!("{difference}")))
-}
-
-fn write(folder: &TempDir, name: &str, messages: &[ProfilesData]) -> PathBuf {
-    let path = folder.path().join(name);
-    std::fs::write(&path, messages.iter().flat_map(framed).collect::<Vec<_>>()).unwrap();
-    path
 }
 
 /// The fixture ten seconds later, with twice the period and other values.
