@@ -72,7 +72,7 @@ export function boxesOfLevel(tree, sums, level, begin, end, pixels, emit) {
   }
 }
 
-/** The boxes of a part of a graph, found once and drawn often: a search among millions of nodes takes time. */
+/** The boxes of a part of a graph. They are kept, as the search among millions of nodes takes time. */
 export class PartBoxes {
   constructor(tree, sums, begin, end, pixels) {
     Object.assign(this, { tree, sums, begin, end, pixels });

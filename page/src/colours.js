@@ -19,7 +19,7 @@ const CHANGES = 24;
 
 /** Lightness of boxes, and its spread over names. */
 const LIGHT = { base: 73, spread: 8, match: '#e26bd0', text: '#16181d', root: '#c9ced8' };
-const DARK = { base: 31, spread: 7, match: '#a92f96', text: '#f1f3f7', root: '#3d4451' };
+const DARK = { base: 28, spread: 7, match: '#a92f96', text: '#ffffff', root: '#3d4451' };
 
 /** A number from 0 to 1 that depends on the text alone. */
 export function hash(text) {
