@@ -1,14 +1,17 @@
 """Compares a flame graph page with the OTLP files that it was made of.
 
-    page_truth.py PAGE NEW... [--base BASE...] [--lines]
+    page_truth.py PAGE NEW... [--base BASE...] [--lines] [FILTERS]
 
 Reads the files by OpenTelemetry's Python package and the page by the format of its data, independently of
-otlpprof's code. Every row must be equal: type, stack, labels, time step, side, value. Prints one line of JSON;
-exits with 1 at the first difference.
+otlpprof's code. Every row must be equal: type, stack, labels, time step, side, value. The filters are those of
+the command that wrote the page: --type, --where, --thread, --frame, --without, --from, --to. Prints one line
+of JSON; exits with 1 at the first difference.
 """
 
+import argparse
 import base64
 import collections
+import datetime
 import json
 import re
 import sys
@@ -183,11 +186,52 @@ class Tables:
         return tuple(frame for of_location in frames for frame in of_location)
 
 
-def rows_of(files, side, header, with_lines):
+def unix_ns(text):
+    """The time of a text such as 2026-01-31T12:00:00Z."""
+    return int(datetime.datetime.fromisoformat(text).timestamp()) * 10**9
+
+
+class Filters:
+    """The samples that a command selects."""
+
+    def __init__(self, options):
+        self.type = options.type
+        pairs = options.where + ([f"thread.name={options.thread}"] if options.thread else [])
+        self.attributes = [tuple(pair.split("=", 1)) for pair in pairs]
+        self.frames, self.without = options.frame, options.without
+        self.start = unix_ns(getattr(options, "from")) if getattr(options, "from") else 0
+        self.end = unix_ns(options.to) if options.to else 1 << 64
+
+    def has_labels(self, attributes):
+        return all(pair in attributes for pair in self.attributes)
+
+    def has_stack(self, stack):
+        has = lambda expression: any(re.search(expression, name) for name, _ in stack)
+        return all(map(has, self.frames)) and not any(map(has, self.without))
+
+    def has_time(self, time):
+        return self.start <= time < self.end
+
+
+def parser():
+    """The parser of the arguments that page and files have in common."""
+    made = argparse.ArgumentParser()
+    made.add_argument("page")
+    made.add_argument("new", nargs="+")
+    made.add_argument("--base", nargs="+", default=[])
+    made.add_argument("--lines", action="store_true")
+    for name in ("--where", "--frame", "--without"):
+        made.add_argument(name, action="append", default=[])
+    for name in ("--type", "--thread", "--from", "--to"):
+        made.add_argument(name)
+    return made
+
+
+def rows_of(files, side, header, options):
     """The rows that a page of these files must have: their values by type, unit, stack, labels, step and side.
     The states of snapshot types are apart: such rows by type, unit, process, step and side."""
     times, kept = header["times"], {label["key"] for label in header["labels"]}
-    rows, states = collections.Counter(), {}
+    rows, states, filters = collections.Counter(), {}, Filters(options)
 
     def step_of(unix_ns):
         if times is None:
@@ -204,6 +248,9 @@ def rows_of(files, side, header, with_lines):
                 process = json.dumps(attributes)
                 for profile in (p for scope in resource.scope_profiles for p in scope.profiles):
                     name, unit, factor = quantity(tables.strings, profile)
+                    if filters.type not in (None, name):
+                        continue
+                    of_profile = tables.attributes(profile.attribute_indices).items()
                     is_state = name.startswith(("live-", "nativeleak-", "inuse-"))
                     if is_state:
                         # A state is one moment, whatever times its samples have.
@@ -219,13 +266,16 @@ def rows_of(files, side, header, with_lines):
                         at = at or [profile.time_unix_nano] * len(values)
                         values = values or [1] * len(at)
                         labels = tables.attributes(sample.attribute_indices)
+                        stack = tables.stack(sample.stack_index, options.lines)
+                        all_of = [*attributes, *of_profile, *labels.items()]
+                        if not (filters.has_labels(all_of) and filters.has_stack(stack)):
+                            continue
                         labels = tuple(sorted((k, v) for k, v in labels.items() if k in kept and v))
-                        stack = tables.stack(sample.stack_index, with_lines)
                         for value, time in zip(values, at):
                             step = step_of_state if is_state else step_of(time)
                             key = (name, unit, stack, labels, step, side)
                             target = known[1] if is_state else rows
-                            if value:
+                            if value and filters.has_time(time):
                                 target[key] += value * factor
     return rows, {place: of_state for place, (_, of_state) in states.items()}
 
@@ -239,27 +289,20 @@ def without_series(states):
     return merged
 
 
-def files_of(arguments):
-    """The files of the new side, and of the base."""
-    at = arguments.index("--base") if "--base" in arguments else len(arguments)
-    return arguments[:at], arguments[at + 1 :]
-
-
-def expected_of(new, base, header, with_lines):
+def expected_of(options, header):
     """The rows and states of both sides."""
-    rows, states = rows_of(new, 1 if header["sides"] == 2 else 0, header, with_lines)
-    if base:
-        of_base, base_states = rows_of(base, 0, header, with_lines)
+    rows, states = rows_of(options.new, 1 if header["sides"] == 2 else 0, header, options)
+    if options.base:
+        of_base, base_states = rows_of(options.base, 0, header, options)
         rows.update(of_base)
         states.update(base_states)
     return rows, states
 
 
 def main(arguments):
-    with_lines = "--lines" in arguments
-    arguments = [argument for argument in arguments if argument != "--lines"]
-    page = Page(open(arguments[0]).read())
-    expected, states = expected_of(*files_of(arguments[1:]), page.header, with_lines)
+    options = parser().parse_args(arguments)
+    page = Page(open(options.page).read())
+    expected, states = expected_of(options, page.header)
     expected = {(*key, 0): value for key, value in expected.items()}
     is_snapshot = {kind["name"] for kind in page.header["types"] if kind["snapshot"]}
     found, found_states = {}, collections.Counter()

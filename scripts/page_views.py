@@ -30,7 +30,7 @@ import sys
 import tempfile
 import zlib
 
-from page_truth import Page, expected_of, files_of
+from page_truth import Page, expected_of, parser
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOXES = 1000
@@ -71,11 +71,11 @@ class Keys:
 class Files:
     """The samples of the files, by type."""
 
-    def __init__(self, page, new, base):
+    def __init__(self, page, options):
         self.header = page.header
         self.sides = page.header["sides"]
         self.keys = Keys()
-        rows, states = expected_of(new, base, page.header, False)
+        rows, states = expected_of(options, page.header)
         self.of_type = collections.defaultdict(list)
         for (name, unit, stack, labels, step, side), value in rows.items():
             self.of_type[name, unit].append(Sample(stack, labels, step, side, value, None))
@@ -404,18 +404,16 @@ MUTATIONS = {
 
 
 def main(arguments):
-    mutation = None
-    if "--mutate" in arguments:
-        at = arguments.index("--mutate")
-        mutation = MUTATIONS[arguments[at + 1]]
-        del arguments[at : at + 2]
-    html = open(arguments[0]).read()
-    files = Files(Page(html), *files_of(arguments[1:]))
+    known = parser()
+    known.add_argument("--mutate", choices=MUTATIONS)
+    options = known.parse_args(arguments)
+    html = open(options.page).read()
+    files = Files(Page(html), options)
     views = list(views_of(files))
     with tempfile.NamedTemporaryFile("w", suffix=".html") as page:
-        if mutation:
+        if options.mutate:
             mutable = Mutable(html)
-            mutation(mutable)
+            MUTATIONS[options.mutate](mutable)
             html = mutable.html()
         page.write(html)
         page.flush()

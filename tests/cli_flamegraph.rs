@@ -11,6 +11,7 @@ use std::path::Path;
 use agent_support::{JavaRun, java_homes};
 use otlp_fixture::valid;
 use otlpprof::otlp::wire::ProfilesData;
+use page_support::generated::generated;
 use page_support::{otlpprof, path_text, write};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -57,6 +58,32 @@ fn a_page_has_every_sample_with_its_stack_labels_and_time() {
     otlpprof(&["flamegraph", path_text(&file), "-o", path_text(&page), "--type", "cpu"]).success();
     let Some(answer) = compare(&page, &[path_text(&file)]) else { return };
     assert!(answer.unwrap_err().contains("'wall'"), "the page has no wall-clock time");
+}
+
+/// The generated profiles begin at 2023-11-14T22:13:20Z, and last 80 seconds.
+#[test]
+fn a_page_has_the_samples_that_its_command_selects() {
+    let folder = TempDir::new().unwrap();
+    let file = write(&folder, "generated.otlp", &generated(3));
+    let page = folder.path().join("page.html");
+    let all = check(&folder, &file, &[]);
+    for filters in [
+        &["--type", "wall"][..],
+        &["--where", "rest_endpoint=/<b>2&amp;"],
+        &["--where", "process.pid=2", "--thread", "worker-1"],
+        &["--frame", "Class4|native_1"],
+        &["--without", "do_sys", "--frame", "alert"],
+        &["--type", "wall", "--from", "2023-11-14T22:13:41Z", "--to", "2023-11-14T22:14:07Z"],
+        &["--type", "cpu", "--from", "2023-11-14T22:13:40Z", "--thread", "worker-0", "--frame", "Class1"],
+    ] {
+        let command = ["flamegraph", path_text(&file), "-o", path_text(&page)];
+        otlpprof(&[&command[..], filters].concat()).success();
+        let Some(selected) = compare(&page, &[&[path_text(&file)][..], filters].concat()) else { return };
+        let selected = selected.unwrap_or_else(|difference| panic!("{filters:?}: {difference}"));
+        let count = |answer: &Value| answer["rows"].as_u64().unwrap();
+        assert!(count(&selected) > 10, "{filters:?}: {selected}");
+        assert!(count(&selected) < count(all.as_ref().unwrap()), "{filters:?}: {selected}");
+    }
 }
 
 /// A comparison that could not fail would prove nothing.

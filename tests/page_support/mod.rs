@@ -1,5 +1,7 @@
 //! Pages of the command, and the answers of their independent reader in Python.
 
+pub(crate) mod generated;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
