@@ -2,8 +2,9 @@
 
 use std::time::UNIX_EPOCH;
 
-/// Parses a time such as `2026-01-31T12:00:00.5+02:00`; returns nanoseconds since 1970. `local_offset` returns
-/// the seconds ahead of UTC of a time without an offset, by the seconds since 1970 that it would have in UTC.
+/// Parses a time such as `2026-01-31T12:00:00.5+02:00`; returns nanoseconds since 1970. `local_offset`
+/// returns the seconds ahead of UTC of a time without an offset, by the seconds since 1970 that it would have
+/// in UTC.
 pub(super) fn parse(text: &str, local_offset: impl FnOnce(i64) -> Option<i64>) -> Option<i64> {
     let (civil, offset_seconds) = split_offset(text)?;
     let since = humantime::parse_rfc3339_weak(civil).ok()?.duration_since(UNIX_EPOCH).ok()?;

@@ -7,8 +7,8 @@ use crate::core::record::{FrameKind, FrameRecord, NO_OBJECT};
 use crate::signal::buffer::{RemotePool, RemoteRecord};
 use crate::signal::counters::{COUNTERS, add};
 
-/// The frames of one sample. The sink takes one frame beyond the limit, which distinguishes a stack that ends at
-/// the limit from one that continues. A truncation mark then replaces that frame.
+/// The frames of one sample. The sink takes one frame beyond the limit, which distinguishes a stack that ends
+/// at the limit from one that continues. A truncation mark then replaces that frame.
 pub struct FrameSink<'a> {
     frames: &'a mut [FrameRecord],
     len: usize,
@@ -90,8 +90,8 @@ impl<'a> FrameSink<'a> {
         self.len == 0
     }
 
-    /// Whether the stack continues beyond the limit. The walk then ends, and [`FrameSink::truncate`] marks the
-    /// stack.
+    /// Whether the stack continues beyond the limit. The walk then ends, and [`FrameSink::truncate`] marks
+    /// the stack.
     pub fn is_full(&self) -> bool {
         self.len > self.limit
     }

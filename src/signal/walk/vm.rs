@@ -31,8 +31,8 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Appends the frame that marks this kind of end to the sink; the root needs no mark. If the last step has
-    /// passed the limit, the stack is truncated, whatever end that step has found.
+    /// Appends the frame that marks this kind of end to the sink; the root needs no mark. If the last step
+    /// has passed the limit, the stack is truncated, whatever end that step has found.
     pub(super) fn note(self, sink: &mut FrameSink<'_>) {
         match self {
             _ if sink.is_full() => sink.truncate(),
