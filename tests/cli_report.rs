@@ -227,6 +227,27 @@ fn samples_are_grouped_by_thread_and_by_attribute() {
     assert!(text.contains("tenant = (none): 70.0 ms, 100.0 %"), "{text}");
 }
 
+/// Samples of two processes may have equal labels, in one message too.
+#[test]
+fn samples_are_grouped_by_attributes_of_their_profile_and_resource() {
+    let files = Files::new();
+    let samples = [(&["A.a"][..], "main", 3)];
+    let specs = [Spec { types: CPU, period: 1_000_000, start: TIME, samples: &samples }];
+    let mut both = message("1", &specs);
+    both.resource_profiles.extend(message("2", &specs).resource_profiles);
+    // The attribute of the second process's sample is its profile's now.
+    let profile = &mut both.resource_profiles[1].scope_profiles[0].profiles[0];
+    profile.attribute_indices = std::mem::take(&mut profile.samples[0].attribute_indices);
+    let file = files.add("app.otlp", &[both, message("2", &specs)]);
+    let groups = |key: &str| {
+        let text = stdout(&[&*file, "--by", key]);
+        text.lines().filter(|line| line.contains(" = ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(groups("process"), ["process.pid = 2: 6.00 ms, 66.7 %", "process.pid = 1: 3.00 ms, 33.3 %"]);
+    assert_eq!(groups("thread"), ["thread.name = main: 9.00 ms, 100.0 %"]);
+    assert_eq!(groups("service.name"), ["service.name = shop: 9.00 ms, 100.0 %"]);
+}
+
 #[test]
 fn the_tree_has_callers_above_callees_and_folds_small_shares() {
     let files = Files::new();

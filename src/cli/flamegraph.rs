@@ -158,8 +158,8 @@ fn title(survey: &Survey, sides: &Option<[String; 2]>) -> String {
     if let Some([base, new]) = sides {
         return format!("{new} compared with {base}");
     }
-    let services: Vec<_> = survey.services.iter().map(String::as_str).collect();
-    if services.is_empty() { "profile".to_owned() } else { services.join(", ") }
+    let services = survey.service_names();
+    if services.is_empty() { "profile".to_owned() } else { services }
 }
 
 /// The conditions of a selection in words; empty if everything is selected.

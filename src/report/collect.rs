@@ -13,6 +13,7 @@ use super::measure::Measure;
 use super::profiled_time::ProfiledTime;
 use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
 use super::selection::{Window, text_of};
+use crate::otlp::wire::Sample;
 
 /// The self values of nodes.
 pub type SelfValues = HashMap<NodeId, i64, FastState>;
@@ -25,7 +26,7 @@ type GroupId = usize;
 pub struct Collected<'w> {
     measure: &'w Measure,
     window: Window,
-    /// The attribute by whose values samples are grouped.
+    /// The attribute by whose values samples are grouped: of the sample, its profile or its resource.
     by: Option<&'w str>,
     /// The groups by name: a value of that attribute; empty for samples without it.
     group_ids: HashMap<String, GroupId>,
@@ -33,7 +34,7 @@ pub struct Collected<'w> {
     /// Of a snapshot measure: by process, the values of the last state.
     snapshots: LastStates<u64, BTreeMap<GroupId, SelfValues>>,
     time: ProfiledTime,
-    /// By the number of a sample's labels in the present message.
+    /// By the number of a sample's labels in the present profile.
     of_labels: HashMap<u64, GroupId, FastState>,
 }
 
@@ -76,15 +77,24 @@ impl<'w> Collected<'w> {
         if let Some(&known) = self.of_labels.get(&sample.labels) {
             return known;
         }
-        let mut attributes = profile.tables.attributes(&sample.sample.attribute_indices);
-        let value = self.by.and_then(|by| attributes.find(|(key, _)| *key == by));
-        let name =
-            value.map_or_else(String::new, |(_, value)| text_of(profile.tables, value.as_ref()).into_owned());
+        let name = self.by.and_then(|by| group_name(profile, sample.sample, by)).unwrap_or_default();
         let next = self.group_ids.len();
         let group = *self.group_ids.entry(name).or_insert(next);
         self.of_labels.insert(sample.labels, group);
         group
     }
+}
+
+/// The value of an attribute: the sample's, else its profile's, else its resource's.
+fn group_name(profile: &ProfileContext<'_>, sample: &Sample, key: &str) -> Option<String> {
+    let indices = [&*sample.attribute_indices, profile.attribute_indices];
+    let mut attributes = indices.into_iter().flat_map(|indices| profile.tables.attributes(indices));
+    let found = attributes.find(|(found, _)| *found == key);
+    let found = found.map(|(_, value)| text_of(profile.tables, value.as_ref()).into_owned());
+    found.or_else(|| {
+        let of_resource = profile.resource.iter().find(|(found, _)| found == key);
+        of_resource.map(|(_, value)| value.clone())
+    })
 }
 
 impl SampleSink for Collected<'_> {
@@ -93,6 +103,7 @@ impl SampleSink for Collected<'_> {
     }
 
     fn begin_profile(&mut self, profile: &ProfileContext<'_>) -> bool {
+        self.of_labels.clear();
         if profile.measure != *self.measure
             || profile.measure.is_snapshot() && self.snapshots.at(profile.process, profile.start_ns).is_none()
         {

@@ -25,6 +25,10 @@ pub struct ProfileContext<'p> {
     pub factor: i64,
     /// A number that is equal for equal resources.
     pub process: u64,
+    /// The attributes of the resource, with their values as text.
+    pub resource: &'p [(String, String)],
+    /// The indices of the profile's own attributes.
+    pub attribute_indices: &'p [i32],
     /// The start, in nanoseconds since 1970.
     pub start_ns: u64,
     /// The length, in nanoseconds.
@@ -91,12 +95,22 @@ impl<'s> SampleReader<'s> {
         sink.begin_message();
         for resource in message.resources() {
             let mut found = vec![false; self.selection.attributes.len()];
-            let process = self.note_resource(tables, resource, &mut found);
+            let attributes = self.note_resource(tables, resource, &mut found);
+            let process = self.hasher.hash_one(&attributes);
             for profile in resource.scopes().flat_map(EncodedScope::profiles) {
                 let header = profile.header();
                 let ProfileMeasure { measure, factor } = ProfileMeasure::of(tables, &header);
                 let (start_ns, duration_ns) = (header.time_unix_nano, header.duration_nano);
-                let context = ProfileContext { tables, measure, factor, process, start_ns, duration_ns };
+                let context = ProfileContext {
+                    tables,
+                    measure,
+                    factor,
+                    process,
+                    resource: &attributes,
+                    attribute_indices: &header.attribute_indices,
+                    start_ns,
+                    duration_ns,
+                };
                 if may_have_selected(&context, self.selection.window) && sink.begin_profile(&context) {
                     self.read_profile(profile, &header, &context, &found, &mut stacks, sink);
                 }
@@ -104,13 +118,13 @@ impl<'s> SampleReader<'s> {
         }
     }
 
-    /// Compares the resource's attributes with the selection. Returns the number of the process.
+    /// Compares the resource's attributes with the selection. Returns them, sorted.
     fn note_resource(
         &self,
         tables: EncodedTables<'_>,
         resource: EncodedResource<'_>,
         found: &mut [bool],
-    ) -> u64 {
+    ) -> Vec<(String, String)> {
         let mut attributes = Vec::new();
         for attribute in resource.resource().unwrap_or_default().attributes {
             let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
@@ -119,7 +133,7 @@ impl<'s> SampleReader<'s> {
             attributes.push((key, value));
         }
         attributes.sort_unstable();
-        self.hasher.hash_one(attributes)
+        attributes
     }
 
     fn read_profile(

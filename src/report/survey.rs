@@ -11,6 +11,10 @@ use crate::otlp::wire::Sample;
 /// The measures of which one is shown if none is named, in the order of preference.
 const PREFERRED: [&str; 2] = ["cpu", "wall"];
 
+/// The prefix of a service that has no name (semantic conventions, "service.name"). The executable's name
+/// follows.
+const NAMELESS: &str = "unknown_service:";
+
 /// The outline of all messages.
 #[derive(Debug, Default)]
 pub struct Survey {
@@ -68,6 +72,12 @@ impl Survey {
         let mut lengths_ns = self.lengths_ns.clone();
         lengths_ns.sort_unstable();
         lengths_ns.get(lengths_ns.len() / 2).copied().unwrap_or(0)
+    }
+
+    /// The names of the services, separated by commas. A service without a name is called by its executable.
+    pub fn service_names(&self) -> String {
+        let names = self.services.iter().map(|name| name.strip_prefix(NAMELESS).unwrap_or(name));
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// The measure with this name; without a name the CPU time, else the wall-clock time, else the one with

@@ -50,7 +50,8 @@ pub(super) struct Args {
     /// Count each source line by itself
     #[arg(long)]
     lines: bool,
-    /// Group samples by this attribute; `thread` is the thread's name
+    /// Group samples by this attribute, of the sample, its profile or its resource; `thread` is the thread's
+    /// name, `process` the process's id
     #[arg(long, value_name = "KEY", conflicts_with_all = ["diff", "peek"])]
     by: Option<String>,
     /// Print the tree of calls
@@ -90,6 +91,7 @@ impl Args {
     fn group_key(&self) -> Option<&str> {
         match self.by.as_deref()? {
             "thread" => Some(attribute_keys::THREAD_NAME),
+            "process" => Some(attribute_keys::PROCESS_PID),
             key => Some(key),
         }
     }
@@ -176,8 +178,8 @@ fn print_head(
     whole: i64,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let services: Vec<_> = survey.services.iter().map(String::as_str).collect();
-    let of = if services.is_empty() { String::new() } else { format!(" of {}", services.join(", ")) };
+    let services = survey.service_names();
+    let of = if services.is_empty() { String::new() } else { format!(" of {services}") };
     let during = match (survey.times, collected.profiled_ns()) {
         (Some((first, _)), 1..) => {
             let profiled = i64::try_from(collected.profiled_ns()).unwrap_or(i64::MAX);
