@@ -64,7 +64,7 @@ pub(super) struct DiffArgs {
 }
 
 /// The options of a page.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct PageArgs {
     /// The title [default: the services]
     #[arg(long, value_name = "TEXT")]
@@ -81,6 +81,12 @@ pub(super) struct PageArgs {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let new = ProfileInputs::open(&args.files)?;
     write(&args.output, None, &new, None, &args.selection, &args.page)
+}
+
+/// Writes a page of everything in these files.
+pub(super) fn write_page(files: &[PathBuf], output: &Path) -> anyhow::Result<()> {
+    let inputs = ProfileInputs::open(files)?;
+    write(output, None, &inputs, None, &SelectionArgs::default(), &PageArgs::default()).map(drop)
 }
 
 pub(super) fn run_diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {

@@ -4,6 +4,7 @@
 //! error for an error, and an exit code: 0 success, 1 a checked condition does not hold, 2 bad usage or
 //! input. Called by `main`.
 
+mod agent_library;
 mod allocator;
 mod call_grammar;
 mod check_stacks;
@@ -15,6 +16,7 @@ mod payload;
 mod print;
 mod report;
 mod rfc3339;
+mod run;
 mod signals;
 mod spool;
 mod sums;
@@ -27,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-/// Reads, checks and receives OpenTelemetry profiles.
+/// Profiles Java programs, and reads, checks and receives OpenTelemetry profiles.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
@@ -37,6 +39,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Args),
     Report(report::Args),
     Flamegraph(flamegraph::Args),
     Diff(flamegraph::DiffArgs),
@@ -74,6 +77,7 @@ pub fn run() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::Run(args) => run::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Diff(args) => flamegraph::run_diff(&args),

@@ -11,7 +11,7 @@ mod time_bound;
 mod tree;
 
 use std::cmp::Reverse;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ use self::inputs::ProfileInputs;
 use self::selection_args::SelectionArgs;
 use self::style::Style;
 use super::print::time;
-use super::terminal;
+use super::terminal::{self, Terminal};
 use crate::model::attribute_keys;
 use crate::report::collect::{Collected, SelfValues};
 use crate::report::function_sums::SortBy;
@@ -80,6 +80,27 @@ enum Sort {
 }
 
 impl Args {
+    /// The report of these files: `top` functions of a measure, grouped by an attribute.
+    pub(super) fn of_files(
+        files: Vec<PathBuf>,
+        measure: Option<String>,
+        top: usize,
+        by: Option<&str>,
+    ) -> Self {
+        Self {
+            files,
+            selection: SelectionArgs::of_measure(measure),
+            top,
+            sort: Sort::default(),
+            lines: false,
+            by: by.map(str::to_owned),
+            tree: false,
+            least: 0.0,
+            peek: None,
+            diff: Vec::new(),
+        }
+    }
+
     fn sort_by(&self) -> SortBy {
         match self.sort {
             Sort::Own => SortBy::Own,
@@ -98,6 +119,20 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut out = terminal::stdout();
+    print(args, Style::of_stdout(), &mut out)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the report to standard error, for a command whose standard output belongs to another program.
+pub(super) fn print_to_stderr(args: &Args) -> anyhow::Result<()> {
+    let mut out = Terminal::new(BufWriter::new(io::stderr().lock()));
+    print(args, Style::of_stderr(), &mut out)?;
+    Ok(out.flush()?)
+}
+
+fn print(args: &Args, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let inputs = ProfileInputs::open(&args.files)?;
     let base = ProfileInputs::open(&args.diff)?;
     let measure = inputs.measure(args.selection.measure.as_deref())?.clone();
@@ -105,26 +140,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut reader = SampleReader::new(&selection, args.lines);
     let mut new = Collected::new(&measure, selection.window, args.group_key());
     inputs.each_message(|message| reader.read(&message, &mut new))?;
-    let mut out = terminal::stdout();
     if base.is_empty() {
         let own = merged(&new);
-        print_head(&inputs.survey, &measure, &new, sum(&own), &mut out)?;
-        print_samples(args, &reader, &measure, &new, &own, &mut out)?;
+        print_head(&inputs.survey, &measure, &new, sum(&own), out)?;
+        print_samples(args, style, &reader, &measure, &new, &own, out)?;
     } else {
         let of_base = args.selection.selection(&base.survey, measure.is_snapshot())?;
         let mut old = Collected::new(&measure, of_base.window, None);
         base.each_message(|message| reader.read(&message, &mut old))?;
         let options = diff::DiffOptions { unit: &measure.unit, sort_by: args.sort_by(), most: args.top };
         writeln!(out, "{}", measure.name)?;
-        diff::print(&reader.tree, &reader.frames, [&merged(&old), &merged(&new)], options, &mut out)?;
+        diff::print(&reader.tree, &reader.frames, [&merged(&old), &merged(&new)], options, out)?;
     }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Writes the samples in the form that the options request. `own` has the self values of all groups.
 fn print_samples(
     args: &Args,
+    style: Style,
     reader: &SampleReader<'_>,
     measure: &Measure,
     collected: &Collected<'_>,
@@ -132,7 +166,6 @@ fn print_samples(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (tree, frames, unit) = (&reader.tree, &reader.frames, &*measure.unit);
-    let style = Style::of_stdout();
     if let Some(matching) = &args.peek {
         return peek::print(tree, frames, own, matching, unit, out);
     }

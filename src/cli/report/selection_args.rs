@@ -41,6 +41,11 @@ pub(in crate::cli) struct SelectionArgs {
 }
 
 impl SelectionArgs {
+    /// All samples of a measure.
+    pub(super) fn of_measure(measure: Option<String>) -> Self {
+        Self { measure, ..Self::default() }
+    }
+
     /// The selection in the files of this survey.
     pub(in crate::cli) fn selection(&self, survey: &Survey, is_snapshot: bool) -> anyhow::Result<Selection> {
         if self.frames.len() + self.without.len() > MOST_EXPRESSIONS {

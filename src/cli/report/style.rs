@@ -1,6 +1,6 @@
 //! Colours on a terminal.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal, Write};
 
 use crate::report::frame_table::FrameKind;
 
@@ -13,8 +13,17 @@ pub(super) struct Style {
 impl Style {
     /// Coloured if standard output is a terminal, unless the variable NO_COLOR is set.
     pub(super) fn of_stdout() -> Self {
+        Self::of(&io::stdout())
+    }
+
+    /// As [`Style::of_stdout`], for standard error.
+    pub(super) fn of_stderr() -> Self {
+        Self::of(&io::stderr())
+    }
+
+    fn of(stream: &impl IsTerminal) -> Self {
         let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { is_coloured: io::stdout().is_terminal() && !is_refused }
+        Self { is_coloured: stream.is_terminal() && !is_refused }
     }
 
     /// Begins the colour of a kind of code.

@@ -1,0 +1,75 @@
+//! The agent's options: the user's, and those that make a run's profile useful whatever ends the program.
+
+use anyhow::bail;
+
+use super::launcher::Loading;
+
+/// A program that is killed, or that crashes, loses no more than the last second. The page's strip of times
+/// has steps of this length.
+const INTERVAL: (&str, &str) = ("interval", "1s");
+/// Standard error belongs to the program: only the agent's warnings and errors appear there.
+const LOG_LEVEL: (&str, &str) = ("loglevel", "warn");
+/// A mistake in the options ends the JVM's start: without a profile, the run would be in vain.
+///
+/// This is not for the variable. A JVM that inherits it may start when the run is over and its folder is
+/// removed. That JVM must start all the same.
+const STRICT: (&str, &str) = ("strict", "true");
+
+/// Completes the options by those that the user does not set, and by the file to write to. `is_set` says
+/// whether a variable is set.
+///
+/// # Errors
+/// The options name a file, or begin with another command than `start`.
+pub(super) fn completed(
+    given: &str,
+    file: &str,
+    loading: Loading,
+    is_set: impl Fn(&str) -> bool,
+) -> anyhow::Result<String> {
+    let items = || given.split(',').filter(|item| !item.is_empty());
+    if let Some(command) = items().next().filter(|item| ["stop", "flush", "status", "help"].contains(item)) {
+        bail!("{command}: a run starts the agent; write options such as cpu=5ms");
+    }
+    let has = |name: &str| items().any(|item| item.split('=').next() == Some(name));
+    if has("file") {
+        bail!("file: a run has files of its own; keep the profiles with --keep FILE");
+    }
+    let mut options: Vec<_> = items().map(str::to_owned).collect();
+    let strict = (loading == Loading::Argument).then_some(STRICT);
+    for (name, value) in [INTERVAL, LOG_LEVEL].into_iter().chain(strict) {
+        if !has(name) && !is_set(&format!("OTLPPROF_{}", name.to_uppercase())) {
+            options.push(format!("{name}={value}"));
+        }
+    }
+    options.push(format!("file={file}"));
+    Ok(options.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_user_come_first_and_replace_the_defaults() {
+        let by_argument =
+            |given, variable| completed(given, "/f", Loading::Argument, |name| name == variable).unwrap();
+        assert_eq!(by_argument("", ""), "interval=1s,loglevel=warn,strict=true,file=/f");
+        assert_eq!(
+            by_argument(",cpu=5ms,,interval=2s,strict", ""),
+            "cpu=5ms,interval=2s,strict,loglevel=warn,file=/f"
+        );
+        assert_eq!(
+            by_argument("start,alloc", "OTLPPROF_LOGLEVEL"),
+            "start,alloc,interval=1s,strict=true,file=/f"
+        );
+        let by_variable = completed("cpu", "/f", Loading::Variable, |_| false).unwrap();
+        assert_eq!(by_variable, "cpu,interval=1s,loglevel=warn,file=/f");
+    }
+
+    #[test]
+    fn commands_and_files_are_refused() {
+        for given in ["stop", "help", "cpu=1ms,file=/x", "file"] {
+            assert!(completed(given, "/f", Loading::Argument, |_| false).is_err(), "{given}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `otlpprof run`: a program under the agent, from its start to the report.
+//!
+//! Input: a command line, and options of the agent. Output: the program's own output and exit code; then, on
+//! standard error, the report; pages and profiles in files. Each JVM of the program writes a file of its own
+//! to a temporary folder, which is removed at the end.
+
+mod agent_options;
+mod browser;
+mod launcher;
+mod outputs;
+mod profile_folder;
+mod program;
+mod program_signals;
+mod results;
+mod tool_options;
+mod whole_messages;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::bail;
+
+use self::launcher::Loading;
+use self::outputs::{OutputArgs, Outputs};
+use self::profile_folder::ProfileFolder;
+use self::program_signals::ProgramSignals;
+use self::results::{ReportArgs, say};
+use super::agent_library;
+
+/// Run a program, and show where its time went
+///
+/// Starts a Java program under the agent, or a script or build tool that starts Java programs. When it has
+/// ended, in whatever way, prints a report to standard error and writes a flame graph page. The exit code is
+/// the program's, or 128 and the signal that ended it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Options of the agent, such as cpu=5ms,alloc
+    #[arg(value_name = "AGENT_OPTIONS", default_value = "", hide_default_value = true)]
+    options: String,
+    /// The program and its arguments, such as java -jar app.jar
+    #[arg(value_name = "PROGRAM", last = true, required = true)]
+    program: Vec<OsString>,
+    #[command(flatten)]
+    outputs: OutputArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+    /// The agent's library [default: libotlpprof.so beside this command, else in ../lib]
+    #[arg(long, visible_alias = "agent", value_name = "PATH")]
+    library: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Some((name, arguments)) = args.program.split_first() else { bail!("no program after --") };
+    let outputs = Outputs::of(&args.outputs)?;
+    let library = agent_library::find(args.library.as_deref())?;
+    // From now on, no signal ends the command before it has removed the folder.
+    let signals = ProgramSignals::block();
+    let folder = ProfileFolder::create()?;
+    let loading = Loading::of(name);
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let options = agent_options::completed(&args.options, &folder.file_option()?, loading, is_set)?;
+    let mut command = launcher::command(name, arguments, loading, &library, &options)?;
+    let status = match program::run(&mut command, &signals) {
+        Ok(status) => status,
+        Err(error) => {
+            say(&format!("{} cannot be started: {error}", name.display()));
+            return Ok(ExitCode::from(program::exit_code_of_error(&error)));
+        }
+    };
+    end_on_interrupt(signals, folder.path().to_owned());
+    if !status.success() {
+        say(&format!("{} has ended: {status}", name.display()));
+    }
+    let pages = results::write(&args.report, &outputs, &folder, &library);
+    if args.outputs.open
+        && let Some(page) = pages.first()
+        && let Err(error) = browser::open(page, &signals)
+    {
+        say(&format!("{error:#}"));
+    }
+    Ok(ExitCode::from(program::exit_code(status)))
+}
+
+/// Lets a signal end the command while results are written. The folder is removed first. Files that are being
+/// written stay as they were.
+fn end_on_interrupt(signals: ProgramSignals, folder: PathBuf) {
+    thread::spawn(move || {
+        loop {
+            let received = signals.wait();
+            if received.is_interrupt() {
+                let _ = fs::remove_dir_all(&folder);
+                std::process::exit(program::SIGNALLED + received.signal);
+            }
+        }
+    });
+}

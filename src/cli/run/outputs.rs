@@ -1,0 +1,112 @@
+//! The files that a run leaves: pages, and profiles.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use nix::unistd::{AccessFlags, access};
+
+/// The page's name if the user names no file.
+const DEFAULT_PAGE: &str = "otlpprof.html";
+
+/// The files to write when the program has ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Outputs {
+    pub(super) pages: Vec<PathBuf>,
+    /// Files of OTLP profiles.
+    pub(super) profiles: Vec<PathBuf>,
+}
+
+/// The options that name files.
+#[derive(Debug, clap::Args)]
+pub(super) struct OutputArgs {
+    /// Write this file at the end: a page if its name ends in .html, the profiles if it ends in .otlp. May be
+    /// given several times [default: otlpprof.html]
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<PathBuf>,
+    /// Keep the profiles in this file, whatever its name, for the other commands
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
+    /// Write no page unless --output names one
+    #[arg(long)]
+    no_page: bool,
+    /// Open the page in a browser
+    #[arg(long)]
+    pub(super) open: bool,
+}
+
+impl Outputs {
+    /// The files that the options name.
+    ///
+    /// # Errors
+    /// A file's name says nothing of its content, or the file could not be written. The program has not been
+    /// started then.
+    pub(super) fn of(args: &OutputArgs) -> anyhow::Result<Self> {
+        let mut outputs = Self::default();
+        for file in &args.output {
+            match file.extension().and_then(|ending| ending.to_str()) {
+                Some("html" | "htm") => outputs.pages.push(file.clone()),
+                Some("otlp") => outputs.profiles.push(file.clone()),
+                _ => bail!("-o {}: write NAME.html for a page, NAME.otlp for profiles", file.display()),
+            }
+        }
+        outputs.profiles.extend(args.keep.clone());
+        for file in outputs.pages.iter().chain(&outputs.profiles) {
+            check_writable(file).with_context(|| file.display().to_string())?;
+        }
+        if args.output.is_empty() && !args.no_page {
+            outputs.pages.push(DEFAULT_PAGE.into());
+        }
+        if args.open && outputs.pages.is_empty() {
+            bail!("--open: no page is written; name one by -o NAME.html");
+        }
+        Ok(outputs)
+    }
+}
+
+fn check_writable(file: &Path) -> anyhow::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if file.is_dir() {
+        bail!("a folder; name a file");
+    }
+    if !folder.is_dir() {
+        bail!("the folder {} does not exist; create it", folder.display());
+    }
+    // A file is replaced by another one in its folder. A device is written to.
+    let written = if file.exists() && !file.is_file() { file } else { folder };
+    access(written, AccessFlags::W_OK).with_context(|| written.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outputs(output: &[&str], keep: Option<&str>, no_page: bool, open: bool) -> anyhow::Result<Outputs> {
+        let output = output.iter().map(PathBuf::from).collect();
+        Outputs::of(&OutputArgs { output, keep: keep.map(PathBuf::from), no_page, open })
+    }
+
+    #[test]
+    fn endings_say_what_a_file_is_to_have() {
+        let expected = |pages: &[&str], profiles: &[&str]| Outputs {
+            pages: pages.iter().map(PathBuf::from).collect(),
+            profiles: profiles.iter().map(PathBuf::from).collect(),
+        };
+        assert_eq!(outputs(&[], None, false, true).unwrap(), expected(&["otlpprof.html"], &[]));
+        assert_eq!(outputs(&[], Some("/tmp/x"), false, false).unwrap(), {
+            expected(&["otlpprof.html"], &["/tmp/x"])
+        });
+        assert_eq!(outputs(&[], Some("/tmp/x"), true, false).unwrap(), expected(&[], &["/tmp/x"]));
+        assert_eq!(outputs(&["/tmp/a.otlp"], None, false, false).unwrap(), expected(&[], &["/tmp/a.otlp"]));
+        assert_eq!(
+            outputs(&["/tmp/a.otlp", "/tmp/b.html"], None, true, true).unwrap(),
+            expected(&["/tmp/b.html"], &["/tmp/a.otlp"])
+        );
+        for (output, open) in [("/tmp/x.svg", false), ("-", false), ("/tmp/a.otlp", true)] {
+            assert!(outputs(&[output], None, false, open).is_err(), "{output}");
+        }
+        for (file, reason) in [("/no/such/a.html", "does not exist"), ("/tmp", "a folder")] {
+            let error = format!("{:#}", outputs(&[], Some(file), false, false).unwrap_err());
+            assert!(error.starts_with(file) && error.contains(reason), "{error}");
+        }
+    }
+}
