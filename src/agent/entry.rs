@@ -6,11 +6,13 @@ use std::panic::catch_unwind;
 use jni::sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 use log::LevelFilter;
 
+use super::answer;
 use super::callbacks::callbacks;
 use super::engines;
 use super::lifecycle;
 use super::logging;
 use super::options::{self, Environment, Request};
+use crate::export::answer::Answer;
 use crate::jvm::jvmti::Jvmti;
 
 /// Starts the agent at the JVM's start: `-agentpath:…/libotlpprof.so=OPTIONS`.
@@ -23,12 +25,16 @@ pub(super) unsafe extern "system" fn Agent_OnLoad(
     options: *const c_char,
     _: *mut c_void,
 ) -> jint {
-    // SAFETY: the JVM passes its JavaVM, and options that are null or a C string.
-    unsafe { load(vm, options) }
+    // SAFETY: the JVM passes options that are null or a C string.
+    let options = unsafe { bytes_of(options) };
+    // SAFETY: the JVM passes its JavaVM.
+    unsafe { load_with(vm, options) }
 }
 
 /// Loads the agent into a running JVM: `jcmd PID JVMTI.agent_load …/libotlpprof.so "OPTIONS"`. A repeated
-/// load controls the agent that is already running.
+/// load controls the agent that is already running. A mistake is a result other than `JNI_OK`, whatever
+/// `strict` is: the JVM passes the result to the caller, and goes on. With `answer=SOCKET` before the options
+/// the outcome is also written to that socket.
 ///
 /// # Safety
 /// Called by the JVM only.
@@ -38,8 +44,10 @@ pub(super) unsafe extern "system" fn Agent_OnAttach(
     options: *const c_char,
     _: *mut c_void,
 ) -> jint {
-    // SAFETY: the JVM passes its JavaVM, and options that are null or a C string.
-    unsafe { load(vm, options) }
+    // SAFETY: the JVM passes options that are null or a C string.
+    let options = unsafe { bytes_of(options) };
+    // SAFETY: the JVM passes its JavaVM.
+    catch_unwind(|| unsafe { attach(vm, options) }).unwrap_or(JNI_ERR)
 }
 
 /// Prepares for the JVM's unloading of the library.
@@ -55,17 +63,24 @@ pub(super) unsafe extern "system" fn Agent_OnUnload(_: *mut JavaVM) {
     });
 }
 
+/// The bytes of the options, without the terminating zero.
+///
 /// # Safety
-/// `vm` is the JavaVM of this process. `options` is null or a C string.
-unsafe fn load(vm: *mut JavaVM, options: *const c_char) -> jint {
-    let text: &[u8] = if options.is_null() {
-        &[]
-    } else {
-        // SAFETY: the contract requires a C string where `options` is not null.
-        unsafe { CStr::from_ptr(options) }.to_bytes()
-    };
-    // SAFETY: the contract requires the JavaVM of this process.
-    unsafe { load_with(vm, text) }
+/// `options` is null or a C string.
+unsafe fn bytes_of<'a>(options: *const c_char) -> &'a [u8] {
+    if options.is_null() {
+        return &[];
+    }
+    // SAFETY: the contract requires a C string where `options` is not null.
+    unsafe { CStr::from_ptr(options) }.to_bytes()
+}
+
+/// A request that was not carried out.
+struct Failure {
+    /// The mistake, in one line.
+    message: String,
+    /// Whether the JVM's start fails for the mistake.
+    strict: bool,
 }
 
 /// Loads the agent with these options, in whatever way the library was loaded. The caller ends the JVM with
@@ -74,6 +89,44 @@ unsafe fn load(vm: *mut JavaVM, options: *const c_char) -> jint {
 /// # Safety
 /// `vm` is the JavaVM of this process.
 pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
+    // SAFETY: the contract requires the JavaVM of this process.
+    match unsafe { carry_out(vm, options) } {
+        Err(failure) if failure.strict => JNI_ERR,
+        _ => JNI_OK,
+    }
+}
+
+/// Loads the agent with these options into a running JVM, and answers on the socket that they name.
+///
+/// # Safety
+/// `vm` is the JavaVM of this process.
+unsafe fn attach(vm: *mut JavaVM, options: &[u8]) -> jint {
+    let (socket, options) = answer::split(options);
+    // SAFETY: the contract requires the JavaVM of this process.
+    let outcome = unsafe { carry_out(vm, options) };
+    let result = if outcome.is_ok() { JNI_OK } else { JNI_ERR };
+    if let Some(socket) = socket {
+        let mut session = None;
+        if let Some(agent) = lifecycle::agent() {
+            agent.with_session(|running| session = Some(running.state()));
+        }
+        let answer = Answer {
+            succeeded: outcome.is_ok(),
+            message: outcome.unwrap_or_else(|failure| failure.message),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            session,
+            last_error: logging::last_error(),
+        };
+        answer::send(socket, &answer);
+    }
+    result
+}
+
+/// Carries out the request that the options make, and prints the outcome. Returns the outcome in one line.
+///
+/// # Safety
+/// `vm` is the JavaVM of this process.
+unsafe fn carry_out(vm: *mut JavaVM, options: &[u8]) -> Result<String, Failure> {
     let result = catch_unwind(|| {
         // A running session keeps its log level, whatever controls it later.
         if lifecycle::agent().is_none() {
@@ -86,8 +139,9 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
         unsafe { obey(vm, request) }
     });
     result.unwrap_or_else(|_| {
-        logging::say("error: internal error at start; the JVM continues without profiling");
-        JNI_OK
+        let message = "internal error at start; the JVM continues without profiling".to_owned();
+        logging::say(&format!("error: {message}"));
+        Err(Failure { message, strict: false })
     })
 }
 
@@ -109,13 +163,15 @@ pub(super) unsafe fn environment(vm: *mut JavaVM) -> Environment {
     environment
 }
 
-/// Carries out a request. A mistake in it leaves the JVM running, unless `strict` is set.
-unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) -> jint {
+/// Carries out a request. Returns the outcome in one line. A mistake is printed, and leaves the JVM running
+/// unless `strict` is set.
+unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) -> Result<String, Failure> {
     let is_profiling = lifecycle::agent().is_some_and(lifecycle::Agent::is_profiling);
     let outcome = if is_profiling { "profiling continues as before" } else { "the agent does not start" };
     let failed = |message: &str, strict: bool| {
-        logging::say(&format!("error: {message}; {outcome}"));
-        if strict { JNI_ERR } else { JNI_OK }
+        let message = format!("{message}; {outcome}");
+        logging::say(&format!("error: {message}"));
+        Err(Failure { message, strict })
     };
     match request {
         Ok(Request::Start(options)) => {
@@ -128,27 +184,28 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
             }
             // SAFETY: the callers pass the JavaVM of this process.
             match unsafe { lifecycle::start(vm, &callbacks(), *options) } {
-                Ok(()) => JNI_OK,
+                Ok(()) => Ok("started".to_owned()),
                 Err(error) => failed(&error.to_string(), strict),
             }
         }
         Ok(Request::Disabled(name)) => {
-            logging::say(&format!("{name}=true: nothing is profiled"));
-            JNI_OK
+            let message = format!("{name}=true: nothing is profiled");
+            logging::say(&message);
+            Ok(message)
         }
         Ok(Request::Help) => {
-            print!("{}", options::help());
-            JNI_OK
+            let help = options::help();
+            print!("{help}");
+            Ok(help)
         }
-        Ok(command) => {
-            match lifecycle::agent() {
-                Some(agent) => agent.obey(&command),
-                None => {
-                    logging::say("error: the agent is not running in this JVM; load it with `start` first")
-                }
+        Ok(command) => match lifecycle::agent() {
+            Some(agent) => Ok(agent.obey(&command)),
+            None => {
+                let message = "the agent is not running in this JVM; load it with `start` first".to_owned();
+                logging::say(&format!("error: {message}"));
+                Err(Failure { message, strict: false })
             }
-            JNI_OK
-        }
+        },
         Err(error) => failed(&error.message, error.strict),
     }
 }

@@ -370,19 +370,25 @@ impl Agent {
         Some(session)
     }
 
-    /// Carries out the command of a repeated load.
-    pub(super) fn obey(&self, command: &Request) {
+    /// Carries out the command of a repeated load. Prints the outcome and returns it, in one line.
+    pub(super) fn obey(&self, command: &Request) -> String {
+        let outcome = self.outcome(command);
+        logging::say(&outcome);
+        outcome
+    }
+
+    fn outcome(&self, command: &Request) -> String {
         if self.vm.jvmti.phase() != Ok(Phase::Live) {
-            return self.obey_before_the_start(command);
+            return self.obey_before_the_start(command).to_owned();
         }
         let env = self.vm.attach_as_daemon(c"otlpprof");
         match command {
-            Request::Stop => logging::say(if self.stop(env) { "stopped" } else { NOT_PROFILING }),
+            Request::Stop => (if self.stop(env) { "stopped" } else { NOT_PROFILING }).to_owned(),
             // Uploads go on in the background: no thread waits for a collector.
-            Request::Flush if self.flush(env) => logging::say("flushed"),
-            Request::Flush => logging::say(self.idle_status()),
-            Request::Status => logging::say(&self.status()),
-            Request::Start(_) | Request::Help | Request::Disabled(_) => {}
+            Request::Flush if self.flush(env) => "flushed".to_owned(),
+            Request::Flush => self.idle_status().to_owned(),
+            // The entry point carries out the others.
+            Request::Status | Request::Start(_) | Request::Help | Request::Disabled(_) => self.status(),
         }
     }
 
@@ -425,12 +431,12 @@ impl Agent {
 
     /// Carries out a command before the VM is live, when no session runs, though one may be pending. No
     /// thread can be attached to the VM yet.
-    fn obey_before_the_start(&self, command: &Request) {
-        logging::say(match command {
+    fn obey_before_the_start(&self, command: &Request) -> &'static str {
+        match command {
             Request::Stop if self.forget_pending() => "stopped",
             Request::Flush | Request::Status => self.idle_status(),
             _ => NOT_PROFILING,
-        });
+        }
     }
 
     /// The status while no session runs.

@@ -1,8 +1,26 @@
 //! The agent's log: lines on standard error. Each begins with the agent's name, by which users find it.
 
 use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use parking_lot::Mutex;
+
+use crate::export::answer::LoggedError;
+
+/// The latest warning or error.
+static LAST_ERROR: Mutex<Option<LoggedError>> = Mutex::new(None);
+
+/// The latest warning or error that was logged since the library was loaded.
+pub(super) fn last_error() -> Option<LoggedError> {
+    LAST_ERROR.lock().clone()
+}
+
+/// Now, in milliseconds since 1970.
+pub(super) fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
 
 struct Stderr;
 
@@ -31,6 +49,9 @@ impl Log for Stderr {
 /// Writes one line in a single call, so that lines of the application do not come between its parts. If
 /// standard error is closed, the line is lost.
 pub(super) fn say(line: &str) {
+    if line.starts_with("error: ") || line.starts_with("warning: ") {
+        *LAST_ERROR.lock() = Some(LoggedError { unix_ms: unix_ms(), line: line.to_owned() });
+    }
     let line = format!("[otlpprof] {line}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`options`], [`resource`] | the user's options; the resource attributes of the process |
 //! | `entry` | `Agent_OnLoad`, `Agent_OnAttach`, `Agent_OnUnload` |
+//! | `answer` | the socket on which a command of another process waits for an answer |
 //! | `callbacks` | JVMTI's events |
 //! | `java_api` | the native methods of the Java API |
 //! | `java_strings` | strings and exceptions that cross JNI |
@@ -34,6 +35,7 @@
 //! | `counters` | the agent's own counters, as a profile's attributes |
 //! | `logging` | lines on standard error |
 
+mod answer;
 mod budget;
 mod callbacks;
 mod counters;

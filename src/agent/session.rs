@@ -7,8 +7,8 @@ mod interval_end;
 mod labels;
 mod running_threads;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jni::sys::JNIEnv;
@@ -24,6 +24,7 @@ use super::engines;
 use super::events::Event;
 use super::first_upload::first_interval;
 use super::guards::{Guard, Guards};
+use super::logging;
 use super::objects::Objects;
 use super::options::Options;
 use super::output::{Output, OutputError};
@@ -34,6 +35,7 @@ use super::vm::Vm;
 use crate::context::reclaim;
 use crate::context::slot_names::{SLOT_NAMES, SlotNameError};
 use crate::core::engine::Engine;
+use crate::export::answer::SessionState;
 use crate::sampling::{cpu, own_threads};
 use crate::signal::buffer;
 use crate::signal::rate_limit::LIMITS;
@@ -85,6 +87,9 @@ pub(super) struct ProfilingSession {
     stop_requested: AtomicBool,
     stopping: AtomicBool,
     started: Instant,
+    started_unix_ms: u64,
+    /// The engines that were refused when the session began.
+    refused: OnceLock<Vec<Engine>>,
 }
 
 impl ProfilingSession {
@@ -128,6 +133,8 @@ impl ProfilingSession {
             stop_requested: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             started: Instant::now(),
+            started_unix_ms: logging::unix_ms(),
+            refused: OnceLock::new(),
         });
         drains(&session);
         let refused = session.sample().inspect_err(|_| {
@@ -135,17 +142,23 @@ impl ProfilingSession {
             session.threads.join_others();
         })?;
         publication::begin(session.vm, &session.options, session.interval_end.resource());
-        log::info!("{}", session.start_line(&refused));
+        let _ = session.refused.set(refused);
+        log::info!("{}", session.start_line());
         Ok(session)
     }
 
-    /// The line in the log that describes the session. The log has named the `refused` engines already.
-    fn start_line(&self, refused: &[Engine]) -> String {
+    /// The line in the log that describes the session. The log has named the refused engines already.
+    fn start_line(&self) -> String {
+        announcement::start_line(&self.options_in_effect(), engines::clock_name())
+    }
+
+    /// The options, without the engines that were refused.
+    fn options_in_effect(&self) -> Options {
         let mut options = Options::clone(&self.options);
-        for engine in refused {
+        for engine in self.refused.get().into_iter().flatten() {
             (row(*engine).turn_off)(&mut options);
         }
-        announcement::start_line(&options, engines::clock_name())
+        options
     }
 
     /// Starts the engines and the recording, and starts to drain. Returns the engines that were refused.
@@ -310,6 +323,22 @@ impl ProfilingSession {
     /// thread that enters the VM never returns.
     pub(super) fn join(&self) {
         self.threads.join();
+    }
+
+    /// Describes the session for another process.
+    pub(super) fn state(&self) -> SessionState {
+        let options = self.options_in_effect();
+        let counters = self.interval_end.counters(self.drain.recorded());
+        let counts = counters.since(self.interval_end.counters_at_start());
+        SessionState {
+            started_unix_ms: self.started_unix_ms,
+            elapsed_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            engines: announcement::engines(&options),
+            stack_walker: self.options.stack_walker.name().to_owned(),
+            cpu_clock: engines::clock_name().map(str::to_owned),
+            destinations: announcement::destinations(&options),
+            counters: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+        }
     }
 
     /// Describes the session in one line.

@@ -8,8 +8,11 @@
 //! [`process_context`] publishes one more message, which outside readers fetch from the memory of this
 //! process.
 //!
+//! [`answer`] is the form in which the agent answers a command of another process.
+//!
 //! Imports `core` only. The agent calls this module from its own threads, never from a signal handler.
 
+pub mod answer;
 mod config_error;
 pub mod endpoint;
 pub mod file;

@@ -56,7 +56,7 @@ pub(super) fn end_line(options: &Options, elapsed: Duration, counts: &[(&str, u6
 }
 
 /// The engines that are on, with the intervals of those that sample time.
-fn engines(options: &Options) -> Vec<String> {
+pub(super) fn engines(options: &Options) -> Vec<String> {
     let described = |engine: Engine| {
         let detail = (row(engine).detail)(options);
         if detail.is_empty() { engine.name().to_owned() } else { format!("{} {detail}", engine.name()) }
@@ -72,7 +72,7 @@ fn engines(options: &Options) -> Vec<String> {
 }
 
 /// The file and the collector, as far as they are requested.
-fn destinations(options: &Options) -> Vec<String> {
+pub(super) fn destinations(options: &Options) -> Vec<String> {
     let upload = options.upload.as_ref().map(|upload| upload.endpoint.shown());
     options.file.iter().cloned().chain(upload).collect()
 }

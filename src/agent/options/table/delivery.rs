@@ -263,8 +263,22 @@ fn read_limits(text: &str) -> Result<[Option<u32>; Engine::COUNT], String> {
 
 fn read_path_pattern(text: &str) -> Result<String, String> {
     let text = value::text(text)?;
+    if let Some((ending, command)) = FOREIGN_ENDINGS.iter().find(|(ending, _)| text.ends_with(ending)) {
+        return Err(format!(
+            "the agent writes OTLP, not {ending}: write file=NAME.otlp, then run `{command}`"
+        ));
+    }
     PathPattern::parse(&text).map(|_| text).map_err(|error| error.to_string())
 }
+
+/// Endings of files in formats that the agent does not write, and the commands that do.
+const FOREIGN_ENDINGS: &[(&str, &str)] = &[
+    (".html", "otlpprof flamegraph NAME.otlp -o NAME.html"),
+    (".pprof", "otlpprof export --to pprof NAME.otlp"),
+    (".pb.gz", "otlpprof export --to pprof NAME.otlp"),
+    (".collapsed", "otlpprof export --to collapsed NAME.otlp"),
+    (".folded", "otlpprof export --to collapsed NAME.otlp"),
+];
 
 fn set_some<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
     set(field, value.map(Some))

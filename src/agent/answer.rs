@@ -1,0 +1,102 @@
+//! The socket on which a command of another process waits for the agent's answer.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use super::logging;
+use crate::export::answer::{ANSWER_OPTION, Answer};
+
+/// Splits the socket's path off an agent string: `answer=/tmp/NAME,OPTIONS`.
+pub(super) fn split(options: &[u8]) -> (Option<&Path>, &[u8]) {
+    let Some(rest) = options.strip_prefix(ANSWER_OPTION.as_bytes()) else { return (None, options) };
+    let end = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
+    let (path, options) = rest.split_at(end);
+    (Some(Path::new(OsStr::from_bytes(path))), options.strip_prefix(b",").unwrap_or(options))
+}
+
+/// Writes the answer to the socket at `path`, if root or this process's own user listens on it. A failure is
+/// logged.
+pub(super) fn send(path: &Path, answer: &Answer) {
+    if let Err(error) = try_to_send(path, answer) {
+        logging::say(&format!("error: answer={}: {error}; nobody gets the answer", path.display()));
+    }
+}
+
+fn try_to_send(path: &Path, answer: &Answer) -> io::Result<()> {
+    let socket = UnixStream::connect(path)?;
+    let uid = peer_uid(&socket)?;
+    // SAFETY: the call accesses no memory.
+    let own_uid = unsafe { libc::geteuid() };
+    if !is_trusted(uid, own_uid) {
+        return Err(io::Error::other(format!(
+            "user {uid} listens there, neither root nor this process's user"
+        )));
+    }
+    let bytes = answer.to_bytes();
+    let mut rest = &*bytes;
+    while !rest.is_empty() {
+        // A reader that is gone or does not read loses the answer. It delays nobody, and raises no SIGPIPE.
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        // SAFETY: the buffer is valid for its length.
+        let sent = unsafe { libc::send(socket.as_raw_fd(), rest.as_ptr().cast(), rest.len(), flags) };
+        match usize::try_from(sent) {
+            Ok(sent) => rest = &rest[sent..],
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The user of the process that listens on the other end, as this process's user namespace knows it (unix(7):
+/// SO_PEERCRED).
+fn peer_uid(socket: &UnixStream) -> io::Result<libc::uid_t> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: both pointers are to variables of this frame, and the length is that of the first.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 { Ok(peer.uid) } else { Err(io::Error::last_os_error()) }
+}
+
+fn is_trusted(peer: libc::uid_t, own: libc::uid_t) -> bool {
+    peer == 0 || peer == own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answers_path_comes_first() {
+        let split = |text: &'static str| {
+            let (path, rest) = split(text.as_bytes());
+            (path.map(|path| path.to_str().unwrap()), std::str::from_utf8(rest).unwrap())
+        };
+        assert_eq!(split("answer=/tmp/x,status"), (Some("/tmp/x"), "status"));
+        assert_eq!(split("answer=/tmp/x"), (Some("/tmp/x"), ""));
+        assert_eq!(split("cpu=1ms,answer=/tmp/x"), (None, "cpu=1ms,answer=/tmp/x"));
+        assert_eq!(split(""), (None, ""));
+    }
+
+    #[test]
+    fn only_root_and_the_own_user_get_answers() {
+        assert!(is_trusted(0, 1000) && is_trusted(1000, 1000) && is_trusted(0, 0));
+        assert!(!is_trusted(1001, 1000) && !is_trusted(1000, 0));
+    }
+}
