@@ -6,6 +6,7 @@
 
 mod agent_library;
 mod allocator;
+mod attach;
 mod call_grammar;
 mod check_stacks;
 pub mod collect;
@@ -49,6 +50,11 @@ enum Command {
     Collect(collect::Args),
     Convert(convert::Args),
     Payload(payload::Args),
+    Attach(attach::AttachArgs),
+    Status(attach::StatusArgs),
+    Stop(attach::StopArgs),
+    Flush(attach::FlushArgs),
+    List(attach::ListArgs),
 }
 
 /// The format of a result.
@@ -87,6 +93,11 @@ pub fn run() -> ExitCode {
         Command::Collect(args) => collect::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Payload(args) => payload::run(&args),
+        Command::Attach(args) => attach::attach(&args),
+        Command::Status(args) => attach::status(&args),
+        Command::Stop(args) => attach::stop(&args),
+        Command::Flush(args) => attach::flush(&args),
+        Command::List(args) => attach::list(&args),
     };
     match result {
         Ok(code) => code,

@@ -1,5 +1,8 @@
 //! The signals that end a command.
 
+use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd};
+
 /// SIGINT and SIGTERM, which are waited for rather than handled.
 pub(super) struct Signals(libc::sigset_t);
 
@@ -23,6 +26,17 @@ impl Signals {
         let mut signal = 0;
         // SAFETY: both pointers are to initialised memory that outlives the call.
         while unsafe { libc::sigwait(&self.0, &mut signal) } != 0 {}
+    }
+
+    /// A descriptor that has something to read when one of the signals has arrived (signalfd(2)).
+    pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the set is initialised; -1 requests another descriptor.
+        let descriptor = unsafe { libc::signalfd(-1, &self.0, libc::SFD_CLOEXEC) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just opened, and nobody else has it.
+        Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 
     /// Lets the next signal end the process: this thread receives it.

@@ -1,0 +1,285 @@
+//! The process of a JVM: what /proc says of it, and signals to it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::error::AttachError;
+
+/// A process that has the JVM's library mapped.
+#[derive(Debug)]
+pub(super) struct JvmProcess {
+    /// The process's id as this command sees it.
+    pub(super) pid: u32,
+    /// The process's id in its own namespace.
+    pub(super) own_pid: u32,
+    /// The effective user and group.
+    pub(super) uid: libc::uid_t,
+    pub(super) gid: libc::gid_t,
+    /// The mapped files that matter.
+    pub(super) maps: Maps,
+    /// Refers to this very process even if its id is used again. `None` on kernels without such descriptors.
+    descriptor: Option<OwnedFd>,
+}
+
+/// Facts from /proc/PID/status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Status {
+    /// The state's letter (proc_pid_status(5)).
+    pub(super) state: char,
+    pub(super) uid: libc::uid_t,
+    pub(super) gid: libc::gid_t,
+    /// The id in the innermost PID namespace.
+    pub(super) own_pid: u32,
+    /// The set of caught signals. Bit 0 is signal 1.
+    caught: u64,
+}
+
+/// Mapped files, from /proc/PID/maps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Maps {
+    /// The JVM's library.
+    pub(super) libjvm: Option<MappedFile>,
+    /// The agent.
+    pub(super) agent: Option<MappedFile>,
+    /// Whether the C library is musl.
+    pub(super) has_musl: bool,
+}
+
+/// A mapped file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MappedFile {
+    /// The path in the process's own namespace.
+    pub(super) path: PathBuf,
+    pub(super) inode: u64,
+    /// Whether the file has been deleted or replaced since.
+    pub(super) is_deleted: bool,
+}
+
+impl JvmProcess {
+    /// Finds the process. Sends no signal.
+    pub(super) fn find(pid: u32) -> Result<Self, AttachError> {
+        let descriptor = open_descriptor(pid);
+        let status = Status::of(pid)?;
+        if matches!(status.state, 'Z' | 'X') {
+            return Err(AttachError::Ended(pid));
+        }
+        let maps = Maps::of(pid).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => AttachError::OtherUser { pid, user: user_name(status.uid) },
+            io::ErrorKind::NotFound => AttachError::NoProcess(pid),
+            _ if error.raw_os_error() == Some(libc::ESRCH) => AttachError::Ended(pid),
+            _ => AttachError::Proc { pid, error },
+        })?;
+        if maps.libjvm.is_none() {
+            return Err(AttachError::NoJvm(pid));
+        }
+        // SAFETY: the call accesses no memory.
+        let own_uid = unsafe { libc::geteuid() };
+        if own_uid != 0 && own_uid != status.uid {
+            return Err(AttachError::OtherUser { pid, user: user_name(status.uid) });
+        }
+        let Status { own_pid, uid, gid, .. } = status;
+        Ok(Self { pid, own_pid, uid, gid, maps, descriptor })
+    }
+
+    /// Whether the process has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        Status::of(self.pid).map_or(true, |status| matches!(status.state, 'Z' | 'X'))
+    }
+
+    /// Fails if the process is stopped: nothing in it would answer.
+    pub(super) fn check_running(&self) -> Result<(), AttachError> {
+        match Status::of(self.pid)?.state {
+            'T' | 't' => Err(AttachError::Stopped(self.pid)),
+            'Z' | 'X' => Err(AttachError::Ended(self.pid)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the JVM look for the file that requests its attach listener. Sends no signal unless the process
+    /// catches it: it would end the process.
+    pub(super) fn send_quit(&self) -> Result<(), AttachError> {
+        if !Status::of(self.pid)?.catches(libc::SIGQUIT) {
+            return Err(AttachError::QuitNotCaught(self.pid));
+        }
+        let sent = match &self.descriptor {
+            // SAFETY: the descriptor is open, and the null pointer means a signal as kill(2) sends it.
+            Some(descriptor) => unsafe {
+                libc::syscall(
+                    libc::SYS_pidfd_send_signal,
+                    descriptor.as_raw_fd(),
+                    libc::SIGQUIT,
+                    std::ptr::null::<libc::siginfo_t>(),
+                    0,
+                )
+            },
+            // SAFETY: the call accesses no memory.
+            None => unsafe { libc::kill(self.pid.cast_signed(), libc::SIGQUIT) }.into(),
+        };
+        if sent == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::ESRCH) => Err(AttachError::Ended(self.pid)),
+            Some(libc::EPERM) => Err(AttachError::OtherUser { pid: self.pid, user: user_name(self.uid) }),
+            _ => Err(AttachError::Proc { pid: self.pid, error }),
+        }
+    }
+
+    /// Whether the JVM was started with its attach mechanism off. SIGQUIT would make it print its threads.
+    pub(super) fn has_attach_disabled(&self) -> bool {
+        let read = |name: &str| fs::read(format!("/proc/{}/{name}", self.pid)).unwrap_or_default();
+        let environment = read("environ");
+        let of_variable = |name: &str| {
+            let variables = environment.split(|byte| *byte == 0);
+            let values = variables.filter_map(|variable| variable.strip_prefix(name.as_bytes())).next_back();
+            values.unwrap_or_default().split(u8::is_ascii_whitespace).map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        // The JVM reads them in this order, and later ones win (java(1)).
+        let words = [of_variable("JAVA_TOOL_OPTIONS="), of_variable("JDK_JAVA_OPTIONS=")].concat();
+        let arguments = read("cmdline").split(|byte| *byte == 0).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let words = [words, arguments, of_variable("_JAVA_OPTIONS=")].concat();
+        is_disabled(words.iter().map(Vec::as_slice), b"DisableAttachMechanism")
+    }
+}
+
+/// Whether the last setting of a flag turns it on.
+fn is_disabled<'a>(words: impl DoubleEndedIterator<Item = &'a [u8]>, flag: &[u8]) -> bool {
+    let setting = |word: &'a [u8]| {
+        let (sign, name) = word.strip_prefix(b"-XX:")?.split_first()?;
+        (name == flag && matches!(sign, b'+' | b'-')).then_some(*sign == b'+')
+    };
+    words.rev().find_map(setting).unwrap_or(false)
+}
+
+fn open_descriptor(pid: u32) -> Option<OwnedFd> {
+    // SAFETY: the call accesses no memory.
+    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let descriptor = i32::try_from(descriptor).ok().filter(|descriptor| *descriptor >= 0)?;
+    // SAFETY: the descriptor was just opened, and nobody else has it.
+    Some(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// The name of a user, or the number where it has no name.
+pub(super) fn user_name(uid: libc::uid_t) -> String {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
+    user.map_or_else(|| uid.to_string(), |user| user.name)
+}
+
+impl Status {
+    pub(super) fn of(pid: u32) -> Result<Self, AttachError> {
+        let text =
+            fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| AttachError::NoProcess(pid))?;
+        Self::parse(&text).ok_or(AttachError::NoProcess(pid))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let values = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.map(str::split_whitespace)
+        };
+        // Four ids: real, effective, saved, and that of file accesses.
+        let own_pid = values("NSpid").or_else(|| values("Pid"))?.next_back()?;
+        Some(Self {
+            state: values("State")?.next()?.chars().next()?,
+            uid: values("Uid")?.nth(1)?.parse().ok()?,
+            gid: values("Gid")?.nth(1)?.parse().ok()?,
+            own_pid: own_pid.parse().ok()?,
+            caught: u64::from_str_radix(values("SigCgt")?.next()?, 16).ok()?,
+        })
+    }
+
+    /// Whether the process has a handler for the signal.
+    pub(super) fn catches(&self, signal: i32) -> bool {
+        self.caught >> (signal - 1) & 1 == 1
+    }
+}
+
+impl Maps {
+    pub(super) fn of(pid: u32) -> io::Result<Self> {
+        fs::read(format!("/proc/{pid}/maps")).map(|maps| Self::parse(&maps))
+    }
+
+    /// Parses lines of `START-END PERMISSIONS OFFSET DEVICE INODE PATH` (proc_pid_maps(5)).
+    fn parse(maps: &[u8]) -> Self {
+        let mut found = Self::default();
+        for line in maps.split(|byte| *byte == b'\n') {
+            let Some(file) = MappedFile::parse(line) else { continue };
+            let name = file.path.file_name().unwrap_or_default().as_bytes();
+            found.has_musl |= name.starts_with(b"ld-musl-");
+            if name == b"libjvm.so" {
+                found.libjvm.get_or_insert(file);
+            } else if name.starts_with(b"libotlpprof") && name.ends_with(b".so") {
+                found.agent.get_or_insert(file);
+            }
+        }
+        found
+    }
+}
+
+impl MappedFile {
+    fn parse(line: &[u8]) -> Option<Self> {
+        let path = line.iter().position(|byte| *byte == b'/')?;
+        let inode = std::str::from_utf8(&line[..path]).ok()?.split_whitespace().nth(4)?.parse().ok()?;
+        let path = &line[path..];
+        let kept = path.strip_suffix(b" (deleted)");
+        let is_deleted = kept.is_some();
+        let path = Path::new(OsStr::from_bytes(kept.unwrap_or(path))).to_owned();
+        Some(Self { path, inode, is_deleted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = "Name:\tjava\nState:\tS (sleeping)\nPid:\t4711\nUid:\t0\t1000\t1000\t1000\n\
+                          Gid:\t0\t100\t100\t100\nNSpid:\t4711\t17\t1\nSigIgn:\t0000000000000000\n\
+                          SigCgt:\t2000000181005ccf\n";
+
+    #[test]
+    fn the_status_has_the_own_pid_the_effective_user_and_caught_signals() {
+        let status = Status::parse(STATUS).unwrap();
+        assert_eq!((status.state, status.uid, status.gid, status.own_pid), ('S', 1000, 100, 1));
+        assert!(status.catches(libc::SIGQUIT) && status.catches(libc::SIGHUP));
+        assert!(!status.catches(libc::SIGTRAP));
+        let uncaught = STATUS.replace("2000000181005ccf", "2000000181005cc8");
+        assert!(!Status::parse(&uncaught).unwrap().catches(libc::SIGQUIT));
+        // Kernels before 4.1 have no NSpid.
+        let old = STATUS.replace("NSpid", "Other");
+        assert_eq!(Status::parse(&old).unwrap().own_pid, 4711);
+        for missing in ["State", "Uid", "Gid", "SigCgt"] {
+            assert_eq!(Status::parse(&STATUS.replace(missing, "Other")), None, "{missing}");
+        }
+    }
+
+    #[test]
+    fn maps_name_the_jvm_the_agent_and_the_c_library() {
+        let maps = b"55e0-55e1 r-xp 00000000 08:01 11 /jdk/bin/java\n\
+                     7f00-7f01 rw-p 00000000 00:00 0 \n\
+                     7f10-7f20 r-xp 00000000 08:01 12 /my jdk/lib/server/libjvm.so\n\
+                     7f30-7f40 r-xp 00000000 08:01 13 /tmp/libotlpprof-12ab-0f.so (deleted)\n\
+                     7f50-7f60 r-xp 00000000 08:01 14 /lib/ld-linux-x86-64.so.2\n\
+                     7ff0-7ff1 rw-p 00000000 00:00 0 [stack]\n";
+        let file = |path: &str, inode, is_deleted| Some(MappedFile { path: path.into(), inode, is_deleted });
+        let parsed = Maps::parse(maps);
+        assert_eq!(parsed.libjvm, file("/my jdk/lib/server/libjvm.so", 12, false));
+        assert_eq!(parsed.agent, file("/tmp/libotlpprof-12ab-0f.so", 13, true));
+        assert!(!parsed.has_musl);
+        assert!(Maps::parse(b"1-2 r-xp 00000000 08:01 14 /lib/ld-musl-x86_64.so.1\n").has_musl);
+        assert_eq!(Maps::parse(b""), Maps::default());
+    }
+
+    #[test]
+    fn the_last_setting_of_a_flag_counts() {
+        let disabled =
+            |words: &[&str]| is_disabled(words.iter().map(|word| word.as_bytes()), b"DisableAttachMechanism");
+        assert!(disabled(&["java", "-XX:+DisableAttachMechanism", "Main"]));
+        assert!(!disabled(&["-XX:+DisableAttachMechanism", "-XX:-DisableAttachMechanism"]));
+        assert!(!disabled(&["java", "Main", "+DisableAttachMechanism"]));
+    }
+}
