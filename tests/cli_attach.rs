@@ -57,13 +57,14 @@ fn a_jvm_is_profiled_by_commands_alone() {
         // A relative path is the caller's, not the JVM's.
         let started = attach(pid, "cpu=2ms,interval=1h,file=relative.otlp", &folder);
         assert_eq!(exit_code(&started), 0, "{}", text_of(&started.stderr));
-        assert!(text_of(&started.stdout).contains("cpu every 2ms"), "{}", text_of(&started.stdout));
         assert_eq!(exit_code(&attach(pid, "", &folder)), 1, "profiling already");
         listed(true);
         jvm.wait_until("sampled", |_| {
             let status = otlpprof().args(["status", "--json", &pid.to_string()]).output().unwrap();
             json(&status)["session"]["counters"]["otlpprof.handler.samples_recorded"].as_u64() > Some(0)
         });
+        let status = command("status", pid);
+        assert!(text_of(&status.stdout).contains("cpu every 2ms"), "{}", text_of(&status.stdout));
         jvm.wait_until("flushed", |jvm| {
             exit_code(&command("flush", pid)) == 0 && jvm.profiles().join("relative.otlp").is_file()
         });
@@ -111,13 +112,9 @@ fn no_signal_goes_to_a_process_that_would_die_of_it() {
     // As a JVM that is still starting: its library is mapped, and it has no handlers yet.
     let mut starting = sleep();
     starting.env("LD_PRELOAD", &libjvm);
-    let mut without_signals = Command::new(home.join("bin/java"));
-    without_signals.args(["-Xrs", "-cp", env!("OTLPPROF_TEST_CLASSES"), "programs.UserLoop", "600"]);
-    for (mut process, has_jvm, message) in [
-        (sleep(), false, "is no JVM"),
-        (starting, true, "does not catch SIGQUIT"),
-        (without_signals, true, "does not catch SIGQUIT"),
-    ] {
+    for (mut process, has_jvm, message) in
+        [(sleep(), false, "is no JVM"), (starting, true, "does not catch SIGQUIT")]
+    {
         let mut target = Target::start(&mut process);
         let pid = target.pid();
         wait_for("libjvm.so", || !has_jvm || maps(pid).iter().any(|path| path.ends_with("libjvm.so")));
@@ -126,6 +123,25 @@ fn no_signal_goes_to_a_process_that_would_die_of_it() {
         assert!(text_of(&refused.stderr).contains(message), "{}", text_of(&refused.stderr));
         assert_eq!(answer_files(pid), [] as [String; 0]);
         // Of two pending signals the lower number comes first: SIGQUIT before SIGTERM.
+        assert_eq!(target.terminate(), libc::SIGTERM);
+    }
+}
+
+/// With -Xrs a JVM does not catch SIGQUIT. It opens its attach socket when it starts.
+#[test]
+fn a_jvm_with_reduced_signals_is_attached_to_without_one() {
+    for home in oldest_and_newest() {
+        let mut without_signals = Command::new(home.join("bin/java"));
+        without_signals.args(["-Xrs", "-cp", env!("OTLPPROF_TEST_CLASSES"), "programs.UserLoop", "600"]);
+        let mut target = Target::start(&mut without_signals);
+        let pid = target.pid();
+        let attached = || exit_code(&attach(pid, "interval=1h,file=/tmp/%p.otlp", Path::new("/"))) == 0;
+        // Until the socket is there, the command is refused, and the JVM lives.
+        wait_for("attaching", || target.is_alive() && attached());
+        assert!(!caught(pid, libc::SIGQUIT));
+        assert_eq!(text_of(&command("stop", pid).stdout).lines().next(), Some("stopped"));
+        assert_eq!(answer_files(pid), [] as [String; 0]);
+        let _ = std::fs::remove_file(format!("/tmp/{pid}.otlp"));
         assert_eq!(target.terminate(), libc::SIGTERM);
     }
 }

@@ -184,7 +184,9 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
             }
             // SAFETY: the callers pass the JavaVM of this process.
             match unsafe { lifecycle::start(vm, &callbacks(), *options) } {
-                Ok(()) => Ok("started".to_owned()),
+                Ok(()) => {
+                    Ok(lifecycle::agent().map_or("started", lifecycle::Agent::outcome_of_start).to_owned())
+                }
                 Err(error) => failed(&error.to_string(), strict),
             }
         }

@@ -450,6 +450,11 @@ impl Agent {
         }
     }
 
+    /// The outcome of a start: the session runs, or begins later.
+    pub(super) fn outcome_of_start(&self) -> &'static str {
+        if self.session.read().is_some() { "started" } else { self.idle_status() }
+    }
+
     /// Discards the pending session. Returns `false` if there is none.
     fn forget_pending(&self) -> bool {
         let was_pending = self.pending.lock().take().is_some();

@@ -19,10 +19,7 @@ pub(super) enum AttachError {
     OtherUser { pid: u32, user: String },
     #[error("/proc/{pid}: {error}")]
     Proc { pid: u32, error: io::Error },
-    #[error(
-        "process {0} does not catch SIGQUIT and would die of it: wait until the JVM has started, or start it \
-         without -Xrs"
-    )]
+    #[error("process {0} does not catch SIGQUIT and would die of it: wait until the JVM has started")]
     QuitNotCaught(u32),
     #[error("the JVM {0} was started with -XX:+DisableAttachMechanism; start it without, or with -agentpath")]
     AttachDisabled(u32),
