@@ -28,7 +28,7 @@ pub(super) unsafe extern "system" fn Agent_OnLoad(
     // SAFETY: the JVM passes options that are null or a C string.
     let options = unsafe { bytes_of(options) };
     // SAFETY: the JVM passes its JavaVM.
-    unsafe { load_with(vm, options) }
+    catch_unwind(|| unsafe { load_with(vm, options) }).unwrap_or(JNI_OK)
 }
 
 /// Loads the agent into a running JVM: `jcmd PID JVMTI.agent_load …/libotlpprof.so "OPTIONS"`. A repeated

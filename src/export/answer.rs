@@ -18,7 +18,7 @@ const MOST_BYTES: u32 = 1 << 20;
 pub struct Answer {
     /// Whether the agent did what the command requested.
     pub succeeded: bool,
-    /// What the agent did, or the mistake: one line.
+    /// The outcome or the mistake, in one line.
     pub message: String,
     /// The agent's version.
     pub version: String,
@@ -107,7 +107,7 @@ impl Answer {
     /// Reads an answer from a socket.
     ///
     /// # Errors
-    /// Those of the reader, and `InvalidData` if the bytes are no answer or too many.
+    /// Errors of the reader, and `InvalidData` if the bytes are no answer or too many.
     pub fn read(reader: &mut impl Read) -> io::Result<Self> {
         let mut length = [0; 4];
         reader.read_exact(&mut length)?;

@@ -54,7 +54,8 @@ pub(super) enum AttachError {
         path.display())]
     CLibrary { path: PathBuf, library: &'static str, pid: u32, jvm: &'static str },
     #[error(
-        "the JVM {pid} has the agent already, from {}; leave out --library, or restart the JVM", path.display()
+        "the JVM {pid} has the agent already, from {}; leave out --library, or restart the JVM",
+        path.display()
     )]
     OtherLibrary { pid: u32, path: PathBuf },
     #[error(
@@ -69,7 +70,8 @@ pub(super) enum AttachError {
     #[error("the JVM {pid} did not load the agent: {reply}")]
     NotLoaded { pid: u32, reply: String },
     #[error(
-        "the agent of JVM {0} is older than the command and does not answer; use the command of its version"
+        "the agent of JVM {0} is older than the command and does not answer; use the command of its \
+         version"
     )]
     OldAgent(u32),
     #[error("the {what} has {length} bytes, but the JVM takes at most {most}; shorten it")]

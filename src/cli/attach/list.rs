@@ -104,7 +104,13 @@ pub(super) fn print(jvms: &[Jvm], out: &mut impl Write) -> io::Result<()> {
 
 /// The JVMs as JSON.
 pub(super) fn to_json(jvms: &[Jvm]) -> Value {
-    let jvm = |Jvm { pid, user, version, main, agent }: &Jvm| json!({ "pid": pid, "user": user, "javaVersion": version, "main": main, "agent": agent });
+    let jvm = |jvm: &Jvm| {
+        let Jvm { pid, user, version, main, agent } = jvm;
+        let mut object = json!({ "pid": pid, "user": user, "javaVersion": version });
+        object["main"] = json!(main);
+        object["agent"] = json!(agent);
+        object
+    };
     jvms.iter().map(jvm).collect()
 }
 
