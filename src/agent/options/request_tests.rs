@@ -336,6 +336,9 @@ fn malformed_strings_are_one_clear_line() {
     assert_eq!(error("depth=0"), "depth=0: must be a whole number from 1 to 2048");
     assert_eq!(error("file="), "file=: must not be empty");
     assert!(error("file=/tmp/%x").starts_with("file=/tmp/%x: "));
+    assert!(error("file=x.html").contains("otlpprof flamegraph"));
+    assert!(error("file=x.pb.gz").contains("export --to pprof"));
+    assert!(error("file=x.collapsed").contains("export --to collapsed"));
     assert_eq!(
         error("endpoint=localhost:4318"),
         "endpoint: localhost:4318: not an HTTP URL; write http://HOST:4318 or https://HOST:4318"
