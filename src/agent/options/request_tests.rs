@@ -336,9 +336,15 @@ fn malformed_strings_are_one_clear_line() {
     assert_eq!(error("depth=0"), "depth=0: must be a whole number from 1 to 2048");
     assert_eq!(error("file="), "file=: must not be empty");
     assert!(error("file=/tmp/%x").starts_with("file=/tmp/%x: "));
-    assert!(error("file=x.html").contains("otlpprof flamegraph"));
-    assert!(error("file=x.pb.gz").contains("export --to pprof"));
-    assert!(error("file=x.collapsed").contains("export --to collapsed"));
+    assert_eq!(
+        error("file=/a/x.html"),
+        "file=/a/x.html: the agent writes OTLP, not .html: write file=/a/x.otlp, then run `otlpprof flamegraph \
+         /a/x.otlp -o /a/x.html`"
+    );
+    assert!(error("file=x.pb.gz").ends_with("then run `otlpprof export --to pprof x.otlp -o x.pb.gz`"));
+    assert!(error("file=x.pprof").ends_with("then run `otlpprof export --to pprof x.otlp -o x.pprof`"));
+    assert!(error("file=x.folded").contains("export --to collapsed x.otlp"));
+    assert!(error("file=x.collapsed").contains("export --to collapsed x.otlp"));
     assert_eq!(
         error("endpoint=localhost:4318"),
         "endpoint: localhost:4318: not an HTTP URL; write http://HOST:4318 or https://HOST:4318"

@@ -263,22 +263,37 @@ fn read_limits(text: &str) -> Result<[Option<u32>; Engine::COUNT], String> {
 
 fn read_path_pattern(text: &str) -> Result<String, String> {
     let text = value::text(text)?;
-    if let Some((ending, command)) = FOREIGN_ENDINGS.iter().find(|(ending, _)| text.ends_with(ending)) {
-        return Err(format!(
-            "the agent writes OTLP, not {ending}: write file=NAME.otlp, then run `{command}`"
-        ));
+    if let Some(ending) = FOREIGN_ENDINGS.iter().find(|ending| text.ends_with(ending.ending)) {
+        return Err(ending.refusal(&text));
     }
     PathPattern::parse(&text).map(|_| text).map_err(|error| error.to_string())
 }
 
-/// Endings of files in formats that the agent does not write, and the commands that do.
-const FOREIGN_ENDINGS: &[(&str, &str)] = &[
-    (".html", "otlpprof flamegraph NAME.otlp -o NAME.html"),
-    (".pprof", "otlpprof export --to pprof NAME.otlp"),
-    (".pb.gz", "otlpprof export --to pprof NAME.otlp"),
-    (".collapsed", "otlpprof export --to collapsed NAME.otlp"),
-    (".folded", "otlpprof export --to collapsed NAME.otlp"),
+/// The ending of files in a format that the agent does not write.
+struct ForeignEnding {
+    ending: &'static str,
+    /// The command that writes such files from OTLP.
+    command: &'static str,
+}
+
+const FOREIGN_ENDINGS: &[ForeignEnding] = &[
+    ForeignEnding { ending: ".html", command: "flamegraph" },
+    ForeignEnding { ending: ".pprof", command: "export --to pprof" },
+    ForeignEnding { ending: ".pb.gz", command: "export --to pprof" },
+    ForeignEnding { ending: ".collapsed", command: "export --to collapsed" },
+    ForeignEnding { ending: ".folded", command: "export --to collapsed" },
 ];
+
+impl ForeignEnding {
+    fn refusal(&self, path: &str) -> String {
+        let Self { ending, command } = self;
+        let otlp = format!("{}.otlp", path.strip_suffix(ending).unwrap_or(path));
+        format!(
+            "the agent writes OTLP, not {ending}: write file={otlp}, then run `otlpprof {command} {otlp} -o \
+             {path}`"
+        )
+    }
+}
 
 fn set_some<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
     set(field, value.map(Some))
