@@ -50,6 +50,26 @@ fn assert_no_files_left(run: &Finished, folder: &TempDir) {
     assert!(left.is_empty(), "{}: {left:?}", run.label);
 }
 
+/// Regression: `otlpprof list` and `status` did not recognise the unpacked library, whose file is deleted.
+#[test]
+fn the_command_reaches_the_agent_of_a_jar() {
+    for home in java_homes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut jvm = run_with_jar(&home, "UserLoop", &folder)
+            .argument(600)
+            .java_agent(&jar(), "interval=1h,file=FILE")
+            .start();
+        let command = |name: &str, pid: u32| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+            String::from_utf8(command.args([name, &pid.to_string()]).output().unwrap().stdout).unwrap()
+        };
+        jvm.wait_until("reached", |jvm| command("status", jvm.pid()).starts_with("profiling"));
+        assert!(command("stop", jvm.pid()).starts_with("stopped"), "{}", jvm.label);
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
 #[test]
 fn the_package_has_the_files_that_maven_requires() {
     let mut names: Vec<_> = fs::read_dir(&*PACKAGE)

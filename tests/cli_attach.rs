@@ -4,27 +4,19 @@ mod agent_support;
 mod attach_support;
 mod loud_support;
 
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use agent_support::running::Running;
 use agent_support::{JavaRun, agent, oldest_and_newest, profiles};
 use attach_support::{
-    NOBODY, Target, answer_files, caught, exit_code, json, maps, otlpprof, socket_of, text_of, wait_for,
+    NOBODY, Target, attach, attach_command, caught, command, exit_code, has_request, json, maps, otlpprof,
+    refusal, request_of, send, starting_jvm, state, text_of, wait_for,
 };
 use loud_support::not_tested;
 use serde_json::Value;
-
-/// Runs the command, which attaches the agent of this build.
-fn attach(pid: u32, options: &str, folder: &Path) -> std::process::Output {
-    let mut command = otlpprof();
-    command.arg("attach").arg(pid.to_string()).arg("--library").arg(agent()).arg(options);
-    command.current_dir(folder).output().unwrap()
-}
-
-fn command(name: &str, pid: u32) -> std::process::Output {
-    otlpprof().args([name, &pid.to_string()]).output().unwrap()
-}
 
 fn jvm(home: &Path, options: &[&str]) -> Running {
     let run = JavaRun::new(home, "UserLoop").argument(600);
@@ -60,8 +52,7 @@ fn a_jvm_is_profiled_by_commands_alone() {
         assert_eq!(exit_code(&attach(pid, "", &folder)), 1, "profiling already");
         listed(true);
         jvm.wait_until("sampled", |_| {
-            let status = otlpprof().args(["status", "--json", &pid.to_string()]).output().unwrap();
-            json(&status)["session"]["counters"]["otlpprof.handler.samples_recorded"].as_u64() > Some(0)
+            state(pid)["session"]["counters"]["otlpprof.handler.samples_recorded"].as_u64() > Some(0)
         });
         let status = command("status", pid);
         assert!(text_of(&status.stdout).contains("cpu every 2ms"), "{}", text_of(&status.stdout));
@@ -77,7 +68,7 @@ fn a_jvm_is_profiled_by_commands_alone() {
         let copies: std::collections::BTreeSet<_> =
             maps(pid).into_iter().filter(|path| path.contains("libotlpprof")).collect();
         assert_eq!(copies.len(), 1, "{copies:?}");
-        assert_eq!(answer_files(pid), [] as [String; 0]);
+        assert!(!has_request(pid));
         jvm.terminate();
         jvm.finish();
     }
@@ -102,26 +93,13 @@ fn a_mistake_is_a_result_that_jcmd_shows() {
 /// SIGQUIT would end each of these processes.
 #[test]
 fn no_signal_goes_to_a_process_that_would_die_of_it() {
-    let home = oldest_and_newest().pop().unwrap();
-    let libjvm = home.join("lib/server/libjvm.so");
-    let sleep = || {
-        let mut command = Command::new("sleep");
-        command.arg("600");
-        command
-    };
-    // As a JVM that is still starting: its library is mapped, and it has no handlers yet.
-    let mut starting = sleep();
-    starting.env("LD_PRELOAD", &libjvm);
-    for (mut process, has_jvm, message) in
-        [(sleep(), false, "is no JVM"), (starting, true, "does not catch SIGQUIT")]
-    {
-        let mut target = Target::start(&mut process);
+    let other = Target::start(Command::new("sleep").arg("600"));
+    let starting = starting_jvm(&[]);
+    for (mut target, message) in [(other, "is no JVM"), (starting, "does not catch SIGQUIT")] {
         let pid = target.pid();
-        wait_for("libjvm.so", || !has_jvm || maps(pid).iter().any(|path| path.ends_with("libjvm.so")));
         let refused = attach(pid, "", Path::new("/"));
-        assert_eq!(exit_code(&refused), 2);
-        assert!(text_of(&refused.stderr).contains(message), "{}", text_of(&refused.stderr));
-        assert_eq!(answer_files(pid), [] as [String; 0]);
+        assert!(refusal(&refused).contains(message), "{refused:?}");
+        assert!(!has_request(pid));
         // Of two pending signals the lower number comes first: SIGQUIT before SIGTERM.
         assert_eq!(target.terminate(), libc::SIGTERM);
     }
@@ -140,7 +118,7 @@ fn a_jvm_with_reduced_signals_is_attached_to_without_one() {
         wait_for("attaching", || target.is_alive() && attached());
         assert!(!caught(pid, libc::SIGQUIT));
         assert_eq!(text_of(&command("stop", pid).stdout).lines().next(), Some("stopped"));
-        assert_eq!(answer_files(pid), [] as [String; 0]);
+        assert!(!has_request(pid));
         let _ = std::fs::remove_file(format!("/tmp/{pid}.otlp"));
         assert_eq!(target.terminate(), libc::SIGTERM);
     }
@@ -155,16 +133,26 @@ fn jvms_that_refuse_are_named_with_a_remedy() {
         ] {
             let jvm = jvm(&home, &[option]);
             let refused = attach(jvm.pid(), "", Path::new("/"));
-            assert_eq!(exit_code(&refused), 2);
-            assert!(text_of(&refused.stderr).contains(message), "{}", text_of(&refused.stderr));
-            assert_eq!(text_of(&refused.stderr).lines().count(), 1);
+            assert!(refusal(&refused).contains(message), "{refused:?}");
             jvm.terminate();
             let finished = jvm.finish();
             assert!(!finished.stdout.contains("Full thread dump"), "{}", finished.stdout);
         }
     }
     let ended = attach(i32::MAX.cast_unsigned(), "", Path::new("/"));
-    assert!(text_of(&ended.stderr).contains("there is no process"), "{}", text_of(&ended.stderr));
+    assert!(refusal(&ended).contains("there is no process"), "{ended:?}");
+}
+
+#[test]
+fn the_id_of_a_thread_is_refused() {
+    let jvm = jvm(&oldest_and_newest().pop().unwrap(), &[]);
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", jvm.pid())).unwrap();
+    let mut ids = tasks.map(|task| task.unwrap().file_name().to_str().unwrap().parse::<u32>().unwrap());
+    let thread = ids.find(|id| *id != jvm.pid()).unwrap();
+    let refused = attach(thread, "", Path::new("/"));
+    assert!(refusal(&refused).contains(&format!("is a thread of process {}", jvm.pid())), "{refused:?}");
+    jvm.terminate();
+    jvm.finish();
 }
 
 #[test]
@@ -193,97 +181,211 @@ fn a_stopped_process_is_named() {
     wait_for("the stop", || attach_support::status(jvm.pid(), "State").starts_with('T'));
     let refused = attach(jvm.pid(), "", Path::new("/"));
     send(libc::SIGCONT);
-    assert!(text_of(&refused.stderr).contains("is stopped and cannot answer"), "{refused:?}");
+    assert!(refusal(&refused).contains("is stopped and cannot answer"), "{refused:?}");
     jvm.terminate();
     jvm.finish();
-}
-
-#[test]
-fn the_jvm_of_another_user_is_profiled_as_that_user() {
-    let Some(_) = attach_support::root() else {
-        return not_tested("attaching across users: the tests do not run as root");
-    };
-    for home in oldest_and_newest() {
-        let folder = tempfile::tempdir().unwrap();
-        attach_support::open_to_all(folder.path());
-        let mut java = Command::new("setpriv");
-        java.arg(format!("--reuid={NOBODY}")).arg(format!("--regid={NOBODY}")).arg("--clear-groups");
-        java.arg(home.join("bin/java")).args([
-            "-cp",
-            env!("OTLPPROF_TEST_CLASSES"),
-            "programs.UserLoop",
-            "600",
-        ]);
-        let mut target = Target::start(&mut java);
-        let pid = target.pid();
-        wait_for("the JVM", || target.is_alive() && caught(pid, libc::SIGQUIT));
-        let started = attach(pid, "interval=1h,file=other.otlp", folder.path());
-        assert_eq!(exit_code(&started), 0, "{}", text_of(&started.stderr));
-        assert_eq!(text_of(&command("stop", pid).stdout).lines().next(), Some("stopped"));
-        assert_eq!(answer_files(pid), [] as [String; 0]);
-        // A user who is neither root nor the JVM's is refused.
-        let mut other = Command::new("setpriv");
-        other.args(["--reuid=1", "--regid=1", "--clear-groups", env!("CARGO_BIN_EXE_otlpprof")]);
-        let refused = other.args(["status", &pid.to_string()]).output().unwrap();
-        if text_of(&refused.stderr).contains("Permission denied (os error 13): setpriv") {
-            not_tested("the command by another user: it cannot run the build's file");
-        } else {
-            assert_ne!(exit_code(&refused), 0);
-        }
-        attach_support::remove_copies(pid);
-        target.terminate();
-    }
-}
-
-#[test]
-fn a_jvm_in_other_namespaces_gets_a_copy_of_the_library() {
-    for home in oldest_and_newest() {
-        // The mounts' options, the error, and whether the agent is loaded.
-        for (options, message) in
-            [("rw", ""), ("rw,noexec", "is mounted noexec"), ("ro", "is mounted read-only")]
-        {
-            let Some(target) = attach_support::in_namespaces(&home, options) else {
-                return not_tested("attaching across namespaces: unshare is not permitted");
-            };
-            let pid = target.jvm_in_namespaces();
-            let hidden = tempfile::tempdir().unwrap();
-            let library = hidden.path().join("libotlpprof.so");
-            std::fs::copy(agent(), &library).unwrap();
-            let mut attach = otlpprof();
-            attach.args(["attach", &pid.to_string(), "interval=1h,file=/tmp/x.otlp", "--library"]);
-            let attached = attach.arg(&library).output().unwrap();
-            if message.is_empty() {
-                assert_eq!(exit_code(&attached), 0, "{}", text_of(&attached.stderr));
-                let copy = maps(pid).into_iter().find(|path| path.contains("libotlpprof-")).unwrap();
-                assert!(copy.starts_with("/tmp/libotlpprof-"), "{copy}");
-                assert_eq!(text_of(&command("flush", pid).stdout).lines().next(), Some("flushed"));
-                assert_eq!(text_of(&command("stop", pid).stdout).lines().next(), Some("stopped"));
-                assert_eq!(answer_files(pid), [] as [String; 0]);
-            } else {
-                assert_eq!(exit_code(&attached), 2);
-                assert!(text_of(&attached.stderr).contains(message), "{}", text_of(&attached.stderr));
-                assert_eq!(answer_files(pid), [] as [String; 0]);
-            }
-            // `unshare` ignores SIGTERM. Its end by SIGKILL ends the JVM.
-            drop(target);
-        }
-    }
 }
 
 /// The command as it waits for an answer; the test is the JVM.
 #[test]
 fn files_are_gone_after_an_interrupt() {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let (target, jvm) = attach_support::fake_jvm();
-        let mut waiting =
-            otlpprof().args(["attach", &target.pid().to_string(), "--library"]).arg(agent()).spawn().unwrap();
-        let (_connection, socket) = socket_of(&jvm);
+        let mut command = attach_command(target.pid(), "");
+        // The program that runs this test may ignore the signal.
+        // SAFETY: the function makes one system call, which is safe after a fork.
+        unsafe {
+            command.pre_exec(move || {
+                libc::signal(signal, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        let mut waiting = command.spawn().unwrap();
+        let (_connection, socket, _) = request_of(&jvm);
         assert_eq!(attach_support::mode(Path::new(&socket)), 0o600);
-        // SAFETY: kill accesses no memory, and the child has not been waited for.
-        unsafe { libc::kill(waiting.id().cast_signed(), signal) };
+        send(&waiting, signal);
         assert_eq!(waiting.wait().unwrap().code(), Some(128 + signal));
         assert!(!Path::new(&socket).exists());
     }
+}
+
+#[test]
+fn a_jvm_that_does_not_answer_is_named() {
+    let (target, jvm) = attach_support::fake_jvm();
+    let mut command = attach_command(target.pid(), "");
+    let waiting = command.args(["--timeout", "300ms"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let (_connection, socket, _) = request_of(&jvm);
+    let output = waiting.wait_with_output().unwrap();
+    assert!(refusal(&output).contains("did not answer within 300ms"), "{output:?}");
+    assert!(!Path::new(&socket).exists());
+}
+
+/// Regression: the command waited in connect(2), without an end, and no signal but SIGKILL ended it.
+#[test]
+fn a_jvm_that_accepts_no_connection_is_named() {
+    let (target, jvm) = attach_support::fake_jvm();
+    // A queue of one connection, which is taken.
+    // SAFETY: the call accesses no memory.
+    assert_eq!(unsafe { libc::listen(jvm.as_raw_fd(), 0) }, 0);
+    let path = format!("/tmp/.java_pid{}", target.pid());
+    let _first = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let output = attach_command(target.pid(), "").args(["--timeout", "300ms"]).output().unwrap();
+    assert!(refusal(&output).contains("did not answer within 300ms"), "{output:?}");
+    let mut waiting = attach_command(target.pid(), "").spawn().unwrap();
+    wait_for("the command", || blocks(waiting.id(), libc::SIGTERM));
+    send(&waiting, libc::SIGTERM);
+    assert_eq!(waiting.wait().unwrap().code(), Some(128 + libc::SIGTERM));
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Whether a process blocks a signal.
+fn blocks(pid: u32, signal: i32) -> bool {
+    let blocked = u64::from_str_radix(&attach_support::status(pid, "SigBlk"), 16);
+    blocked.is_ok_and(|blocked| blocked >> (signal - 1) & 1 == 1)
+}
+
+#[test]
+fn a_jvm_that_ends_before_it_answers_is_named() {
+    let (mut target, jvm) = attach_support::fake_jvm();
+    let mut command = attach_command(target.pid(), "");
+    let waiting = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let (connection, socket, _) = request_of(&jvm);
+    target.terminate();
+    drop(connection);
+    let output = waiting.wait_with_output().unwrap();
+    assert!(refusal(&output).contains("has ended"), "{output:?}");
+    assert!(!Path::new(&socket).exists());
+}
+
+#[test]
+fn a_jvm_that_replies_without_an_answer_of_the_agent_is_named() {
+    for (reply, message) in [
+        ("0\n/a.so was not loaded.\n/a.so: no such file\n", "did not load the agent: /a.so was not loaded."),
+        ("0\nreturn code: 0\n", "gave no answer"),
+    ] {
+        let (target, jvm) = attach_support::fake_jvm();
+        let waiting = attach_command(target.pid(), "").stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let (connection, _, _) = request_of(&jvm);
+        attach_support::reply(connection, reply);
+        let output = waiting.wait_with_output().unwrap();
+        assert!(refusal(&output).contains(message), "{output:?}");
+    }
+}
+
+/// Regression: a JVM whose attach socket is there, but which does not load agents yet, was reported as an
+/// error.
+#[test]
+fn a_jvm_that_is_still_starting_is_asked_again() {
+    let (target, jvm) = attach_support::fake_jvm();
+    let mut command = attach_command(target.pid(), "");
+    let waiting = command.arg("--json").stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let (first, _, _) = attach_support::next_request(&jvm);
+    attach_support::reply(first, "-1\nDynamic agent loading is only permitted in the live phase\n");
+    let (second, socket, _) = request_of(&jvm);
+    // SAFETY: the call accesses no memory.
+    attach_support::answer_as(unsafe { libc::geteuid() }, &socket, "started");
+    attach_support::reply(second, "0\nreturn code: 0\n");
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(json(&output)["message"], "started");
+}
+
+#[test]
+fn options_that_are_too_long_for_the_jvm_are_refused() {
+    let (target, _jvm) = attach_support::fake_jvm();
+    let refused = attach(target.pid(), &"x".repeat(1100), Path::new("/"));
+    assert!(refusal(&refused).contains("but the JVM takes at most 1024"), "{refused:?}");
+    let _ = std::fs::remove_file(format!("/tmp/.java_pid{}", target.pid()));
+}
+
+#[test]
+fn an_attach_socket_of_another_user_is_refused() {
+    let Some(()) = attach_support::root() else {
+        return not_tested("attach sockets of other users: the tests do not run as root");
+    };
+    let mut target = starting_jvm(&[]);
+    let path = format!("/tmp/.java_pid{}", target.pid());
+    let _ = std::fs::remove_file(&path);
+    let _listener = attach_support::listen_as(NOBODY, Path::new(&path));
+    let refused = attach(target.pid(), "", Path::new("/"));
+    std::fs::remove_file(path).unwrap();
+    assert!(refusal(&refused).contains("listens on the JVM's attach socket"), "{refused:?}");
+    assert_eq!(target.terminate(), libc::SIGTERM);
+}
+
+#[test]
+fn an_agent_whose_file_is_gone_is_commanded_and_one_whose_file_is_replaced_is_not() {
+    let home = oldest_and_newest().pop().unwrap();
+    let (jvm, folder) = (jvm(&home, &[]), tempfile::tempdir().unwrap());
+    let library = folder.path().join("libotlpprof.so");
+    std::fs::copy(agent(), &library).unwrap();
+    let mut command_with_copy = otlpprof();
+    let pid = jvm.pid().to_string();
+    command_with_copy.args(["attach", &pid, "interval=1h,file=/dev/null", "--library"]).arg(&library);
+    let started = command_with_copy.output().unwrap();
+    assert!(started.status.success(), "{started:?}");
+    // A second copy would say that it is not profiling.
+    std::fs::remove_file(&library).unwrap();
+    assert!(state(jvm.pid())["session"].is_object());
+    std::fs::copy(agent(), &library).unwrap();
+    let refused = command("stop", jvm.pid());
+    assert!(refusal(&refused).contains("has been replaced"), "{refused:?}");
+    std::fs::remove_file(&library).unwrap();
+    assert_eq!(text_of(&command("stop", jvm.pid()).stdout).lines().next(), Some("stopped"));
+    let loaded: std::collections::BTreeSet<_> =
+        maps(jvm.pid()).into_iter().filter(|path| path.contains("libotlpprof")).collect();
+    assert_eq!(loaded.len(), 1, "{loaded:?}");
+    jvm.terminate();
+    jvm.finish();
+}
+
+/// The reasons for which a dynamic linker would not load the library, found before the JVM tries.
+#[test]
+fn libraries_that_the_jvm_cannot_load_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = std::fs::read(agent()).unwrap();
+    let refused = |target: &Target, name: &str| {
+        let mut command = otlpprof();
+        command.args(["attach", &target.pid().to_string(), "--library"]).arg(folder.path().join(name));
+        let output = command.output().unwrap();
+        refusal(&output).to_owned()
+    };
+    let mut jvm = starting_jvm(&[]);
+    let missing = refused(&jvm, "missing.so");
+    assert!(missing.contains("name the library by --library PATH"), "{missing}");
+    std::fs::write(folder.path().join("text.so"), "text").unwrap();
+    let text = refused(&jvm, "text.so");
+    assert!(text.contains("name the library by --library PATH"), "{text}");
+
+    // The machine's number is at byte 18 of an ELF file.
+    const X86_64: u8 = 62;
+    const AARCH64: u8 = 183;
+    let mut foreign = library.clone();
+    foreign[18] = if foreign[18] == X86_64 { AARCH64 } else { X86_64 };
+    std::fs::write(folder.path().join("foreign.so"), &foreign).unwrap();
+    let foreign = refused(&jvm, "foreign.so");
+    assert!(
+        foreign.contains("is built for ") && foreign.contains("use the library of its arch"),
+        "{foreign}"
+    );
+    assert!(foreign.contains("x86-64") && foreign.contains("aarch64"), "{foreign}");
+
+    // musl's name of the C library.
+    let mut of_musl = library;
+    let name = of_musl.windows(10).position(|bytes| bytes == b"libc.so.6\0").unwrap();
+    of_musl[name..name + 10].copy_from_slice(b"libc.so\0\0\0");
+    std::fs::write(folder.path().join("musl.so"), &of_musl).unwrap();
+    let of_musl = refused(&jvm, "musl.so");
+    assert!(of_musl.contains("is built for musl, but the JVM"), "{of_musl}");
+    assert!(of_musl.contains("uses glibc"), "{of_musl}");
+    assert_eq!(jvm.terminate(), libc::SIGTERM);
+
+    let linker = folder.path().join("ld-musl-x86_64.so.1");
+    std::fs::copy(agent_support::LIBRARIES[0], &linker).unwrap();
+    std::fs::copy(agent(), folder.path().join("libotlpprof.so")).unwrap();
+    let mut jvm = starting_jvm(&[linker]);
+    let glibc = refused(&jvm, "libotlpprof.so");
+    assert!(glibc.contains("is built for glibc, but the JVM") && glibc.contains("uses musl"), "{glibc}");
+    assert_eq!(jvm.terminate(), libc::SIGTERM);
 }
 
 #[test]
@@ -292,10 +394,9 @@ fn an_answer_of_another_user_is_ignored() {
         return not_tested("answers of other users: the tests do not run as root");
     };
     let (target, jvm) = attach_support::fake_jvm();
-    let mut command = otlpprof();
-    command.args(["attach", "--json", &target.pid().to_string(), "--library"]).arg(agent());
-    let waiting = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let (connection, socket) = socket_of(&jvm);
+    let mut command = attach_command(target.pid(), "");
+    let waiting = command.arg("--json").stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let (connection, socket, _) = request_of(&jvm);
     attach_support::open_to_all(Path::new(&socket));
     attach_support::answer_as(NOBODY, &socket, "forged");
     attach_support::answer_as(0, &socket, "genuine");

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::logging;
-use crate::export::answer::{ANSWER_OPTION, Answer};
+use crate::export::answer::{ANSWER_OPTION, Answer, connect_at_once};
 
 /// Splits the socket's path off an agent string: `answer=/tmp/NAME,OPTIONS`.
 pub(super) fn split(options: &[u8]) -> (Option<&Path>, &[u8]) {
@@ -27,7 +27,8 @@ pub(super) fn send(path: &Path, answer: &Answer) {
 }
 
 fn try_to_send(path: &Path, answer: &Answer) -> io::Result<()> {
-    let socket = UnixStream::connect(path)?;
+    // A command that does not accept or read loses the answer, and delays nobody.
+    let socket = connect_at_once(path)?;
     let uid = peer_uid(&socket)?;
     // SAFETY: the call accesses no memory.
     let own_uid = unsafe { libc::geteuid() };
@@ -39,10 +40,10 @@ fn try_to_send(path: &Path, answer: &Answer) -> io::Result<()> {
     let bytes = answer.to_bytes();
     let mut rest = &*bytes;
     while !rest.is_empty() {
-        // A reader that is gone or does not read loses the answer. It delays nobody, and raises no SIGPIPE.
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        // A reader that is gone raises no SIGPIPE.
         // SAFETY: the buffer is valid for its length.
-        let sent = unsafe { libc::send(socket.as_raw_fd(), rest.as_ptr().cast(), rest.len(), flags) };
+        let sent =
+            unsafe { libc::send(socket.as_raw_fd(), rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
         match usize::try_from(sent) {
             Ok(sent) => rest = &rest[sent..],
             Err(_) => {
@@ -80,6 +81,8 @@ fn is_trusted(peer: libc::uid_t, own: libc::uid_t) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     #[test]
@@ -92,6 +95,21 @@ mod tests {
         assert_eq!(split("answer=/tmp/x"), (Some("/tmp/x"), ""));
         assert_eq!(split("cpu=1ms,answer=/tmp/x"), (None, "cpu=1ms,answer=/tmp/x"));
         assert_eq!(split(""), (None, ""));
+    }
+
+    /// Regression: the JVM's attach listener waited for a command that did not accept its connection.
+    #[test]
+    fn a_command_that_accepts_no_connection_delays_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        // The shortest queue. A listener may set its length again.
+        // SAFETY: the call accesses no memory.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);
+        let refused = (0..3).find_map(|_| try_to_send(&path, &Answer::default()).err());
+        assert_eq!(refused.unwrap().kind(), io::ErrorKind::WouldBlock);
+        let first = Answer::read(&mut listener.accept().unwrap().0).unwrap();
+        assert_eq!(first, Answer::default());
     }
 
     #[test]

@@ -55,6 +55,7 @@ enum Command {
     Stop(attach::StopArgs),
     Flush(attach::FlushArgs),
     List(attach::ListArgs),
+    Record(attach::RecordArgs),
 }
 
 /// The format of a result.
@@ -98,6 +99,7 @@ pub fn run() -> ExitCode {
         Command::Stop(args) => attach::stop(&args),
         Command::Flush(args) => attach::flush(&args),
         Command::List(args) => attach::list(&args),
+        Command::Record(args) => attach::record(&args),
     };
     match result {
         Ok(code) => code,

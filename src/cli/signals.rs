@@ -3,18 +3,35 @@
 use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 
-/// SIGINT and SIGTERM, which are waited for rather than handled.
+/// SIGINT and SIGTERM, and possibly SIGHUP, which are waited for rather than handled.
 pub(super) struct Signals(libc::sigset_t);
 
 impl Signals {
-    /// Blocks both signals in this thread and in the threads that it starts from now on.
+    /// Blocks SIGINT and SIGTERM in this thread and in the threads that it starts from now on.
     pub(super) fn block() -> Self {
+        Self::block_all(&[libc::SIGINT, libc::SIGTERM])
+    }
+
+    /// Blocks SIGHUP, too, unless it is ignored: a command that `nohup` has started goes on without its
+    /// terminal.
+    pub(super) fn block_with_hangup() -> Self {
+        // SAFETY: the structure consists of integers and a pointer, so zeros are a valid value.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: a null pointer changes nothing, and the other is to a variable of this frame.
+        unsafe { libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut action) };
+        match action.sa_sigaction {
+            libc::SIG_IGN => Self::block(),
+            _ => Self::block_all(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]),
+        }
+    }
+
+    fn block_all(signals: &[libc::c_int]) -> Self {
         let mut set = std::mem::MaybeUninit::uninit();
         // SAFETY: sigemptyset initialises the set, which lives on this stack, before the other calls use it.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
-            for signal in [libc::SIGINT, libc::SIGTERM] {
-                libc::sigaddset(set.as_mut_ptr(), signal);
+            for signal in signals {
+                libc::sigaddset(set.as_mut_ptr(), *signal);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
             Self(set.assume_init())

@@ -4,6 +4,11 @@
 //! writes one answer, and the command reads it. Both come from this file, so that their fields agree.
 
 use std::io::{self, Read};
+use std::mem::offset_of;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
@@ -80,9 +85,8 @@ impl Answer {
     }
 
     /// Reads an answer from JSON. Unknown fields are ignored, and missing ones are empty: the agent may have
-    /// another version than the command. Returns `None` if the text is not an answer.
-    pub fn from_json(json: &[u8]) -> Option<Self> {
-        let json: Value = serde_json::from_slice(json).ok()?;
+    /// another version than the command. Returns `None` if the value is not an answer.
+    pub fn from_json(json: &Value) -> Option<Self> {
         let error = |error: &Value| LoggedError {
             unix_ms: error["unixMs"].as_u64().unwrap_or(0),
             line: text(&error["line"]),
@@ -109,6 +113,15 @@ impl Answer {
     /// # Errors
     /// Errors of the reader, and `InvalidData` if the bytes are no answer or too many.
     pub fn read(reader: &mut impl Read) -> io::Result<Self> {
+        Self::from_json(&Self::read_json(reader)?)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an answer of the agent"))
+    }
+
+    /// Reads the JSON of an answer from a socket.
+    ///
+    /// # Errors
+    /// Errors of the reader, and `InvalidData` if the bytes are no JSON or too many.
+    pub fn read_json(reader: &mut impl Read) -> io::Result<Value> {
         let mut length = [0; 4];
         reader.read_exact(&mut length)?;
         let length = u32::from_be_bytes(length);
@@ -117,8 +130,7 @@ impl Answer {
         }
         let mut json = vec![0; length as usize];
         reader.read_exact(&mut json)?;
-        Self::from_json(&json)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not an answer of the agent"))
+        serde_json::from_slice(&json).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 }
 
@@ -156,6 +168,38 @@ impl SessionState {
     }
 }
 
+/// Connects to a socket without waiting, and returns a connection that never waits either.
+/// (`UnixStream::connect` waits while the listener's queue is full.)
+///
+/// # Errors
+/// `WouldBlock` if the listener's queue is full, and other errors of socket(2) and connect(2).
+pub fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
+    // SAFETY: the structure consists of integers, so zeros are a valid value.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let bytes = path.as_os_str().as_bytes();
+    // The terminating zero needs room, too (unix(7)).
+    if bytes.len() >= address.sun_path.len() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is too long for a socket"));
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the call accesses no memory.
+    let socket = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just opened, and nobody else has it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let length = offset_of!(libc::sockaddr_un, sun_path) + bytes.len() + 1;
+    // SAFETY: the pointer is to a variable of this frame, and the length is within that variable.
+    let connected =
+        unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length as libc::socklen_t) };
+    if connected == 0 { Ok(socket.into()) } else { Err(io::Error::last_os_error()) }
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -189,6 +233,15 @@ mod tests {
         }
         assert_eq!(answer().session.unwrap().counter("handler.samples_recorded"), 7);
         assert_eq!(answer().session.unwrap().counter("handler.samples_dropped"), 0);
+    }
+
+    #[test]
+    fn paths_that_are_no_sockets_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = folder.path().join("x".repeat(108));
+        assert_eq!(connect_at_once(&long).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        let missing = folder.path().join("x");
+        assert_eq!(connect_at_once(&missing).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Processes that the command attaches to, and their files.
 
+#![allow(dead_code, reason = "each test binary uses its part")]
+
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,34 @@ pub(crate) fn otlpprof() -> Command {
 
 pub(crate) fn text_of(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
+}
+
+/// The command that attaches the agent of this build with these options.
+pub(crate) fn attach_command(pid: u32, options: &str) -> Command {
+    let mut command = otlpprof();
+    command.arg("attach").arg(pid.to_string()).arg("--library").arg(super::agent()).arg(options);
+    command
+}
+
+pub(crate) fn attach(pid: u32, options: &str, folder: &Path) -> Output {
+    attach_command(pid, options).current_dir(folder).output().unwrap()
+}
+
+/// Runs a command to the agent, such as `status`.
+pub(crate) fn command(name: &str, pid: u32) -> Output {
+    otlpprof().args([name, &pid.to_string()]).output().unwrap()
+}
+
+/// The answer to `status`.
+pub(crate) fn state(pid: u32) -> Value {
+    json(&otlpprof().args(["status", "--json", &pid.to_string()]).output().unwrap())
+}
+
+/// The one line that the command prints when it does not reach the agent.
+pub(crate) fn refusal(output: &Output) -> &str {
+    let line = text_of(&output.stderr);
+    assert_eq!((exit_code(output), line.lines().count()), (2, 1), "{output:?}");
+    line
 }
 
 pub(crate) fn exit_code(output: &Output) -> i32 {
@@ -93,37 +123,109 @@ impl Drop for Target {
     }
 }
 
-/// Starts a JVM in PID and mount namespaces of its own, with another /tmp. `None` if that is not permitted.
-pub(crate) fn in_namespaces(home: &Path, mount_options: &str) -> Option<Target> {
-    let permitted = Command::new("unshare").args(["--pid", "--mount", "--fork", "true"]).status();
-    permitted.ok().filter(std::process::ExitStatus::success)?;
+/// Namespaces of a JVM.
+#[derive(Clone, Copy)]
+pub(crate) enum Namespaces {
+    /// PID and mount namespaces.
+    PidAndMount,
+    /// A user namespace as well, made by a user without rights, who is root in there.
+    OfNobody,
+}
+
+impl Namespaces {
+    /// The command that runs its arguments in new namespaces. `None` if that is not permitted.
+    fn command(self) -> Option<Command> {
+        let mut words = match self {
+            Self::PidAndMount => vec!["unshare".to_owned()],
+            Self::OfNobody => {
+                let mut words: Vec<_> = ["setpriv", "--clear-groups"].map(str::to_owned).into();
+                words.extend([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")]);
+                words.extend(["unshare", "--user", "--map-root-user"].map(str::to_owned));
+                words
+            }
+        };
+        words.extend(["--pid", "--mount", "--fork", "--kill-child"].map(str::to_owned));
+        let command = || {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]);
+            command
+        };
+        let permitted = command().arg("true").status();
+        permitted.is_ok_and(|status| status.success()).then(command)
+    }
+}
+
+/// Starts a JVM in namespaces of its own, with another /tmp. `None` if that is not permitted.
+pub(crate) fn in_namespaces(home: &Path, namespaces: Namespaces, mount_options: &str) -> Option<Target> {
     let script = format!(
         "mount -t tmpfs -o {mount_options} tmpfs /tmp && exec '{}/bin/java' -XX:-UsePerfData -cp '{}' \
          programs.UserLoop 600",
         home.display(),
         env!("OTLPPROF_TEST_CLASSES")
     );
-    let mut command = Command::new("unshare");
-    command.args(["--pid", "--mount", "--fork", "--kill-child", "sh", "-c", &script]);
+    let mut command = namespaces.command()?;
+    command.args(["sh", "-c", &script]);
     Some(Target::start(&mut command))
+}
+
+/// Starts a JVM whose root is `root`, where all files of the machine are. `None` if that is not permitted.
+pub(crate) fn in_chroot(home: &Path, root: &Path) -> Option<Target> {
+    let permitted = Command::new("unshare").args(["--mount", "true"]).status();
+    permitted.ok().filter(std::process::ExitStatus::success)?;
+    let script = format!(
+        "mount --rbind / '{root}' && exec chroot '{root}' '{}/bin/java' -cp '{}' programs.UserLoop 600",
+        home.display(),
+        env!("OTLPPROF_TEST_CLASSES"),
+        root = root.display()
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]);
+    Some(Target::start(&mut command))
+}
+
+/// Starts a JVM of a user without rights.
+pub(crate) fn as_nobody(home: &Path) -> Target {
+    let mut java = Command::new("setpriv");
+    java.arg(format!("--reuid={NOBODY}")).arg(format!("--regid={NOBODY}")).arg("--clear-groups");
+    java.arg(home.join("bin/java")).args(["-cp", env!("OTLPPROF_TEST_CLASSES"), "programs.UserLoop", "600"]);
+    let target = Target::start(&mut java);
+    let pid = target.pid();
+    wait_for("the JVM", || target.is_alive() && caught(pid, libc::SIGQUIT));
+    target
+}
+
+/// A process that has libjvm.so mapped, as a JVM that is still starting, and no handlers. `libraries` are
+/// mapped, too.
+pub(crate) fn starting_jvm(libraries: &[PathBuf]) -> Target {
+    let home = super::oldest_and_newest().pop().unwrap();
+    let mut preloaded = vec![home.join("lib/server/libjvm.so")];
+    preloaded.extend_from_slice(libraries);
+    let mut command = Command::new("sleep");
+    command.arg("600").env("LD_PRELOAD", std::env::join_paths(&preloaded).unwrap());
+    let target = Target::start(&mut command);
+    let is_mapped = |library: &PathBuf| maps(target.pid()).iter().any(|path| Path::new(path) == library);
+    wait_for("its libraries", || preloaded.iter().all(is_mapped));
+    target
 }
 
 /// A process that looks like a JVM, whose attach socket belongs to the test.
 pub(crate) fn fake_jvm() -> (Target, UnixListener) {
-    let home = super::oldest_and_newest().pop().unwrap();
-    let mut command = Command::new("sleep");
-    command.arg("600").env("LD_PRELOAD", home.join("lib/server/libjvm.so"));
-    let target = Target::start(&mut command);
-    let pid = target.pid();
-    wait_for("libjvm.so", || maps(pid).iter().any(|path| path.ends_with("libjvm.so")));
-    let path = format!("/tmp/.java_pid{pid}");
+    let target = starting_jvm(&[]);
+    let path = format!("/tmp/.java_pid{}", target.pid());
     let _ = fs::remove_file(&path);
     (target, UnixListener::bind(path).unwrap())
 }
 
-/// Takes a request off the JVM's socket. Returns the connection, and the path of the socket for the answer.
-pub(crate) fn socket_of(jvm: &UnixListener) -> (UnixStream, String) {
-    // The command looks for the JVM's process behind the first connection that has a request.
+/// Takes the only request off the JVM's socket, as [`next_request`] does.
+pub(crate) fn request_of(jvm: &UnixListener) -> (UnixStream, String, String) {
+    let request = next_request(jvm);
+    fs::remove_file(jvm.local_addr().unwrap().as_pathname().unwrap()).unwrap();
+    request
+}
+
+/// Takes a request off the JVM's socket. Returns the connection, the path of the socket for the answer, and
+/// the options.
+pub(crate) fn next_request(jvm: &UnixListener) -> (UnixStream, String, String) {
     let (mut connection, _) = jvm.accept().unwrap();
     let mut request = Vec::new();
     while request.iter().filter(|byte| **byte == 0).count() < 5 {
@@ -132,12 +234,16 @@ pub(crate) fn socket_of(jvm: &UnixListener) -> (UnixStream, String) {
         assert!(count > 0, "{request:?}");
         request.extend_from_slice(&bytes[..count]);
     }
-    if let Ok(address) = jvm.local_addr() {
-        fs::remove_file(address.as_pathname().unwrap()).unwrap();
-    }
-    let options = request.split(|byte| *byte == 0).nth(4).unwrap();
-    let socket = text_of(options).strip_prefix("answer=").unwrap().split(',').next().unwrap();
-    (connection, socket.to_owned())
+    let argument = text_of(request.split(|byte| *byte == 0).nth(4).unwrap());
+    let argument = argument.strip_prefix("answer=").unwrap();
+    let (socket, options) = argument.split_once(',').unwrap_or((argument, ""));
+    (connection, socket.to_owned(), options.to_owned())
+}
+
+/// Sends a signal to a command that has been started and not yet been waited for.
+pub(crate) fn send(command: &Child, signal: i32) {
+    // SAFETY: kill accesses no memory, and the child has not been waited for.
+    assert_eq!(unsafe { libc::kill(command.id().cast_signed(), signal) }, 0);
 }
 
 pub(crate) fn reply(mut connection: UnixStream, text: &str) {
@@ -196,19 +302,17 @@ pub(crate) fn maps(pid: u32) -> Vec<String> {
     maps.lines().filter_map(|line| Some(line[line.find('/')?..].to_owned())).collect()
 }
 
-/// The files that the command has left in a process's /tmp: requests to attach, and sockets for answers that
-/// this process has no part in are not counted.
-pub(crate) fn answer_files(pid: u32) -> Vec<String> {
+/// Whether the command has left its request to attach in a process's /tmp.
+pub(crate) fn has_request(pid: u32) -> bool {
     let own_pid = status(pid, "NSpid").split_whitespace().next_back().unwrap_or_default().to_owned();
+    Path::new(&format!("/proc/{pid}/root/tmp/.attach_pid{own_pid}")).exists()
+}
+
+/// The names in the /tmp of a process that has one of its own, without the JVM's attach socket.
+pub(crate) fn own_tmp(pid: u32) -> Vec<String> {
     let names = fs::read_dir(format!("/proc/{pid}/root/tmp")).unwrap();
-    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let is_own_tmp = fs::metadata(format!("/proc/{pid}/root/tmp")).unwrap();
-    let is_own_tmp = std::os::unix::fs::MetadataExt::dev(&is_own_tmp)
-        != std::os::unix::fs::MetadataExt::dev(&fs::metadata("/tmp").unwrap());
-    let is_left = |name: &String| {
-        *name == format!(".attach_pid{own_pid}") || (is_own_tmp && name.starts_with(".otlpprof-"))
-    };
-    names.filter(is_left).collect()
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| !name.starts_with(".java_pid")).collect()
 }
 
 /// Removes copies of the library that the process has loaded from /tmp.

@@ -3,12 +3,24 @@
 use std::path::Path;
 
 use super::error::AttachError;
+use super::jvm_agent::JvmAgent;
 
 /// Options whose values are paths.
 const PATHS: [&str; 4] = ["file", "certificate", "client_certificate", "client_key"];
 
+/// Makes relative paths in an agent string absolute. Fails if the JVM does not see the folder where they
+/// begin, which is the current one.
+pub(super) fn options_of_caller(options: &str, jvm: &JvmAgent) -> Result<String, AttachError> {
+    let folder = std::env::current_dir().map_err(AttachError::Wait)?;
+    let absolute = made_absolute(options, &folder)?;
+    if absolute != options && !jvm.files.sees_folder(&folder) {
+        return Err(AttachError::FolderElsewhere { pid: jvm.process.pid, folder });
+    }
+    Ok(absolute)
+}
+
 /// Makes relative paths in an agent string absolute.
-pub(super) fn made_absolute(options: &str, folder: &Path) -> Result<String, AttachError> {
+fn made_absolute(options: &str, folder: &Path) -> Result<String, AttachError> {
     let absolute = |item: &str| match item.split_once('=') {
         Some((name, value)) if PATHS.contains(&name) && !value.is_empty() && !value.starts_with('/') => {
             let folder = folder.to_str().filter(|folder| !folder.contains([',', '%']));
@@ -35,5 +47,14 @@ mod tests {
         assert_eq!(made_absolute("file=x", Path::new("/")).unwrap(), "file=/x");
         assert!(made_absolute("file=x", Path::new("/a,b")).is_err());
         assert_eq!(made_absolute("file=/x", Path::new("/a,b")).unwrap(), "file=/x");
+    }
+
+    #[test]
+    fn all_options_with_paths_are_known() {
+        let document = include_str!("../../../docs/options.md");
+        let cells = |line: &'static str| line.split('|').map(str::trim).collect::<Vec<_>>();
+        let rows = document.lines().map(cells).filter(|cells| cells.get(2) == Some(&"`PATH`"));
+        let documented: Vec<_> = rows.map(|cells| cells[1].trim_matches('`')).collect();
+        assert_eq!(documented, PATHS);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::io::ErrorKind;
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use super::error::AttachError;
 use super::interrupts::Interrupts;
@@ -13,6 +14,13 @@ use super::listener::{self, Reply};
 use super::process::JvmProcess;
 use super::target_files::{TargetFiles, TemporaryName, peer, random_name};
 use crate::export::answer::{ANSWER_OPTION, Answer};
+
+/// An answer of the agent.
+pub(super) struct Received {
+    pub(super) answer: Answer,
+    /// The answer as it is: an agent of another version may say more.
+    pub(super) json: Value,
+}
 
 /// The longest time for an agent that has connected to write its answer.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -26,7 +34,7 @@ pub(super) fn send(
     options: &str,
     interrupts: &Interrupts,
     is_sent: impl FnOnce(),
-) -> Result<Answer, AttachError> {
+) -> Result<Received, AttachError> {
     let mut jvm = listener::connect(process, files, interrupts)?;
     let socket = AnswerSocket::listen(files)?;
     let mut parts = vec![format!("{ANSWER_OPTION}{}", socket.path)];
@@ -44,8 +52,11 @@ pub(super) fn send(
         if connects {
             answer = socket.read(process).or(answer);
         } else if replies {
-            if !listener::read_some(&mut jvm, &mut reply).map_err(AttachError::Wait)? {
-                break;
+            match listener::read_some(&mut jvm, &mut reply) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) if process.has_ended() => break,
+                Err(error) => return Err(AttachError::Wait(error)),
             }
         } else if interrupts.left().is_zero() {
             return Err(AttachError::NoAnswer { pid: process.pid, waited: interrupts.timeout() });
@@ -57,8 +68,9 @@ pub(super) fn send(
     match (answer, Reply::parse(&reply)) {
         (Some(answer), _) => Ok(answer),
         (None, Reply::NotAllowed) => Err(AttachError::DynamicLoadingDisabled(process.pid)),
+        (None, Reply::NotLive) => Err(AttachError::Starting(process.pid)),
         (None, Reply::NotLoaded(reply)) => Err(AttachError::NotLoaded { pid: process.pid, reply }),
-        (None, Reply::Returned(_)) => Err(AttachError::OldAgent(process.pid)),
+        (None, Reply::Returned(_)) => Err(AttachError::Silent(process.pid)),
     }
 }
 
@@ -77,21 +89,18 @@ impl AnswerSocket {
         let name = random_name().map_err(AttachError::Wait)?;
         let name = format!(".otlpprof-{name}");
         let outer_path = files.path_in_tmp(&name);
-        // The file never has another mode, not even before it is changed.
+        // A mask, so that the file never has another mode.
         // SAFETY: the call accesses no memory.
         let mask = unsafe { libc::umask(0o177) };
         let listener = UnixListener::bind(&outer_path);
         // SAFETY: the call accesses no memory.
         unsafe { libc::umask(mask) };
         let listener = listener.map_err(|error| files.tmp_error(error))?;
-        let temporary = files.remove_later(&name);
-        let mode = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&outer_path, mode).map_err(|error| files.tmp_error(error))?;
-        Ok(Self { listener, path: format!("/tmp/{name}"), _name: temporary })
+        Ok(Self { listener, path: format!("/tmp/{name}"), _name: files.remove_later(&name) })
     }
 
     /// Accepts a connection and reads the answer, if the JVM's user has connected.
-    fn read(&self, process: &JvmProcess) -> Option<Answer> {
+    fn read(&self, process: &JvmProcess) -> Option<Received> {
         let (mut agent, _) = self.listener.accept().ok()?;
         let of_peer = peer(agent.as_fd()).ok()?;
         if of_peer.uid != process.uid {
@@ -99,9 +108,10 @@ impl AnswerSocket {
         }
         agent.set_read_timeout(Some(ANSWER_TIME)).ok()?;
         loop {
-            match Answer::read(&mut agent) {
+            match Answer::read_json(&mut agent) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                answer => return answer.ok(),
+                Err(_) => return None,
+                Ok(json) => return Answer::from_json(&json).map(|answer| Received { answer, json }),
             }
         }
     }

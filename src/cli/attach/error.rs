@@ -9,6 +9,10 @@ use std::time::Duration;
 pub(super) enum AttachError {
     #[error("there is no process {0}; `otlpprof list` shows the JVMs")]
     NoProcess(u32),
+    #[error("/proc is not that of this PID namespace; mount it by `mount -t proc proc /proc`")]
+    ForeignProc,
+    #[error("{id} is a thread of process {process}; name the process")]
+    Thread { id: u32, process: u32 },
     #[error("process {0} has ended; `otlpprof list` shows the JVMs")]
     Ended(u32),
     #[error("process {0} is stopped and cannot answer; resume it by `kill -CONT {0}`")]
@@ -17,9 +21,12 @@ pub(super) enum AttachError {
     NoJvm(u32),
     #[error("process {pid} belongs to user {user}; run the command as that user or as root")]
     OtherUser { pid: u32, user: String },
-    #[error("/proc/{pid}: {error}")]
+    #[error("/proc/{pid}: {error}; run the command as root")]
     Proc { pid: u32, error: io::Error },
-    #[error("process {0} does not catch SIGQUIT and would die of it: wait until the JVM has started")]
+    #[error(
+        "process {0} does not catch SIGQUIT and would die of it: wait until the JVM has started; a JVM with \
+         -Xrs can be attached to only while its socket /tmp/.java_pid{0} exists"
+    )]
     QuitNotCaught(u32),
     #[error("the JVM {0} was started with -XX:+DisableAttachMechanism; start it without, or with -agentpath")]
     AttachDisabled(u32),
@@ -29,7 +36,8 @@ pub(super) enum AttachError {
     )]
     DynamicLoadingDisabled(u32),
     #[error(
-        "the JVM {pid} did not answer within {waited:?}; it may be paused: try again, or raise --timeout"
+        "the JVM {pid} did not answer within {waited:?}; it may be paused, or have its attach mechanism off: \
+         try again, or raise --timeout"
     )]
     NoAnswer { pid: u32, waited: Duration },
     #[error("the /tmp of process {pid} cannot be used: {error}; make it a folder that its user may write to")]
@@ -59,25 +67,33 @@ pub(super) enum AttachError {
     )]
     OtherLibrary { pid: u32, path: PathBuf },
     #[error(
-        "the agent's file {} has been deleted or replaced since the JVM {pid} loaded it; put it back, or \
+        "the agent's file {} has been replaced since the JVM {pid} loaded it; move the new file away, or \
          restart the JVM", path.display()
     )]
-    AgentFileGone { pid: u32, path: PathBuf },
+    AgentFileReplaced { pid: u32, path: PathBuf },
     #[error("the JVM {0} has no agent; `otlpprof attach {0}` loads it")]
     NoAgent(u32),
     #[error("user {uid} listens on the JVM's attach socket {path}, not the JVM; remove that file")]
     ForeignSocket { uid: libc::uid_t, path: String },
+    #[error("the JVM {0} is still starting; try again")]
+    Starting(u32),
     #[error("the JVM {pid} did not load the agent: {reply}")]
     NotLoaded { pid: u32, reply: String },
-    #[error(
-        "the agent of JVM {0} is older than the command and does not answer; use the command of its \
-         version"
-    )]
-    OldAgent(u32),
+    #[error("the agent in JVM {0} gave no answer; the JVM's stderr says why, unless the agent is older")]
+    Silent(u32),
     #[error("the {what} has {length} bytes, but the JVM takes at most {most}; shorten it")]
     TooLong { what: &'static str, length: usize, most: usize },
     #[error("`{option}` is relative to a folder whose name has ',' or '%'; write an absolute path")]
     RelativePath { option: String },
+    #[error(
+        "the JVM {pid} does not see the folder {}, where relative paths begin; write absolute paths of the \
+         JVM's own files", folder.display()
+    )]
+    FolderElsewhere { pid: u32, folder: PathBuf },
+    #[error("{0}: record sets this option itself; use --output, --duration or `otlpprof attach`")]
+    OptionOfRecord(String),
+    #[error("{0} is a command of the agent, but record takes options; run `otlpprof {0} PID`")]
+    CommandInRecord(String),
     #[error("user {uid} cannot be switched to: {error}; run the command as that user")]
     Switch { uid: libc::uid_t, error: io::Error },
     /// A signal asked the command to end.

@@ -1,4 +1,5 @@
-//! Waits that SIGINT and SIGTERM end, so that files in the target's /tmp are removed before the command ends.
+//! Waits that SIGINT, SIGTERM and SIGHUP end, so that files in the target's /tmp are removed before the
+//! command ends.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
@@ -9,7 +10,9 @@ use crate::cli::signals::Signals;
 
 /// The signals that end the command, and the time at which it gives up.
 pub(super) struct Interrupts {
-    signals: OwnedFd,
+    signals: Signals,
+    /// Has something to read when a signal has arrived.
+    arrived: OwnedFd,
     started: Instant,
     timeout: Duration,
 }
@@ -17,8 +20,19 @@ pub(super) struct Interrupts {
 impl Interrupts {
     /// Takes the signals over. The command gives up after `timeout`.
     pub(super) fn new(timeout: Duration) -> Result<Self, AttachError> {
-        let signals = Signals::block().descriptor().map_err(AttachError::Wait)?;
-        Ok(Self { signals, started: Instant::now(), timeout })
+        let signals = Signals::block_with_hangup();
+        let arrived = signals.descriptor().map_err(AttachError::Wait)?;
+        Ok(Self { signals, arrived, started: Instant::now(), timeout })
+    }
+
+    /// Begins another request: the command gives up `timeout` from now.
+    pub(super) fn restart(&mut self) {
+        self.started = Instant::now();
+    }
+
+    /// Lets the next signal end the command at once.
+    pub(super) fn release(self) {
+        self.signals.unblock();
     }
 
     /// The time until the command gives up.
@@ -39,7 +53,7 @@ impl Interrupts {
         time: Duration,
     ) -> Result<[bool; N], AttachError> {
         let entry = |descriptor: i32| libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-        let mut entries = vec![entry(self.signals.as_raw_fd())];
+        let mut entries = vec![entry(self.arrived.as_raw_fd())];
         entries.extend(descriptors.iter().map(|descriptor| entry(descriptor.as_raw_fd())));
         let milliseconds = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: the pointer and the length are those of the vector.
@@ -62,7 +76,7 @@ impl Interrupts {
         // SAFETY: the structure consists of integers, so zeros are a valid value.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
         // SAFETY: the pointer and the length are those of the structure.
-        unsafe { libc::read(self.signals.as_raw_fd(), (&raw mut info).cast(), size_of_val(&info)) };
+        unsafe { libc::read(self.arrived.as_raw_fd(), (&raw mut info).cast(), size_of_val(&info)) };
         u8::try_from(info.ssi_signo).unwrap_or(0)
     }
 }

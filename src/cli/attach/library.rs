@@ -103,13 +103,13 @@ impl Library {
 }
 
 /// The path of the agent that the JVM has loaded. Fails if the path leads to another file by now: the JVM
-/// would load a second copy.
+/// might load a second copy. A file that is gone needs not be there: the dynamic linker of glibc first looks
+/// for the name among loaded libraries. The jar of the Java API deletes the file that it has loaded.
 pub(super) fn loaded(process: &JvmProcess, files: &TargetFiles) -> Result<Option<PathBuf>, AttachError> {
     let Some(agent) = &process.maps.agent else { return Ok(None) };
-    let same =
-        || files.read(&agent.path).and_then(|file| inode(&file)).is_ok_and(|inode| inode == agent.inode);
-    if agent.is_deleted || !same() {
-        return Err(AttachError::AgentFileGone { pid: process.pid, path: agent.path.clone() });
+    let found = files.read(&agent.path).and_then(|file| inode(&file));
+    if found.is_ok_and(|inode| inode != agent.inode) {
+        return Err(AttachError::AgentFileReplaced { pid: process.pid, path: agent.path.clone() });
     }
     Ok(Some(agent.path.clone()))
 }

@@ -16,6 +16,7 @@ use super::error::AttachError;
 use super::interrupts::Interrupts;
 use super::process::JvmProcess;
 use super::target_files::{TargetFiles, peer};
+use crate::export::answer::connect_at_once;
 
 /// The most bytes of an argument (AttachOperation::arg_length_max).
 const MOST_ARGUMENT_BYTES: usize = 1024;
@@ -30,10 +31,15 @@ pub(super) fn connect(
     interrupts: &Interrupts,
 ) -> Result<UnixStream, AttachError> {
     process.check_running()?;
-    if let Some(socket) = try_to_connect(process, files)? {
-        return Ok(socket);
+    // A listener that is busy must get no signal: it would print the JVM's threads.
+    loop {
+        match try_to_connect(process, files)? {
+            Connection::Made(socket) => return Ok(socket),
+            Connection::Absent => break,
+            Connection::Busy => wait_a_moment(process, interrupts)?,
+        }
     }
-    if process.has_attach_disabled() {
+    if process.has_attach_disabled {
         return Err(AttachError::AttachDisabled(process.pid));
     }
     files.check_tmp()?;
@@ -46,35 +52,52 @@ pub(super) fn connect(
     };
     process.send_quit()?;
     loop {
-        interrupts.wait([], LOOK.min(interrupts.left()))?;
-        if let Some(socket) = try_to_connect(process, files)? {
+        wait_a_moment(process, interrupts)?;
+        if let Connection::Made(socket) = try_to_connect(process, files)? {
             return Ok(socket);
-        }
-        if process.has_ended() {
-            return Err(AttachError::Ended(process.pid));
-        }
-        if interrupts.left().is_zero() {
-            return Err(AttachError::NoAnswer { pid: process.pid, waited: interrupts.timeout() });
         }
     }
 }
 
+/// Waits before the next look for the socket. Fails if the process has ended, or the time has passed.
+fn wait_a_moment(process: &JvmProcess, interrupts: &Interrupts) -> Result<(), AttachError> {
+    interrupts.wait([], LOOK.min(interrupts.left()))?;
+    if process.has_ended() {
+        return Err(AttachError::Ended(process.pid));
+    }
+    if interrupts.left().is_zero() {
+        return Err(AttachError::NoAnswer { pid: process.pid, waited: interrupts.timeout() });
+    }
+    Ok(())
+}
+
+/// The outcome of an attempt to connect.
+enum Connection {
+    Made(UnixStream),
+    /// The JVM listens, and has too many connections to accept.
+    Busy,
+    /// The JVM does not listen.
+    Absent,
+}
+
 /// Connects to the socket if the JVM listens on it. An earlier process of the same id may have left a socket
 /// behind, on which nobody listens.
-fn try_to_connect(process: &JvmProcess, files: &TargetFiles) -> Result<Option<UnixStream>, AttachError> {
+fn try_to_connect(process: &JvmProcess, files: &TargetFiles) -> Result<Connection, AttachError> {
     let name = format!(".java_pid{}", process.own_pid);
-    let socket = match UnixStream::connect(files.path_in_tmp(&name)) {
+    let socket = match connect_at_once(&files.path_in_tmp(&name)) {
         Ok(socket) => socket,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(files.tmp_error(error)),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => return Ok(Connection::Absent),
+            ErrorKind::WouldBlock => return Ok(Connection::Busy),
+            _ => return Err(files.tmp_error(error)),
+        },
     };
+    socket.set_nonblocking(false).map_err(AttachError::Wait)?;
     let listener = peer(socket.as_fd()).map_err(|error| files.tmp_error(error))?;
     if listener.uid != process.uid {
         return Err(AttachError::ForeignSocket { uid: listener.uid, path: format!("/tmp/{name}") });
     }
-    Ok(Some(socket))
+    Ok(Connection::Made(socket))
 }
 
 /// Requests that the JVM load a library with these options.
@@ -102,6 +125,8 @@ pub(super) enum Reply {
     Returned(i32),
     /// The JVM's flag EnableDynamicAgentLoading is off.
     NotAllowed,
+    /// The JVM is still starting.
+    NotLive,
     /// The library was not loaded, for this reason.
     NotLoaded(String),
 }
@@ -113,6 +138,9 @@ impl Reply {
         let (_, message) = text.split_once('\n').unwrap_or(("", &text));
         if message.contains("Dynamic agent loading is not enabled") {
             return Self::NotAllowed;
+        }
+        if message.contains("only permitted in the live phase") {
+            return Self::NotLive;
         }
         let code = message.lines().find_map(|line| line.trim().strip_prefix("return code: ")?.parse().ok());
         code.map_or_else(
@@ -152,6 +180,8 @@ mod tests {
         let disabled = "Dynamic agent loading is not enabled. Use -XX:+EnableDynamicAgentLoading to launch \
                         target VM.";
         assert_eq!(reply(&format!("-1\n{disabled}")), Reply::NotAllowed);
+        let starting = "Dynamic agent loading is only permitted in the live phase\n";
+        assert_eq!(reply(&format!("-1\n{starting}")), Reply::NotLive);
         assert_eq!(
             reply("0\n/x.so was not loaded.\n/x.so: no such file\n"),
             Reply::NotLoaded("/x.so was not loaded. /x.so: no such file".into())

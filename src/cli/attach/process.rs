@@ -21,6 +21,8 @@ pub(super) struct JvmProcess {
     pub(super) gid: libc::gid_t,
     /// The mapped files that matter.
     pub(super) maps: Maps,
+    /// Whether the JVM was started with its attach mechanism off. SIGQUIT would make it print its threads.
+    pub(super) has_attach_disabled: bool,
     /// Refers to this very process even if its id is used again. `None` on kernels without such descriptors.
     descriptor: Option<OwnedFd>,
 }
@@ -28,6 +30,8 @@ pub(super) struct JvmProcess {
 /// Facts from /proc/PID/status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Status {
+    /// The id of the process. Another id that names one of its threads has the same files in /proc.
+    process: u32,
     /// The state's letter (proc_pid_status(5)).
     pub(super) state: char,
     pub(super) uid: libc::uid_t,
@@ -55,15 +59,17 @@ pub(super) struct MappedFile {
     /// The path in the process's own namespace.
     pub(super) path: PathBuf,
     pub(super) inode: u64,
-    /// Whether the file has been deleted or replaced since.
-    pub(super) is_deleted: bool,
 }
 
 impl JvmProcess {
     /// Finds the process. Sends no signal.
     pub(super) fn find(pid: u32) -> Result<Self, AttachError> {
+        check_proc()?;
         let descriptor = open_descriptor(pid);
         let status = Status::of(pid)?;
+        if status.process != pid {
+            return Err(AttachError::Thread { id: pid, process: status.process });
+        }
         if matches!(status.state, 'Z' | 'X') {
             return Err(AttachError::Ended(pid));
         }
@@ -82,7 +88,9 @@ impl JvmProcess {
             return Err(AttachError::OtherUser { pid, user: user_name(status.uid) });
         }
         let Status { own_pid, uid, gid, .. } = status;
-        Ok(Self { pid, own_pid, uid, gid, maps, descriptor })
+        // Read now: as the JVM's user, the command may no longer be permitted to.
+        let has_attach_disabled = is_attach_disabled(pid);
+        Ok(Self { pid, own_pid, uid, gid, maps, has_attach_disabled, descriptor })
     }
 
     /// Whether the process has ended.
@@ -130,30 +138,44 @@ impl JvmProcess {
         }
     }
 
-    /// Whether the JVM was started with its attach mechanism off. SIGQUIT would make it print its threads.
-    pub(super) fn has_attach_disabled(&self) -> bool {
-        let read = |name: &str| fs::read(format!("/proc/{}/{name}", self.pid)).unwrap_or_default();
-        let environment = read("environ");
-        let of_variable = |name: &str| {
-            let variables = environment.split(|byte| *byte == 0);
-            let values = variables.filter_map(|variable| variable.strip_prefix(name.as_bytes())).next_back();
-            values.unwrap_or_default().split(u8::is_ascii_whitespace).map(<[u8]>::to_vec).collect::<Vec<_>>()
-        };
-        // The JVM reads them in this order, and later ones win (java(1)).
-        let words = [of_variable("JAVA_TOOL_OPTIONS="), of_variable("JDK_JAVA_OPTIONS=")].concat();
-        let arguments = read("cmdline").split(|byte| *byte == 0).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        let words = [words, arguments, of_variable("_JAVA_OPTIONS=")].concat();
-        is_disabled(words.iter().map(Vec::as_slice), b"DisableAttachMechanism")
+    /// Reads the mapped files once more.
+    pub(super) fn reload_maps(&mut self) {
+        if let Ok(maps) = Maps::of(self.pid) {
+            self.maps = maps;
+        }
     }
 }
 
+/// Whether a JVM's attach mechanism is off, by its arguments and variables.
+fn is_attach_disabled(pid: u32) -> bool {
+    let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let environment = read("environ");
+    let of_variable = |name: &str| {
+        let variables = environment.split(|byte| *byte == 0);
+        let values = variables.filter_map(|variable| variable.strip_prefix(name.as_bytes())).next_back();
+        values.unwrap_or_default().split(u8::is_ascii_whitespace).map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    // The JVM reads them in this order, and later ones win (java(1)).
+    let words = [of_variable("JAVA_TOOL_OPTIONS="), of_variable("JDK_JAVA_OPTIONS=")].concat();
+    let arguments = read("cmdline").split(|byte| *byte == 0).map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let words = [words, arguments, of_variable("_JAVA_OPTIONS=")].concat();
+    is_on(words.iter().map(Vec::as_slice), b"DisableAttachMechanism")
+}
+
 /// Whether the last setting of a flag turns it on.
-fn is_disabled<'a>(words: impl DoubleEndedIterator<Item = &'a [u8]>, flag: &[u8]) -> bool {
+fn is_on<'a>(words: impl DoubleEndedIterator<Item = &'a [u8]>, flag: &[u8]) -> bool {
     let setting = |word: &'a [u8]| {
         let (sign, name) = word.strip_prefix(b"-XX:")?.split_first()?;
         (name == flag && matches!(sign, b'+' | b'-')).then_some(*sign == b'+')
     };
     words.rev().find_map(setting).unwrap_or(false)
+}
+
+/// Fails if /proc has the ids of another PID namespace: signals would reach other processes.
+fn check_proc() -> Result<(), AttachError> {
+    let own = fs::read_link("/proc/self").ok();
+    let is_same = own.is_some_and(|own| own == Path::new(&std::process::id().to_string()));
+    if is_same { Ok(()) } else { Err(AttachError::ForeignProc) }
 }
 
 fn open_descriptor(pid: u32) -> Option<OwnedFd> {
@@ -185,6 +207,7 @@ impl Status {
         // Four ids: real, effective, saved, and that of file accesses.
         let own_pid = values("NSpid").or_else(|| values("Pid"))?.next_back()?;
         Some(Self {
+            process: values("Tgid")?.next()?.parse().ok()?,
             state: values("State")?.next()?.chars().next()?,
             uid: values("Uid")?.nth(1)?.parse().ok()?,
             gid: values("Gid")?.nth(1)?.parse().ok()?,
@@ -201,19 +224,25 @@ impl Status {
 
 impl Maps {
     pub(super) fn of(pid: u32) -> io::Result<Self> {
-        fs::read(format!("/proc/{pid}/maps")).map(|maps| Self::parse(&maps))
+        let root = fs::read_link(format!("/proc/{pid}/root")).unwrap_or_else(|_| "/".into());
+        fs::read(format!("/proc/{pid}/maps")).map(|maps| Self::parse(&maps, &root))
     }
 
-    /// Parses lines of `START-END PERMISSIONS OFFSET DEVICE INODE PATH` (proc_pid_maps(5)).
-    fn parse(maps: &[u8]) -> Self {
+    /// Parses lines of `START-END PERMISSIONS OFFSET DEVICE INODE PATH` (proc_pid_maps(5)). The paths there
+    /// begin at the root of the mount namespace. `root` is the process's root in that namespace, which is
+    /// another one after chroot(2).
+    fn parse(maps: &[u8], root: &Path) -> Self {
         let mut found = Self::default();
         for line in maps.split(|byte| *byte == b'\n') {
-            let Some(file) = MappedFile::parse(line) else { continue };
+            let Some(mut file) = MappedFile::parse(line) else { continue };
+            if let Ok(below_root) = file.path.strip_prefix(root) {
+                file.path = Path::new("/").join(below_root);
+            }
             let name = file.path.file_name().unwrap_or_default().as_bytes();
             found.has_musl |= name.starts_with(b"ld-musl-");
             if name == b"libjvm.so" {
                 found.libjvm.get_or_insert(file);
-            } else if name.starts_with(b"libotlpprof") && name.ends_with(b".so") {
+            } else if is_agent(name) {
                 found.agent.get_or_insert(file);
             }
         }
@@ -221,15 +250,19 @@ impl Maps {
     }
 }
 
+/// Whether a file of this name is the agent: `libotlpprof.so`, a copy in /tmp (`libotlpprof-….so`), or the file
+/// that the jar of the Java API unpacks (`otlpprof-….so`).
+fn is_agent(name: &[u8]) -> bool {
+    name.strip_prefix(b"lib").unwrap_or(name).starts_with(b"otlpprof") && name.ends_with(b".so")
+}
+
 impl MappedFile {
     fn parse(line: &[u8]) -> Option<Self> {
         let path = line.iter().position(|byte| *byte == b'/')?;
         let inode = std::str::from_utf8(&line[..path]).ok()?.split_whitespace().nth(4)?.parse().ok()?;
         let path = &line[path..];
-        let kept = path.strip_suffix(b" (deleted)");
-        let is_deleted = kept.is_some();
-        let path = Path::new(OsStr::from_bytes(kept.unwrap_or(path))).to_owned();
-        Some(Self { path, inode, is_deleted })
+        let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+        Some(Self { path: Path::new(OsStr::from_bytes(path)).to_owned(), inode })
     }
 }
 
@@ -237,13 +270,14 @@ impl MappedFile {
 mod tests {
     use super::*;
 
-    const STATUS: &str = "Name:\tjava\nState:\tS (sleeping)\nPid:\t4711\nUid:\t0\t1000\t1000\t1000\n\
-                          Gid:\t0\t100\t100\t100\nNSpid:\t4711\t17\t1\nSigIgn:\t0000000000000000\n\
+    const STATUS: &str = "Name:\tjava\nState:\tS (sleeping)\nTgid:\t4711\nPid:\t4711\n\
+                          Uid:\t0\t1000\t1000\t1000\nGid:\t0\t100\t100\t100\nNSpid:\t4711\t17\t1\nSigIgn:\t0000000000000000\n\
                           SigCgt:\t2000000181005ccf\n";
 
     #[test]
     fn the_status_has_the_own_pid_the_effective_user_and_caught_signals() {
         let status = Status::parse(STATUS).unwrap();
+        assert_eq!(status.process, 4711);
         assert_eq!((status.state, status.uid, status.gid, status.own_pid), ('S', 1000, 100, 1));
         assert!(status.catches(libc::SIGQUIT) && status.catches(libc::SIGHUP));
         assert!(!status.catches(libc::SIGTRAP));
@@ -252,7 +286,7 @@ mod tests {
         // Kernels before 4.1 have no NSpid.
         let old = STATUS.replace("NSpid", "Other");
         assert_eq!(Status::parse(&old).unwrap().own_pid, 4711);
-        for missing in ["State", "Uid", "Gid", "SigCgt"] {
+        for missing in ["Tgid", "State", "Uid", "Gid", "SigCgt"] {
             assert_eq!(Status::parse(&STATUS.replace(missing, "Other")), None, "{missing}");
         }
     }
@@ -265,19 +299,40 @@ mod tests {
                      7f30-7f40 r-xp 00000000 08:01 13 /tmp/libotlpprof-12ab-0f.so (deleted)\n\
                      7f50-7f60 r-xp 00000000 08:01 14 /lib/ld-linux-x86-64.so.2\n\
                      7ff0-7ff1 rw-p 00000000 00:00 0 [stack]\n";
-        let file = |path: &str, inode, is_deleted| Some(MappedFile { path: path.into(), inode, is_deleted });
-        let parsed = Maps::parse(maps);
-        assert_eq!(parsed.libjvm, file("/my jdk/lib/server/libjvm.so", 12, false));
-        assert_eq!(parsed.agent, file("/tmp/libotlpprof-12ab-0f.so", 13, true));
+        let file = |path: &str, inode| Some(MappedFile { path: path.into(), inode });
+        let parsed = Maps::parse(maps, Path::new("/"));
+        assert_eq!(parsed.libjvm, file("/my jdk/lib/server/libjvm.so", 12));
+        assert_eq!(parsed.agent, file("/tmp/libotlpprof-12ab-0f.so", 13));
         assert!(!parsed.has_musl);
-        assert!(Maps::parse(b"1-2 r-xp 00000000 08:01 14 /lib/ld-musl-x86_64.so.1\n").has_musl);
-        assert_eq!(Maps::parse(b""), Maps::default());
+        let musl = b"1-2 r-xp 00000000 08:01 14 /lib/ld-musl-x86_64.so.1\n";
+        assert!(Maps::parse(musl, Path::new("/")).has_musl);
+        assert_eq!(Maps::parse(b"", Path::new("/")), Maps::default());
+    }
+
+    #[test]
+    fn the_agent_has_three_kinds_of_names() {
+        for name in ["libotlpprof.so", "libotlpprof-12ab-0f.so", "otlpprof-4711.so"] {
+            assert!(is_agent(name.as_bytes()), "{name}");
+        }
+        for name in ["otlpprof", "libotlpprof.so.debug", "libjvm.so"] {
+            assert!(!is_agent(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn paths_of_a_process_with_a_root_of_its_own_begin_there() {
+        let maps = b"7f10-7f20 r-xp 00000000 08:01 12 /srv/jail/jdk/lib/server/libjvm.so\n\
+                     7f30-7f40 r-xp 00000000 08:01 13 /srv/jailed/libotlpprof.so\n";
+        let parsed = Maps::parse(maps, Path::new("/srv/jail"));
+        let path = |file: Option<MappedFile>| file.unwrap().path;
+        assert_eq!(path(parsed.libjvm), Path::new("/jdk/lib/server/libjvm.so"));
+        assert_eq!(path(parsed.agent), Path::new("/srv/jailed/libotlpprof.so"));
     }
 
     #[test]
     fn the_last_setting_of_a_flag_counts() {
         let disabled =
-            |words: &[&str]| is_disabled(words.iter().map(|word| word.as_bytes()), b"DisableAttachMechanism");
+            |words: &[&str]| is_on(words.iter().map(|word| word.as_bytes()), b"DisableAttachMechanism");
         assert!(disabled(&["java", "-XX:+DisableAttachMechanism", "Main"]));
         assert!(!disabled(&["-XX:+DisableAttachMechanism", "-XX:-DisableAttachMechanism"]));
         assert!(!disabled(&["java", "Main", "+DisableAttachMechanism"]));

@@ -9,6 +9,7 @@ use std::io::{self, Read as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -38,9 +39,11 @@ impl TargetFiles {
         Ok(Self { pid, root, tmp: Rc::new(tmp) })
     }
 
-    /// Opens a file of the namespace for reading.
+    /// Opens a regular file of the namespace for reading. Another file, which could block, is an error.
     pub(super) fn read(&self, path: &Path) -> io::Result<File> {
-        open_in_root(&self.root, path, libc::O_RDONLY).map(File::from)
+        let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let file = File::from(open_in_root(&self.root, path, flags)?);
+        if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
     /// A path to a file in /tmp, by which this process reaches it. Short enough for a socket's address.
@@ -76,6 +79,28 @@ impl TargetFiles {
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_NOFOLLOW;
         let file = open_at(Some(&self.tmp), OsStr::new(name), flags, mode)?;
         Ok((file.into(), self.remove_later(name)))
+    }
+
+    /// Creates a folder in /tmp for this user alone. It is removed with the returned value.
+    pub(super) fn create_folder(&self, name: &str) -> io::Result<TemporaryFolder> {
+        let path = CString::new(name)?;
+        // SAFETY: the descriptor is open, and the name is a C string.
+        if unsafe { libc::mkdirat(self.tmp.as_raw_fd(), path.as_ptr(), 0o700) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let folder = open_at(Some(&self.tmp), OsStr::new(name), flags, 0)?;
+        Ok(TemporaryFolder { parent: self.tmp.clone(), name: path, folder, files: Vec::new() })
+    }
+
+    /// Whether the JVM sees this very folder under its path.
+    pub(super) fn sees_folder(&self, path: &Path) -> bool {
+        let seen = open_in_root(&self.root, path, libc::O_PATH | libc::O_DIRECTORY);
+        let (Ok(seen), Ok(own)) = (seen.map(File::from).and_then(|file| file.metadata()), path.metadata())
+        else {
+            return false;
+        };
+        (seen.ino(), seen.dev()) == (own.ino(), own.dev())
     }
 
     /// A name in /tmp that is removed when the value is dropped.
@@ -120,6 +145,44 @@ impl Drop for TemporaryName {
     }
 }
 
+/// A folder in the target's /tmp that is removed with this value, together with its files.
+#[derive(Debug)]
+pub(super) struct TemporaryFolder {
+    parent: Rc<OwnedFd>,
+    name: CString,
+    folder: OwnedFd,
+    files: Vec<CString>,
+}
+
+impl TemporaryFolder {
+    /// Creates an empty file that can be read and written.
+    pub(super) fn create(&mut self, name: &str, mode: libc::mode_t) -> io::Result<File> {
+        let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_NOFOLLOW;
+        let file = open_at(Some(&self.folder), OsStr::new(name), flags, mode)?;
+        self.files.push(CString::new(name)?);
+        Ok(file.into())
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        /// A process that still writes may create a file once more before the folder is gone.
+        const ATTEMPTS: u32 = 100;
+        for _ in 0..ATTEMPTS {
+            for file in &self.files {
+                // SAFETY: the descriptor is open, and the name is a C string.
+                unsafe { libc::unlinkat(self.folder.as_raw_fd(), file.as_ptr(), 0) };
+            }
+            let (parent, flag) = (self.parent.as_raw_fd(), libc::AT_REMOVEDIR);
+            // SAFETY: the descriptor is open, and the name is a C string.
+            let removed = unsafe { libc::unlinkat(parent, self.name.as_ptr(), flag) };
+            if removed == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENOTEMPTY) {
+                return;
+            }
+        }
+    }
+}
+
 /// Sixteen random hexadecimal digits, which other users cannot guess.
 pub(super) fn random_name() -> io::Result<String> {
     let mut bytes = [0; 8];
@@ -129,7 +192,6 @@ pub(super) fn random_name() -> io::Result<String> {
 
 /// The inode of an open file.
 pub(super) fn inode(file: &File) -> io::Result<u64> {
-    use std::os::unix::fs::MetadataExt as _;
     file.metadata().map(|metadata| metadata.ino())
 }
 

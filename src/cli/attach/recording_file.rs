@@ -1,0 +1,87 @@
+//! The temporary file of a recording: in the JVM's /tmp, written by the agent, read by the command.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use super::error::AttachError;
+use super::jvm_agent::JvmAgent;
+use super::target_files::{TemporaryFolder, random_name};
+use super::target_user::TargetUser;
+use crate::cli::spool;
+
+/// The name of the file in its folder.
+const NAME: &str = "recording.otlp";
+
+/// The file to which the agent writes. It is removed with this value.
+pub(super) struct RecordingFile {
+    /// Opened when the file was created: another file that takes its place is not read.
+    file: File,
+    /// The path in the JVM's namespace.
+    path: String,
+    /// A folder of its own: when it is gone, an agent that still writes cannot create the file again.
+    _folder: TemporaryFolder,
+}
+
+impl RecordingFile {
+    /// Creates the file in the JVM's /tmp, as the JVM's user.
+    pub(super) fn create(jvm: &JvmAgent) -> Result<Self, AttachError> {
+        let _user = TargetUser::switch_to(&jvm.process)?;
+        jvm.files.check_tmp()?;
+        let name = format!(".otlpprof-{}", random_name().map_err(AttachError::Wait)?);
+        let mut folder = jvm.files.create_folder(&name).map_err(|error| jvm.files.tmp_error(error))?;
+        let file = folder.create(NAME, 0o600).map_err(|error| jvm.files.tmp_error(error))?;
+        Ok(Self { file, path: format!("/tmp/{name}/{NAME}"), _folder: folder })
+    }
+
+    /// The path in the JVM's namespace.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// A copy of the messages, and their length in bytes. The agent may still be writing.
+    pub(super) fn messages(&self) -> anyhow::Result<(File, u64)> {
+        let length = whole_messages(&self.file)?;
+        let mut file = &self.file;
+        file.rewind()?;
+        Ok((spool::kept(file.take(length), Path::new(&self.path))?, length))
+    }
+}
+
+/// The length of the messages that are whole. The JVM may have ended while it wrote another one.
+fn whole_messages(file: &File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    let mut end = 0;
+    loop {
+        let mut prefix = [0; 4];
+        if length - end < prefix.len() as u64 {
+            return Ok(end);
+        }
+        file.read_exact_at(&mut prefix, end)?;
+        let message = prefix.len() as u64 + u64::from(u32::from_be_bytes(prefix));
+        if message > length - end {
+            return Ok(end);
+        }
+        end += message;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_is_cut_is_left_out() {
+        let file = tempfile::tempfile().unwrap();
+        let bytes = b"\0\0\0\x03abc\0\0\0\0\0\0\0\x02de";
+        // The ends of the messages.
+        let ends = [7, 11, 17];
+        for length in 0..=bytes.len() {
+            file.set_len(0).unwrap();
+            file.write_all_at(&bytes[..length], 0).unwrap();
+            let whole = ends.into_iter().rfind(|end| *end <= length).unwrap_or(0);
+            assert_eq!(whole_messages(&file).unwrap(), whole as u64, "{length}");
+        }
+    }
+}
