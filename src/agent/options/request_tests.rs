@@ -338,8 +338,8 @@ fn malformed_strings_are_one_clear_line() {
     assert!(error("file=/tmp/%x").starts_with("file=/tmp/%x: "));
     assert_eq!(
         error("file=/a/x.html"),
-        "file=/a/x.html: the agent writes OTLP, not .html: write file=/a/x.otlp, then run `otlpprof flamegraph \
-         /a/x.otlp -o /a/x.html`"
+        "file=/a/x.html: the agent writes OTLP, not .html: write file=/a/x.otlp, then run `otlpprof \
+         flamegraph /a/x.otlp -o /a/x.html`"
     );
     assert!(error("file=x.pb.gz").ends_with("then run `otlpprof export --to pprof x.otlp -o x.pb.gz`"));
     assert!(error("file=x.pprof").ends_with("then run `otlpprof export --to pprof x.otlp -o x.pprof`"));

@@ -250,8 +250,8 @@ impl Maps {
     }
 }
 
-/// Whether a file of this name is the agent: `libotlpprof.so`, a copy in /tmp (`libotlpprof-….so`), or the file
-/// that the jar of the Java API unpacks (`otlpprof-….so`).
+/// Whether a file of this name is the agent: `libotlpprof.so`, a copy in /tmp (`libotlpprof-….so`), or the
+/// file that the jar of the Java API unpacks (`otlpprof-….so`).
 fn is_agent(name: &[u8]) -> bool {
     name.strip_prefix(b"lib").unwrap_or(name).starts_with(b"otlpprof") && name.ends_with(b".so")
 }
@@ -271,7 +271,8 @@ mod tests {
     use super::*;
 
     const STATUS: &str = "Name:\tjava\nState:\tS (sleeping)\nTgid:\t4711\nPid:\t4711\n\
-                          Uid:\t0\t1000\t1000\t1000\nGid:\t0\t100\t100\t100\nNSpid:\t4711\t17\t1\nSigIgn:\t0000000000000000\n\
+                          Uid:\t0\t1000\t1000\t1000\nGid:\t0\t100\t100\t100\nNSpid:\t4711\t17\t1\n\
+                          SigIgn:\t0000000000000000\n\
                           SigCgt:\t2000000181005ccf\n";
 
     #[test]
