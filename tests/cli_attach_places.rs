@@ -101,7 +101,7 @@ fn a_jvm_in_other_namespaces_gets_a_copy_of_the_library() {
             assert_eq!(first_line("flush", pid), "flushed");
             assert_eq!(first_line("stop", pid), "stopped");
             let _ = std::fs::remove_file(format!("/proc/{pid}/root/tmp/x.otlp"));
-            assert_eq!(own_tmp(pid), [name.clone()]);
+            assert_eq!(own_tmp(pid), std::slice::from_ref(&name));
             let recorded = record(pid, folder.path());
             profiles::assert_valid("a JVM in namespaces", &recorded);
             assert_eq!(own_tmp(pid), [name]);
