@@ -1,27 +1,11 @@
 //! `otlpprof report`, as a user runs it.
 
 mod otlp_fixture;
+mod report_support;
 
-use std::path::PathBuf;
-
-use otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, framed, inline, valid};
-use otlpprof::otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles};
-use tempfile::TempDir;
-
-struct Files(TempDir);
-
-impl Files {
-    fn new() -> Self {
-        Self(TempDir::new().unwrap())
-    }
-
-    fn add(&self, name: &str, messages: &[ProfilesData]) -> String {
-        let path: PathBuf = self.0.path().join(name);
-        let bytes: Vec<u8> = messages.iter().flat_map(framed).collect();
-        std::fs::write(&path, bytes).unwrap();
-        path.into_os_string().into_string().unwrap()
-    }
-}
+use otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
+use otlpprof::otlp::wire::ProfilesData;
+use report_support::{CPU, Files, LIVE_SPACE, Spec, message, rows};
 
 fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
     assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).arg("report").args(arguments).assert()
@@ -37,62 +21,6 @@ fn error_of(arguments: &[&str]) -> String {
     let output = otlpprof(arguments).code(2).get_output().clone();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "nothing on stdout");
     String::from_utf8(output.stderr).unwrap()
-}
-
-/// The lines of a table, each by its words.
-fn rows(text: &str) -> Vec<Vec<&str>> {
-    let lines = text.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1);
-    lines.map(|line| line.split_whitespace().collect()).collect()
-}
-
-/// A profile to build.
-struct Spec<'s> {
-    /// Sample type and unit, period type and unit.
-    types: [&'s str; 4],
-    period: i64,
-    start: u64,
-    /// Stacks, leaf first, each with its thread and value.
-    samples: &'s [(&'s [&'s str], &'s str, i64)],
-}
-
-const CPU: [&str; 4] = ["samples", "count", "cpu", "nanoseconds"];
-const LIVE_SPACE: [&str; 4] = ["inuse_space", "bytes", "space", "bytes"];
-
-fn message(process: &str, specs: &[Spec<'_>]) -> ProfilesData {
-    let mut tables = Dictionary::new();
-    let profiles = specs.iter().map(|spec| {
-        let samples = spec.samples.iter().map(|(names, thread, value)| {
-            let locations = names.iter().map(|name| tables.java(name, 1)).collect();
-            Sample {
-                stack_index: tables.stack(locations),
-                attribute_indices: vec![tables.text("thread.name", thread)],
-                values: vec![*value],
-                ..Default::default()
-            }
-        });
-        let samples = samples.collect();
-        Profile {
-            sample_type: tables.value_type(spec.types[0], spec.types[1]),
-            period_type: tables.value_type(spec.types[2], spec.types[3]),
-            period: spec.period,
-            time_unix_nano: spec.start,
-            duration_nano: DURATION,
-            samples,
-            ..Default::default()
-        }
-    });
-    let profiles = profiles.collect();
-    ProfilesData {
-        resource_profiles: vec![ResourceProfiles {
-            resource: Some(Resource {
-                attributes: vec![inline("service.name", "shop"), inline("process.pid", process)],
-                ..Default::default()
-            }),
-            scope_profiles: vec![ScopeProfiles { profiles, ..Default::default() }],
-            ..Default::default()
-        }],
-        dictionary: Some(tables.0),
-    }
 }
 
 #[test]
@@ -306,6 +234,7 @@ fn a_comparison_shows_the_greatest_changes_of_shares_first() {
         [
             "+100 ms +45.0 % +100 ms +45.0 % A.slow (A.java)",
             // The value is the same; its share is not.
+            "0 ns -45.0 % 0 ns -45.0 % A.same (A.java)",
             "0 ns +0.0 % +100 ms +0.0 % A.main (A.java)",
         ]
     );

@@ -1,6 +1,6 @@
 // The view as the fragment of a link, and back.
 
-/** The view of a page that was just opened. */
+/** The view of a page that was just opened. The command chooses how sides are compared. */
 export function initialState(profile) {
   return {
     type: 0,
@@ -31,7 +31,7 @@ export function initialState(profile) {
     /** `both`, `graph` or `table`. */
     panes: 'both',
     heatMap: false,
-    diffMode: 'share',
+    diffMode: CHOICES.diffMode.find((mode) => mode === profile.header?.comparison) ?? 'share',
     diffWidth: 'new',
     elided: false,
   };

@@ -91,6 +91,21 @@ test('sides are comparable by share, per second, or raw', () => {
   );
 });
 
+test('a page begins with the comparison that its header names', async () => {
+  const list = samples({ sides: 2 });
+  const opened = (header) =>
+    open(writerOf(list, someFrames(40), { types: TYPES, sideNames: ['base', 'new'], ...header }));
+  for (const comparison of ['share', 'seconds', 'raw']) {
+    const profile = await opened({ comparison });
+    assert.equal(initialState(profile).diffMode, comparison);
+    const other = { ...initialState(profile), diffMode: comparison === 'raw' ? 'share' : 'raw' };
+    assert.deepEqual(decodeState(profile, encodeState(profile, other)), other);
+    assert.equal(encodeState(profile, initialState(profile)), '');
+  }
+  assert.equal(initialState(await opened({})).diffMode, 'share');
+  assert.equal(initialState(await opened({ comparison: 'else' })).diffMode, 'share');
+});
+
 test('a link reproduces the state, and ignores what the profile lacks', async () => {
   const times = { startUnixMs: 0, stepMs: 1000, count: 20 };
   const list = samples({ labels: { 'a&b=c': 3, region: 2 }, times: 20 });

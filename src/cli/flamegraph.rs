@@ -1,13 +1,16 @@
 //! `otlpprof flamegraph`: profiles as one page that a browser opens without network.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use super::report::compare_args::{CompareArgs, measure_of_either};
 use super::report::inputs::ProfileInputs;
 use super::report::selection_args::SelectionArgs;
+use super::report::stack_args::StackArgs;
 use super::{terminal, whole_file};
 use crate::report::measure::Measure;
 use crate::report::page::columns::{self, PageTexts};
@@ -16,6 +19,7 @@ use crate::report::page::rows::PageRows;
 use crate::report::page::steps::Steps;
 use crate::report::sample_reader::SampleReader;
 use crate::report::selection::{Selection, Window};
+use crate::report::sides::{self, Comparison};
 use crate::report::survey::Survey;
 
 /// The most values of a label that is kept on the page.
@@ -58,6 +62,8 @@ pub(super) struct DiffArgs {
     #[arg(short, long, value_name = "HTML")]
     output: PathBuf,
     #[command(flatten)]
+    compare: CompareArgs,
+    #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
     page: PageArgs,
@@ -69,45 +75,52 @@ pub(super) struct PageArgs {
     /// The title [default: the services]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Make each source line a frame of its own
-    #[arg(long)]
-    lines: bool,
+    #[command(flatten)]
+    stacks: StackArgs,
     /// Divide the time into at most this many steps; 0 leaves times out [default: a step for each interval;
     /// shorter steps where samples have times]
     #[arg(long, value_name = "N")]
     steps: Option<u32>,
 }
 
+/// The base of a comparison.
+struct Base {
+    inputs: ProfileInputs,
+    /// The names of the base and the new side.
+    sides: [String; 2],
+    compare: CompareArgs,
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let new = ProfileInputs::open(&args.files)?;
-    write(&args.output, None, &new, None, &args.selection, &args.page)
+    write(&args.output, None, &new, &args.selection, &args.page)
 }
 
 /// Writes a page of everything in these files.
 pub(super) fn write_page(files: &[PathBuf], output: &Path) -> anyhow::Result<()> {
     let inputs = ProfileInputs::open(files)?;
-    write(output, None, &inputs, None, &SelectionArgs::default(), &PageArgs::default()).map(drop)
+    write(output, None, &inputs, &SelectionArgs::default(), &PageArgs::default()).map(drop)
 }
 
 pub(super) fn run_diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
-    let base = ProfileInputs::open(std::slice::from_ref(&args.base))?;
+    let inputs = ProfileInputs::open(std::slice::from_ref(&args.base))?;
     let new = ProfileInputs::open(std::slice::from_ref(&args.new))?;
     let name = |path: &Path| path.display().to_string();
-    let sides = [name(&args.base), name(&args.new)];
-    write(&args.output, Some(&base), &new, Some(sides), &args.selection, &args.page)
+    let base = Base { inputs, sides: [name(&args.base), name(&args.new)], compare: args.compare };
+    write(&args.output, Some(&base), &new, &args.selection, &args.page)
 }
 
 fn write(
     output: &Path,
-    base: Option<&ProfileInputs>,
+    base: Option<&Base>,
     new: &ProfileInputs,
-    sides: Option<[String; 2]>,
     wanted: &SelectionArgs,
     page: &PageArgs,
 ) -> anyhow::Result<ExitCode> {
-    let measures = match &wanted.measure {
-        Some(name) => vec![new.measure(Some(name))?.clone()],
-        None => new.measure(None).map(|_| Vec::new())?,
+    let measures = match (&wanted.measure, base) {
+        (Some(name), Some(base)) => vec![measure_of_either(&base.inputs, new, Some(name))?.clone()],
+        (Some(name), None) => vec![new.measure(Some(name))?.clone()],
+        (None, _) => new.measure(None).map(|_| Vec::new())?,
     };
     let is_snapshot = measures.iter().any(Measure::is_snapshot);
     let selection = wanted.selection(&new.survey, is_snapshot)?;
@@ -120,19 +133,35 @@ fn write(
     if page.steps.is_none() {
         rows.most_rows = MOST_ROWS;
     }
-    let mut reader = SampleReader::new(&selection, page.lines);
+    let mut reader = SampleReader::new(&selection, page.stacks.form());
+    let mut base_labels = BTreeSet::new();
     if let Some(base) = base {
         rows.side = 0;
-        base.each_message(|message| reader.read(&message, &mut rows))?;
+        // Times relative to the end are relative to the end of each side.
+        let window = wanted.selection(&base.inputs.survey, is_snapshot)?.window;
+        (rows.window, reader.window) = (window, window);
+        base.inputs.each_message(|message| reader.read(&message, &mut rows))?;
+        base_labels = std::mem::take(&mut reader.label_keys);
         rows.side = 1;
+        (rows.window, reader.window) = (selection.window, selection.window);
     }
     new.each_message(|message| reader.read(&message, &mut rows))?;
     rows.merge_steps();
+    let mut notes = notes(&rows, steps);
+    if let Some(base) = base {
+        base.compare.check_times([rows.profiled_ns(0), rows.profiled_ns(1)])?;
+        let surveys = [&base.inputs.survey, &new.survey];
+        let differences = sides::differences(surveys, [&base_labels, &reader.label_keys]);
+        differences.iter().try_for_each(|line| writeln!(terminal::stderr(), "{line}"))?;
+        notes.extend(differences);
+    }
+    let sides = base.map(|base| base.sides.clone());
     let texts = PageTexts {
         title: page.title.clone().unwrap_or_else(|| title(&new.survey, &sides)),
         selection: description(&selection),
-        notes: notes(&rows, steps, base, new),
+        notes,
         sides,
+        comparison: base.map_or_else(Comparison::default, |base| base.compare.comparison()),
     };
     let mut write = |out: &mut dyn Write| -> io::Result<()> {
         html::write(out, |out| columns::write(&reader.tree, &reader.frames, &mut rows, &texts, out))
@@ -177,13 +206,8 @@ fn description(selection: &Selection) -> String {
     attributes.chain(frames).chain(without).chain(trace).collect::<Vec<_>>().join(", ")
 }
 
-/// Samples and measures that the page lacks, in words.
-fn notes(
-    rows: &PageRows,
-    steps: Option<Steps>,
-    base: Option<&ProfileInputs>,
-    new: &ProfileInputs,
-) -> Vec<String> {
+/// Samples and labels that the page lacks, in words.
+fn notes(rows: &PageRows, steps: Option<Steps>) -> Vec<String> {
     let dropped = rows.labels().keys().iter().filter(|key| key.is_dropped);
     let mut notes: Vec<_> = dropped
         .map(|key| format!("samples are merged over {}: more than {MOST_LABEL_VALUES} values", key.name))
@@ -193,13 +217,6 @@ fn notes(
         notes.push(format!(
             "samples are merged within steps of {length_ms} ms: --from and --to make a page of less time"
         ));
-    }
-    if let Some(base) = base {
-        for (one, other, side) in [(base, new, "new"), (new, base, "base")] {
-            let missing =
-                one.survey.measures.keys().filter(|&measure| !other.survey.measures.contains_key(measure));
-            notes.extend(missing.map(|measure| format!("the {side} side has no {}", measure.name)));
-        }
     }
     notes
 }

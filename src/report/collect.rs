@@ -18,6 +18,11 @@ use crate::otlp::wire::Sample;
 /// The self values of nodes.
 pub type SelfValues = HashMap<NodeId, i64, FastState>;
 
+/// The sum of self values.
+pub fn total(own: &SelfValues) -> i64 {
+    own.values().fold(0, |sum, &value| sum.saturating_add(value))
+}
+
 /// A group of samples, by its number in the order of appearance.
 type GroupId = usize;
 
@@ -68,6 +73,16 @@ impl<'w> Collected<'w> {
         groups
     }
 
+    /// The self values of all groups.
+    pub fn merged(&self) -> SelfValues {
+        let mut sums = SelfValues::default();
+        for (node, value) in self.groups().into_values().flatten() {
+            let sum: &mut i64 = sums.entry(node).or_default();
+            *sum = sum.saturating_add(value);
+        }
+        sums
+    }
+
     /// The time that the profiles of the measure cover, in ns.
     pub fn profiled_ns(&self) -> u64 {
         self.time.total_ns()
@@ -109,7 +124,7 @@ impl SampleSink for Collected<'_> {
         {
             return false;
         }
-        self.time.add(profile);
+        self.time.add(profile, self.window);
         true
     }
 

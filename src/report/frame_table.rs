@@ -61,10 +61,15 @@ impl fmt::Display for FrameEntry {
     }
 }
 
+/// The approximate bytes that a frame occupies besides its texts.
+const OF_ENTRY: usize = 96;
+
 /// Frames, each with a number.
 #[derive(Debug, Default)]
 pub struct FrameTable {
     hasher: RandomState,
+    /// The length of all texts, in bytes.
+    text_bytes: usize,
     entries: Vec<FrameEntry>,
     by_entry: HashTable<FrameId>,
 }
@@ -78,6 +83,11 @@ impl FrameTable {
     /// Whether there is no frame.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// The approximate bytes that the table occupies.
+    pub fn bytes(&self) -> usize {
+        self.text_bytes + self.entries.len() * OF_ENTRY
     }
 
     /// The frame of this number.
@@ -108,13 +118,14 @@ impl FrameTable {
     }
 
     fn intern_entry(&mut self, entry: FrameEntry) -> FrameId {
-        let Self { hasher, entries, by_entry } = self;
+        let Self { hasher, text_bytes, entries, by_entry } = self;
         let hash = hasher.hash_one(&entry);
         if let Some(&known) = by_entry.find(hash, |&known| entries[known as usize] == entry) {
             return known;
         }
         // SANITY: 2^32 frames do not fit into memory.
         let id = entries.len() as FrameId;
+        *text_bytes += entry.name.len() + entry.file.len();
         entries.push(entry);
         by_entry.insert_unique(hash, id, |&id| hasher.hash_one(&entries[id as usize]));
         id

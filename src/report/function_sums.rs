@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::call_tree::{CallTree, NodeId, ROOT};
+use super::call_tree::{CallTree, NodeId};
 use super::frame_table::FrameId;
 
 /// The sums of a function or line.
@@ -12,6 +12,14 @@ pub struct FunctionSum {
     pub own: i64,
     /// The sum of the samples with the function in their stacks. A recursive function counts once.
     pub total: i64,
+}
+
+impl FunctionSum {
+    /// Adds the value of a stack that has the function.
+    pub fn add(&mut self, value: i64, is_leaf: bool) {
+        self.total = self.total.saturating_add(value);
+        self.own = self.own.saturating_add(if is_leaf { value } else { 0 });
+    }
 }
 
 /// The order of functions in a table.
@@ -24,6 +32,37 @@ pub enum SortBy {
     Total,
 }
 
+/// Visits each function of a stack once, however often the function recurs.
+#[derive(Debug, Default)]
+pub struct DistinctFrames {
+    /// By frame: the number of the last stack that had the frame.
+    last_stacks: Vec<u64>,
+    /// The number of stacks so far.
+    stacks: u64,
+}
+
+impl DistinctFrames {
+    /// Calls `visit` once for each frame of the next stack, which is given leaf first. The second argument is
+    /// whether the frame is the leaf.
+    pub fn visit(&mut self, stack: impl IntoIterator<Item = FrameId>, mut visit: impl FnMut(FrameId, bool)) {
+        self.stacks += 1;
+        for (depth, frame) in stack.into_iter().enumerate() {
+            let at = frame as usize;
+            if self.last_stacks.len() <= at {
+                self.last_stacks.resize(at + 1, 0);
+            }
+            if std::mem::replace(&mut self.last_stacks[at], self.stacks) != self.stacks {
+                visit(frame, depth == 0);
+            }
+        }
+    }
+
+    /// The approximate bytes that the numbers occupy.
+    pub fn bytes(&self) -> usize {
+        self.last_stacks.len() * size_of::<u64>()
+    }
+}
+
 /// Returns the sums of each frame of the tree, by the frame's number. `frames` is their number.
 pub fn function_sums(
     tree: &CallTree,
@@ -31,19 +70,9 @@ pub fn function_sums(
     own: impl IntoIterator<Item = (NodeId, i64)>,
 ) -> Vec<FunctionSum> {
     let mut sums = vec![FunctionSum::default(); frames];
-    // The number of the last stack in which each frame was met.
-    let mut met = vec![0_u32; frames];
-    for (stack, (node, value)) in (1..).zip(own) {
-        if node != ROOT {
-            let sum = &mut sums[tree.frame(node) as usize];
-            sum.own = sum.own.saturating_add(value);
-        }
-        for frame in tree.stack(node) {
-            let frame = frame as usize;
-            if std::mem::replace(&mut met[frame], stack) != stack {
-                sums[frame].total = sums[frame].total.saturating_add(value);
-            }
-        }
+    let mut distinct = DistinctFrames::default();
+    for (node, value) in own {
+        distinct.visit(tree.stack(node), |frame, is_leaf| sums[frame as usize].add(value, is_leaf));
     }
     sums
 }
@@ -67,6 +96,7 @@ pub fn sorted(sums: &[FunctionSum], sort_by: SortBy) -> Vec<(FrameId, FunctionSu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::call_tree::ROOT;
 
     #[test]
     fn recursion_counts_once_in_total() {

@@ -20,6 +20,29 @@ pub struct ProfileMeasure {
     pub measure: Measure,
     /// The factor: the period, where values count periods. Periods may differ from message to message.
     pub factor: i64,
+    /// Whether values count periods, each of which is one sample.
+    pub counts_periods: bool,
+}
+
+/// The quantity by which stacks are weighed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weight {
+    /// The amount that is measured: time, bytes, events.
+    #[default]
+    Amount,
+    /// The number of samples: periods, where values count periods; else one for each time of a sample, or one
+    /// for each value of a sample without times.
+    Samples,
+}
+
+impl Weight {
+    /// The unit in which a measure is shown.
+    pub fn unit(self, measure: &Measure) -> &str {
+        match self {
+            Self::Amount => &measure.unit,
+            Self::Samples => "count",
+        }
+    }
 }
 
 impl Measure {
@@ -73,7 +96,7 @@ impl ProfileMeasure {
             None => sample_type.replace('_', "-"),
         };
         let (unit, factor) = if counts_periods { (period_unit, header.period) } else { (sample_unit, 1) };
-        Self { measure: Measure { name, unit: unit.to_owned() }, factor }
+        Self { measure: Measure { name, unit: unit.to_owned() }, factor, counts_periods }
     }
 }
 

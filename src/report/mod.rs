@@ -14,6 +14,7 @@
 //! | [`collect`] | collects the samples of one measure |
 //! | [`last_states`], [`profiled_time`] | the last state of each process; the time that profiles cover |
 //! | [`function_sums`] | sums by function |
+//! | [`sides`] | two sets of profiles side by side |
 //! | [`page`] | the flame graph page |
 
 pub mod call_tree;
@@ -26,4 +27,5 @@ pub mod page;
 pub mod profiled_time;
 pub mod sample_reader;
 pub mod selection;
+pub mod sides;
 pub mod survey;

@@ -1,18 +1,38 @@
 //! Reads the selected samples of messages: resolves their stacks to nodes of a tree, and passes them on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 
 use foldhash::fast::RandomState as FastState;
 
 use super::call_tree::{CallTree, NodeId, ROOT};
 use super::frame_table::{FrameId, FrameTable};
-use super::measure::{Measure, ProfileMeasure};
+use super::measure::{Measure, ProfileMeasure, Weight};
 use super::selection::{Selection, StackMatches, Window, text_of};
+use crate::model::attribute_keys;
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
 use crate::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
 use crate::otlp::frames::{frames, push_location};
 use crate::otlp::wire::{Profile, Sample};
+
+/// The root frame of stacks without a thread's name, where threads are root frames.
+const NO_THREAD: &str = "[no_thread]";
+
+/// The approximate bytes that a node of the tree occupies, with a self value for some of them.
+const OF_NODE: usize = 24;
+/// The most stacks and locations of a message that a reader with a bound remembers at a time.
+const REMEMBERED: usize = 1 << 17;
+
+/// The form in which samples are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleForm {
+    /// Whether each line of a function is a frame of its own.
+    pub lines: bool,
+    /// Whether the thread's name is the root frame of each stack.
+    pub threads: bool,
+    /// The quantity by which stacks are weighed.
+    pub weight: Weight,
+}
 
 /// A profile whose samples are being read.
 #[derive(Debug)]
@@ -23,6 +43,10 @@ pub struct ProfileContext<'p> {
     pub measure: Measure,
     /// The factor from values to the measure's unit.
     pub factor: i64,
+    /// Whether values count periods, each of which is one sample.
+    pub counts_periods: bool,
+    /// The quantity by which stacks are weighed.
+    pub weight: Weight,
     /// A number that is equal for equal resources.
     pub process: u64,
     /// The attributes of the resource, with their values as text.
@@ -33,6 +57,17 @@ pub struct ProfileContext<'p> {
     pub start_ns: u64,
     /// The length, in nanoseconds.
     pub duration_ns: u64,
+}
+
+impl ProfileContext<'_> {
+    /// The weight of a value.
+    fn weigh(&self, value: i64) -> i64 {
+        match self.weight {
+            Weight::Amount => value.saturating_mul(self.factor),
+            Weight::Samples if self.counts_periods => value,
+            Weight::Samples => 1,
+        }
+    }
 }
 
 /// A sample with its stack.
@@ -62,30 +97,49 @@ pub trait SampleSink {
 #[derive(Debug)]
 pub struct SampleReader<'s> {
     selection: &'s Selection,
-    /// Whether each line of a function is a frame of its own.
-    with_lines: bool,
+    form: SampleForm,
+    /// The window of time: that of the selection, unless another one is set for the next messages.
+    pub window: Window,
+    /// The keys of the attributes of all samples in the profiles that the sink wanted, selected or not.
+    pub label_keys: BTreeSet<String>,
     /// The frames of the tree.
     pub frames: FrameTable,
     /// The stacks.
     pub tree: CallTree,
     matches: StackMatches<'s>,
-    /// By node: the bits of its stack (`StackMatches`).
+    /// By node: the bits of its stack (`StackMatches`). Empty if the selection has no expressions.
     bits: Vec<u64>,
     hasher: RandomState,
+    /// The most bytes that frames and tree may occupy, if there is a bound.
+    most_bytes: Option<usize>,
 }
 
 impl<'s> SampleReader<'s> {
     /// Reads nothing yet.
-    pub fn new(selection: &'s Selection, with_lines: bool) -> Self {
+    pub fn new(selection: &'s Selection, form: SampleForm) -> Self {
         Self {
             selection,
-            with_lines,
+            form,
+            window: selection.window,
+            label_keys: BTreeSet::new(),
             frames: FrameTable::default(),
             tree: CallTree::default(),
             matches: StackMatches::new(selection),
-            bits: vec![0],
+            bits: Vec::new(),
             hasher: RandomState::new(),
+            most_bytes: None,
         }
+    }
+
+    /// Stops the reader once frames and tree occupy about `most_bytes`. Without a bound they grow with the
+    /// number of different stacks.
+    pub fn with_bound(self, most_bytes: usize) -> Self {
+        Self { most_bytes: Some(most_bytes), ..self }
+    }
+
+    /// Whether the reader has stopped at its bound.
+    pub fn is_full(&self) -> bool {
+        self.most_bytes.is_some_and(|most| self.frames.bytes() + self.tree.len() * OF_NODE > most)
     }
 
     /// Passes the selected samples of a message to the sink.
@@ -99,19 +153,20 @@ impl<'s> SampleReader<'s> {
             let process = self.hasher.hash_one(&attributes);
             for profile in resource.scopes().flat_map(EncodedScope::profiles) {
                 let header = profile.header();
-                let ProfileMeasure { measure, factor } = ProfileMeasure::of(tables, &header);
-                let (start_ns, duration_ns) = (header.time_unix_nano, header.duration_nano);
+                let ProfileMeasure { measure, factor, counts_periods } = ProfileMeasure::of(tables, &header);
                 let context = ProfileContext {
                     tables,
                     measure,
                     factor,
+                    counts_periods,
+                    weight: self.form.weight,
                     process,
                     resource: &attributes,
                     attribute_indices: &header.attribute_indices,
-                    start_ns,
-                    duration_ns,
+                    start_ns: header.time_unix_nano,
+                    duration_ns: header.duration_nano,
                 };
-                if may_have_selected(&context, self.selection.window) && sink.begin_profile(&context) {
+                if may_have_selected(&context, self.window) && sink.begin_profile(&context) {
                     self.read_profile(profile, &header, &context, &found, &mut stacks, sink);
                 }
             }
@@ -147,17 +202,54 @@ impl<'s> SampleReader<'s> {
     ) {
         let mut found = found.to_vec();
         self.selection.note_attributes(context.tables, &header.attribute_indices, &mut found);
-        // By the number of a sample's labels: whether they are selected.
-        let mut are_selected: HashMap<u64, bool, FastState> = HashMap::default();
+        // By the number of a sample's labels: the root of its stacks; `None` if they are not selected.
+        let mut roots: HashMap<u64, Option<NodeId>, FastState> = HashMap::default();
         for sample in profile.samples() {
             let labels = self.hasher.hash_one((&sample.attribute_indices, sample.link_index));
-            let is_selected = *are_selected
+            if self.is_full() {
+                return;
+            }
+            let root = *roots
                 .entry(labels)
-                .or_insert_with(|| self.selects_labels(context.tables, &sample, found.clone()));
-            if is_selected && let Some(node) = self.node_of(context.tables, sample.stack_index, stacks) {
+                .or_insert_with(|| self.root_of_labels(context.tables, &sample, found.clone()));
+            if let Some(root) = root
+                && let Some(node) = self.node_of(context.tables, root, sample.stack_index, stacks)
+            {
                 sink.take(context, &SelectedSample { sample: &sample, node, labels });
             }
         }
+    }
+
+    /// The node below which the stacks of a sample with these labels begin; `None` if the labels are not
+    /// selected. Notes the keys of the labels.
+    fn root_of_labels(
+        &mut self,
+        tables: EncodedTables<'_>,
+        sample: &Sample,
+        found: Vec<bool>,
+    ) -> Option<NodeId> {
+        let mut thread = None;
+        for (key, value) in tables.attributes(&sample.attribute_indices) {
+            if self.most_bytes.is_none() && !self.label_keys.contains(key) {
+                self.label_keys.insert(key.to_owned());
+            }
+            if self.form.threads && key == attribute_keys::THREAD_NAME {
+                thread = Some(text_of(tables, value.as_ref()).into_owned());
+            }
+        }
+        let is_selected = self.selects_labels(tables, sample, found);
+        is_selected.then(|| match self.form.threads {
+            true => self.thread_root(thread.as_deref().unwrap_or(NO_THREAD)),
+            false => ROOT,
+        })
+    }
+
+    /// The node of a thread. A thread is no function, so no expression of the selection matches its name.
+    fn thread_root(&mut self, name: &str) -> NodeId {
+        let frame = self.frames.intern_group(name);
+        let node = self.tree.child(ROOT, frame);
+        self.note_bits(node, |_| 0);
+        node
     }
 
     /// Whether a sample's attributes and trace are selected. `found` has the conditions that already hold.
@@ -170,24 +262,31 @@ impl<'s> SampleReader<'s> {
         is_of_trace && found.iter().all(|&found| found)
     }
 
-    /// The node of a message's stack; `None` if the stack is not selected.
+    /// The node of a message's stack below `root`; `None` if the stack is not selected.
     fn node_of(
         &mut self,
         tables: EncodedTables<'_>,
+        root: NodeId,
         stack_index: i32,
         stacks: &mut MessageStacks,
     ) -> Option<NodeId> {
-        if let Some(&known) = stacks.nodes.get(&stack_index) {
+        if let Some(&known) = stacks.nodes.get(&(root, stack_index)) {
             return known;
         }
-        let mut node = ROOT;
+        let mut node = root;
         match tables.stack(stack_index) {
             Some(locations) => {
+                if self.most_bytes.is_some() && stacks.locations.len() >= REMEMBERED {
+                    stacks.locations.clear();
+                }
                 for &location in locations.iter().rev() {
+                    if self.is_full() {
+                        return None;
+                    }
                     let of_location = stacks.locations.entry(location).or_insert_with(|| {
                         let mut found = Vec::new();
                         push_location(tables, location, &mut found);
-                        found.iter().map(|frame| self.frames.intern(frame, self.with_lines)).collect()
+                        found.iter().map(|frame| self.frames.intern(frame, self.form.lines)).collect()
                     });
                     // A location's frames are innermost first.
                     for &frame in of_location.iter().rev() {
@@ -197,24 +296,40 @@ impl<'s> SampleReader<'s> {
             }
             None => {
                 for frame in frames(tables, stack_index).iter().rev() {
-                    let frame = self.frames.intern(frame, self.with_lines);
+                    let frame = self.frames.intern(frame, self.form.lines);
                     node = self.child(node, frame);
                 }
             }
         }
-        let selected = self.matches.is_wanted(self.bits[node as usize]).then_some(node);
-        stacks.nodes.insert(stack_index, selected);
+        let selected = self.matches.is_wanted(self.bits_of(node)).then_some(node);
+        if self.most_bytes.is_some() && stacks.nodes.len() >= REMEMBERED {
+            stacks.nodes.clear();
+        }
+        stacks.nodes.insert((root, stack_index), selected);
         selected
     }
 
     /// The child of `node` with this frame. Its bits are computed when it is added.
     fn child(&mut self, node: NodeId, frame: FrameId) -> NodeId {
         let child = self.tree.child(node, frame);
-        if child as usize == self.bits.len() {
-            let of_callers = self.bits[node as usize];
-            self.bits.push(self.matches.bits(&self.frames, frame, of_callers));
-        }
+        let of_callers = self.bits_of(node);
+        self.note_bits(child, |reader| reader.matches.bits(&reader.frames, frame, of_callers));
         child
+    }
+
+    /// The bits of a node's stack.
+    fn bits_of(&self, node: NodeId) -> u64 {
+        self.bits.get(node as usize).copied().unwrap_or(0)
+    }
+
+    /// Stores the bits of a node that has just been added. Nodes are numbered in the order of their addition.
+    fn note_bits(&mut self, node: NodeId, bits: impl FnOnce(&mut Self) -> u64) {
+        if self.selection.has_expressions() && node as usize >= self.bits.len() {
+            let bits = bits(self);
+            // The root has no frame.
+            self.bits.resize(node as usize, 0);
+            self.bits.push(bits);
+        }
     }
 }
 
@@ -225,29 +340,29 @@ fn may_have_selected(profile: &ProfileContext<'_>, window: Window) -> bool {
     profile.start_ns < window.to_ns && (end_ns >= window.from_ns || window.has(profile.start_ns))
 }
 
-/// Calls `take` with the values of a sample in the window, in the measure's unit, each with its time. Values
-/// without a time of their own have the start of the profile.
+/// Calls `take` with the weights of a sample's values in the window, each with its time. Values without a
+/// time of their own have the start of the profile.
 pub fn timed_values(
     profile: &ProfileContext<'_>,
     sample: &Sample,
     window: Window,
     mut take: impl FnMut(u64, i64),
 ) {
-    let mut take_scaled = |unix_ns: u64, value: i64| {
+    let mut take_weighed = |unix_ns: u64, value: i64| {
         if window.has(unix_ns) && value != 0 {
-            take(unix_ns, value.saturating_mul(profile.factor));
+            take(unix_ns, profile.weigh(value));
         }
     };
     let (values, times) = (&sample.values, &sample.timestamps_unix_nano);
     if times.is_empty() {
-        values.iter().for_each(|&value| take_scaled(profile.start_ns, value));
+        values.iter().for_each(|&value| take_weighed(profile.start_ns, value));
     } else if values.len() == times.len() {
-        times.iter().zip(values).for_each(|(&time, &value)| take_scaled(time, value));
+        times.iter().zip(values).for_each(|(&time, &value)| take_weighed(time, value));
     } else if values.is_empty() {
-        times.iter().for_each(|&time| take_scaled(time, 1));
+        times.iter().for_each(|&time| take_weighed(time, 1));
     } else {
         // The values are not of these times. They are taken once, at the first time.
-        values.iter().for_each(|&value| take_scaled(times[0], value));
+        values.iter().for_each(|&value| take_weighed(times[0], value));
     }
 }
 
@@ -255,6 +370,6 @@ pub fn timed_values(
 #[derive(Debug, Default)]
 struct MessageStacks {
     locations: HashMap<i32, Box<[FrameId]>, FastState>,
-    /// By stack: its node; `None` if the stack is not selected.
-    nodes: HashMap<i32, Option<NodeId>, FastState>,
+    /// By root and stack: the stack's node; `None` if the stack is not selected.
+    nodes: HashMap<(NodeId, i32), Option<NodeId>, FastState>,
 }

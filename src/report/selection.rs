@@ -58,6 +58,11 @@ impl Selection {
         (attribute_keys::THREAD_NAME.to_owned(), name.to_owned())
     }
 
+    /// Whether frames are compared with expressions.
+    pub fn has_expressions(&self) -> bool {
+        !self.frames.is_empty() || !self.without.is_empty()
+    }
+
     /// Compares attributes of the table with the wanted ones. Sets `found` for each condition that holds.
     pub fn note_attributes(&self, tables: EncodedTables<'_>, indices: &[i32], found: &mut [bool]) {
         if self.attributes.is_empty() {
@@ -112,7 +117,7 @@ impl<'s> StackMatches<'s> {
 
     /// The bits of a stack: of its youngest frame, and of its callers.
     pub fn bits(&mut self, frames: &FrameTable, frame: FrameId, of_callers: u64) -> u64 {
-        if self.selection.frames.is_empty() && self.selection.without.is_empty() {
+        if !self.selection.has_expressions() {
             return 0;
         }
         let at = frame as usize;

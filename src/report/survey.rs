@@ -20,6 +20,8 @@ const NAMELESS: &str = "unknown_service:";
 pub struct Survey {
     /// The number of messages.
     pub messages: usize,
+    /// The size of the largest message in bytes.
+    pub largest_message: usize,
     /// The number of samples of each measure.
     pub measures: BTreeMap<Measure, u64>,
     /// The services that the resources name.
@@ -37,6 +39,7 @@ impl Survey {
     /// Adds a message.
     pub fn add(&mut self, message: &EncodedMessage) {
         self.messages += 1;
+        self.largest_message = self.largest_message.max(message.bytes().len());
         let tables = message.tables();
         for resource in message.resources() {
             for attribute in resource.resource().unwrap_or_default().attributes {

@@ -33,7 +33,7 @@ class Bytes {
 export class ProfileWriter {
   /**
    * `types`: as in the header. `labels`: keys. `times`: as in the header, or null. `sideNames` and
-   * `sideSeconds` make a diff.
+   * `sideSeconds` make a diff, which begins with `comparison`.
    */
   constructor({
     title = 'test',
@@ -42,6 +42,7 @@ export class ProfileWriter {
     times = null,
     sideNames,
     sideSeconds,
+    comparison,
     notes = [],
     selection = '',
     isSplit = false,
@@ -50,7 +51,7 @@ export class ProfileWriter {
     this.isSplit = isSplit;
     this.header = { title, producer: 'test', types, times, notes, selection, sides: sideNames ? 2 : 1 };
     if (sideNames) {
-      Object.assign(this.header, { sideNames, sideSeconds: sideSeconds ?? [null, null] });
+      Object.assign(this.header, { sideNames, sideSeconds: sideSeconds ?? [null, null], comparison });
     }
     this.labels = labels.map((key) => ({ key, values: [], numbers: new Map() }));
     this.sets = new Map([[labels.map(() => 0).join(), 0]]);

@@ -3,20 +3,47 @@
 /// An amount of a unit as text: nanoseconds as a duration, bytes as a size, anything else as a number.
 pub(in crate::cli) fn amount(value: i64, unit: &str) -> String {
     match unit {
-        "nanoseconds" => scaled(value, &[("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)]),
-        "bytes" => scaled(
-            value,
-            &[
-                ("B", 1.0),
-                ("KiB", 1024.0),
-                ("MiB", 1_048_576.0),
-                ("GiB", 1_073_741_824.0),
-                ("TiB", 1.0995e12),
-            ],
-        ),
+        "nanoseconds" => scaled(value as f64, &DURATIONS),
+        "bytes" => scaled(value as f64, &SIZES),
         "count" | "" => grouped(value),
         other => format!("{} {other}", grouped(value)),
     }
+}
+
+/// Units of time, in ns.
+const DURATIONS: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+/// Units of sizes, in bytes.
+const SIZES: [(&str, f64); 5] = [
+    ("B", 1.0),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+];
+
+/// An amount beyond 64 bits as text. No profile of a program has one.
+pub(in crate::cli) fn large_amount(value: i128, unit: &str) -> String {
+    let nearest = if value < 0 { i64::MIN } else { i64::MAX };
+    amount(i64::try_from(value).unwrap_or(nearest), unit)
+}
+
+/// An amount per second.
+pub(in crate::cli) fn rate(value: f64, unit: &str) -> String {
+    match unit {
+        "nanoseconds" => format!("{}/s", scaled(value, &DURATIONS)),
+        "bytes" => format!("{}/s", scaled(value, &SIZES)),
+        _ => {
+            // Few events a second are a part of one.
+            let number = if value.abs() < 100.0 { format!("{value:.2}") } else { grouped(value as i64) };
+            let unit = if matches!(unit, "count" | "") { String::new() } else { format!(" {unit}") };
+            format!("{number}{unit}/s")
+        }
+    }
+}
+
+/// A change of an amount per second, with its sign.
+pub(in crate::cli) fn rate_change(value: f64, unit: &str) -> String {
+    if value > 0.0 { format!("+{}", rate(value, unit)) } else { rate(value, unit) }
 }
 
 /// A change of an amount, with its sign.
@@ -30,13 +57,12 @@ pub(in crate::cli) fn percent(part: i64, whole: i64) -> f64 {
 }
 
 /// The value in the largest unit in which it is at least 1.
-fn scaled(value: i64, units: &[(&str, f64)]) -> String {
-    let magnitude = value.unsigned_abs() as f64;
-    let fitting = units.iter().rev().find(|(_, size)| magnitude >= *size);
+fn scaled(value: f64, units: &[(&str, f64)]) -> String {
+    let fitting = units.iter().rev().find(|(_, size)| value.abs() >= *size);
     let (unit, size) = *fitting.or(units.first()).unwrap_or(&("", 1.0));
-    let scaled = value as f64 / size;
+    let scaled = value / size;
     match size {
-        1.0 => format!("{value} {unit}"),
+        1.0 => format!("{value:.0} {unit}"),
         _ if scaled.abs() >= 100.0 => format!("{scaled:.0} {unit}"),
         _ if scaled.abs() >= 10.0 => format!("{scaled:.1} {unit}"),
         _ => format!("{scaled:.2} {unit}"),
@@ -82,5 +108,17 @@ mod tests {
         }
         assert_eq!(change(1_500, "nanoseconds"), "+1.50 µs");
         assert_eq!(change(-7, "count"), "-7");
+        assert_eq!(large_amount(i128::MAX, "count"), amount(i64::MAX, "count"));
+        assert_eq!(large_amount(-7, "count"), "-7");
+    }
+
+    #[test]
+    fn rates_keep_parts_of_an_event() {
+        assert_eq!(rate(12_340_000.0, "nanoseconds"), "12.3 ms/s");
+        assert_eq!(rate(1_536.0, "bytes"), "1.50 KiB/s");
+        assert_eq!(rate(0.05, "count"), "0.05/s");
+        assert_eq!(rate(12_345.6, "count"), "12,345/s");
+        assert_eq!(rate_change(0.5, "count"), "+0.50/s");
+        assert_eq!(rate_change(-0.5, "count"), "-0.50/s");
     }
 }

@@ -1,13 +1,22 @@
 //! The change of each function's sums between two sets of profiles.
 
-use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use super::amount::{amount, change, percent};
+use super::amount::{amount, change, percent, rate, rate_change};
 use crate::report::call_tree::CallTree;
-use crate::report::collect::SelfValues;
-use crate::report::frame_table::FrameTable;
+use crate::report::collect::{SelfValues, total};
+use crate::report::frame_table::{FrameId, FrameTable};
 use crate::report::function_sums::{FunctionSum, SortBy, function_sums};
+use crate::report::sides::Comparison;
+
+/// One side of a comparison.
+#[derive(Debug)]
+pub(super) struct Side {
+    /// The self values.
+    pub(super) own: SelfValues,
+    /// The time that the profiles cover, in ns.
+    pub(super) profiled_ns: u64,
+}
 
 /// The options of a comparison.
 #[derive(Clone, Copy, Debug)]
@@ -16,43 +25,113 @@ pub(super) struct DiffOptions<'d> {
     pub(super) unit: &'d str,
     /// The sum whose change decides the order.
     pub(super) sort_by: SortBy,
+    /// The way in which values are compared.
+    pub(super) comparison: Comparison,
     /// The most lines.
     pub(super) most: usize,
 }
 
-/// Writes the functions whose shares have changed most.
-pub(super) fn print(
-    tree: &CallTree,
-    frames: &FrameTable,
-    [base, new]: [&SelfValues; 2],
-    options: DiffOptions<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let DiffOptions { unit, sort_by, most } = options;
-    let wholes = [base, new].map(|own| own.values().fold(0_i64, |sum, &value| sum.saturating_add(value)));
-    let sums = [base, new]
-        .map(|own| function_sums(tree, frames.len(), own.iter().map(|(&node, &value)| (node, value))));
-    writeln!(out, "base {}, new {}", amount(wholes[0], unit), amount(wholes[1], unit))?;
-    let mut changed: Vec<_> = (0..).zip(sums[0].iter().zip(&sums[1])).collect();
-    changed.retain(|(_, (base, new))| base != new);
-    let share = |sum: &FunctionSum, of: usize| {
-        let value = if sort_by == SortBy::Own { sum.own } else { sum.total };
-        percent(value, wholes[of])
-    };
-    let weight = |base: &FunctionSum, new: &FunctionSum| (share(new, 1) - share(base, 0)).abs();
-    // Shares are finite, so that their order is total. Thousandths of a percent decide, then the number.
-    changed.sort_by_key(|&(frame, (base, new))| (Reverse((weight(base, new) * 1_000.0) as u64), frame));
-    writeln!(out, "{:>22}  {:>22}  FUNCTION", "SELF", "TOTAL")?;
-    for &(frame, (base, new)) in changed.iter().take(most) {
-        let column = |base: i64, new: i64| {
-            let points = percent(new, wholes[1]) - percent(base, wholes[0]);
-            format!("{:>12} {points:>+7.1} %", change(new.saturating_sub(base), unit))
+/// The functions whose sums differ between the base and the new side.
+#[derive(Debug)]
+pub(super) struct Changes {
+    /// The total of each side.
+    pub(super) wholes: [i64; 2],
+    /// The time that the profiles of each side cover, in ns.
+    pub(super) profiled_ns: [u64; 2],
+    /// Each function with its sums on both sides, the greatest change first.
+    pub(super) functions: Vec<(FrameId, [FunctionSum; 2])>,
+}
+
+impl Changes {
+    /// Compares two sides.
+    pub(super) fn between(
+        tree: &CallTree,
+        frames: &FrameTable,
+        [base, new]: [&Side; 2],
+        options: DiffOptions<'_>,
+    ) -> Self {
+        let sides = [base, new];
+        let [of_base, of_new] = sides.map(|side| {
+            function_sums(tree, frames.len(), side.own.iter().map(|(&node, &value)| (node, value)))
+        });
+        let mut changes = Self {
+            wholes: sides.map(|side| total(&side.own)),
+            profiled_ns: sides.map(|side| side.profiled_ns),
+            functions: Vec::new(),
         };
-        let (own, total) = (column(base.own, new.own), column(base.total, new.total));
-        writeln!(out, "{own:>22}  {total:>22}  {}", frames.get(frame))?;
+        let sums = of_base.into_iter().zip(of_new).map(|(base, new)| [base, new]);
+        let mut weighed: Vec<_> = (0..)
+            .zip(sums)
+            .map(|(frame, sums)| (changes.weight(sums, options), frame, sums))
+            .filter(|(weight, _, [base, new])| *weight != 0.0 || base != new)
+            .collect();
+        weighed.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+        changes.functions = weighed.into_iter().map(|(_, frame, sums)| (frame, sums)).collect();
+        changes
     }
-    if changed.len() > most {
-        writeln!(out, "and {} more; --top {} shows them", changed.len() - most, changed.len())?;
+
+    /// The size of a function's change, in the way of the comparison.
+    fn weight(&self, [base, new]: [FunctionSum; 2], options: DiffOptions<'_>) -> f64 {
+        let [base, new] = [base, new].map(|sum| match options.sort_by {
+            SortBy::Own => sum.own,
+            SortBy::Total => sum.total,
+        });
+        match options.comparison {
+            // Smaller differences than thousandths of a percent come from rounding.
+            Comparison::Share => (self.points(base, new).abs() * 1_000.0).round(),
+            Comparison::PerSecond => self.rate_change(base, new).abs(),
+            Comparison::Raw => new.abs_diff(base) as f64,
+        }
     }
-    Ok(())
+
+    /// The difference of the shares, in percent of the totals.
+    fn points(&self, base: i64, new: i64) -> f64 {
+        percent(new, self.wholes[1]) - percent(base, self.wholes[0])
+    }
+
+    /// The difference of the values per second.
+    fn rate_change(&self, base: i64, new: i64) -> f64 {
+        self.per_second(1, new) - self.per_second(0, base)
+    }
+
+    /// A value of a side per second.
+    fn per_second(&self, side: usize, value: i64) -> f64 {
+        value as f64 * 1e9 / self.profiled_ns[side] as f64
+    }
+
+    /// Writes the totals of both sides in one line.
+    pub(super) fn print_totals(&self, options: DiffOptions<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let whole = |side: usize| match options.comparison {
+            Comparison::PerSecond => rate(self.per_second(side, self.wholes[side]), options.unit),
+            Comparison::Share | Comparison::Raw => amount(self.wholes[side], options.unit),
+        };
+        writeln!(out, "base {}, new {}", whole(0), whole(1))
+    }
+
+    /// Writes the functions whose values have changed most.
+    pub(super) fn print_functions(
+        &self,
+        frames: &FrameTable,
+        options: DiffOptions<'_>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let DiffOptions { unit, most, comparison, .. } = options;
+        writeln!(out, "{:>22}  {:>22}  FUNCTION", "SELF", "TOTAL")?;
+        let column = |base: i64, new: i64| {
+            let value = match comparison {
+                Comparison::PerSecond => rate_change(self.rate_change(base, new), unit),
+                Comparison::Share | Comparison::Raw => change(new.saturating_sub(base), unit),
+            };
+            format!("{value:>12} {:>+7.1} %", self.points(base, new))
+        };
+        for &(frame, [base, new]) in self.functions.iter().take(most) {
+            let (own, total) = (column(base.own, new.own), column(base.total, new.total));
+            writeln!(out, "{own:>22}  {total:>22}  {}", frames.get(frame))?;
+        }
+        let all = self.functions.len();
+        if all > most {
+            writeln!(out, "and {} more; --top {all} shows them", all - most)?;
+        }
+        Ok(())
+    }
 }

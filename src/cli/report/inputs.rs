@@ -27,11 +27,6 @@ impl ProfileInputs {
         Ok(opened)
     }
 
-    /// Whether there are no files.
-    pub(in crate::cli) fn is_empty(&self) -> bool {
-        self.inputs.is_empty()
-    }
-
     /// Calls `take` with each message.
     pub(in crate::cli) fn each_message(&self, mut take: impl FnMut(EncodedMessage)) -> anyhow::Result<()> {
         for input in &self.inputs {

@@ -8,16 +8,28 @@ use regex::Regex;
 
 use super::amount::{amount, percent};
 use crate::report::call_tree::CallTree;
-use crate::report::collect::SelfValues;
+use crate::report::collect::{SelfValues, total};
 use crate::report::frame_table::{FrameId, FrameTable};
-use crate::report::function_sums::FunctionSum;
+use crate::report::function_sums::{DistinctFrames, FunctionSum};
 
 /// The sums of a function, of its calls, and of the calls to it. Each stack counts once in each of them.
 #[derive(Debug, Default)]
-struct Neighbours {
-    sum: FunctionSum,
+pub(super) struct Neighbours {
+    pub(super) sum: FunctionSum,
     callers: HashMap<FrameId, i64>,
     callees: HashMap<FrameId, i64>,
+}
+
+impl Neighbours {
+    /// The functions that call this one, the highest value first.
+    pub(super) fn callers(&self) -> Vec<(FrameId, i64)> {
+        sorted(&self.callers)
+    }
+
+    /// The functions that this one calls, the highest value first.
+    pub(super) fn callees(&self) -> Vec<(FrameId, i64)> {
+        sorted(&self.callees)
+    }
 }
 
 /// Writes the callers and callees of each function that matches.
@@ -30,9 +42,7 @@ pub(super) fn print(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let found = neighbours(tree, frames, own, matching);
-    let whole = own.values().fold(0_i64, |sum, &value| sum.saturating_add(value));
-    let mut found: Vec<_> = found.into_iter().collect();
-    found.sort_by_key(|(frame, of)| (Reverse(of.sum.total), *frame));
+    let whole = total(own);
     for (at, (frame, of)) in found.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
@@ -40,12 +50,12 @@ pub(super) fn print(
         let mut line = |indent: &str, value: i64, whole: i64, name: String| {
             writeln!(out, "{:>10} {:>5.1} %  {indent}{name}", amount(value, unit), percent(value, whole))
         };
-        for (&caller, &value) in sorted(&of.callers) {
+        for (caller, value) in of.callers() {
             line("  called by ", value, of.sum.total, frames.get(caller).to_string())?;
         }
         let FunctionSum { own, total } = of.sum;
         line("", total, whole, format!("{} (self {})", frames.get(*frame), amount(own, unit)))?;
-        for (&callee, &value) in sorted(&of.callees) {
+        for (callee, value) in of.callees() {
             line("  calls ", value, of.sum.total, frames.get(callee).to_string())?;
         }
     }
@@ -56,31 +66,31 @@ pub(super) fn print(
 }
 
 /// The entries with the highest values first.
-fn sorted(values: &HashMap<FrameId, i64>) -> Vec<(&FrameId, &i64)> {
-    let mut values: Vec<_> = values.iter().collect();
-    values.sort_by_key(|&(frame, value)| (Reverse(*value), *frame));
+fn sorted(values: &HashMap<FrameId, i64>) -> Vec<(FrameId, i64)> {
+    let mut values: Vec<_> = values.iter().map(|(&frame, &value)| (frame, value)).collect();
+    values.sort_by_key(|&(frame, value)| (Reverse(value), frame));
     values
 }
 
-fn neighbours(
+/// The functions that match, the highest total first.
+pub(super) fn neighbours(
     tree: &CallTree,
     frames: &FrameTable,
     own: &SelfValues,
     matching: &Regex,
-) -> BTreeMap<FrameId, Neighbours> {
+) -> Vec<(FrameId, Neighbours)> {
     let is_match: Vec<_> = frames.all().iter().map(|entry| matching.is_match(&entry.name)).collect();
     let mut found = BTreeMap::<FrameId, Neighbours>::new();
-    let (mut functions, mut calls) = (HashSet::new(), HashSet::new());
+    let (mut distinct, mut calls) = (DistinctFrames::default(), HashSet::new());
     for (&leaf, &value) in own {
-        functions.clear();
+        distinct.visit(tree.stack(leaf), |frame, is_leaf| {
+            if is_match[frame as usize] {
+                found.entry(frame).or_default().sum.add(value, is_leaf);
+            }
+        });
         calls.clear();
         let mut callee = None;
         for frame in tree.stack(leaf) {
-            if is_match[frame as usize] && functions.insert(frame) {
-                let sum = &mut found.entry(frame).or_default().sum;
-                sum.total = sum.total.saturating_add(value);
-                sum.own = sum.own.saturating_add(if callee.is_none() { value } else { 0 });
-            }
             if let Some(callee) = callee.replace(frame)
                 && calls.insert((frame, callee))
             {
@@ -97,6 +107,8 @@ fn neighbours(
             }
         }
     }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(frame, of)| (Reverse(of.sum.total), *frame));
     found
 }
 
@@ -113,10 +125,9 @@ mod tests {
         let own: SelfValues =
             [(add(&[main, work, work, work]), 5), (add(&[main, work, leaf]), 7)].into_iter().collect();
         let found = neighbours(&tree, &frames, &own, &Regex::new("^work$").unwrap());
-        let of = &found[&work];
-        assert_eq!(of.sum, FunctionSum { own: 5, total: 12 });
-        assert_eq!(sorted(&of.callers), [(&main, &12), (&work, &5)]);
-        assert_eq!(sorted(&of.callees), [(&leaf, &7), (&work, &5)]);
-        assert_eq!(found.len(), 1);
+        let [(function, of)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((*function, of.sum), (work, FunctionSum { own: 5, total: 12 }));
+        assert_eq!(of.callers(), [(main, 12), (work, 5)]);
+        assert_eq!(of.callees(), [(leaf, 7), (work, 5)]);
     }
 }

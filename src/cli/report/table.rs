@@ -53,7 +53,7 @@ pub(super) fn print(
 }
 
 /// The name of a kind of code.
-fn kind_name(kind: FrameKind) -> &'static str {
+pub(super) fn kind_name(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::Managed => "Java",
         FrameKind::Native => "native",

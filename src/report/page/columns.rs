@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use super::rows::{PageRows, Row};
 use crate::report::call_tree::{CallTree, ROOT};
 use crate::report::frame_table::{FrameKind, FrameTable};
-use crate::report::measure::Measure;
+use crate::report::measure::{Measure, Weight};
+use crate::report::sides::Comparison;
 
 const MAGIC: &[u8] = b"OTPP";
 const VERSION: u8 = 1;
@@ -25,6 +26,8 @@ pub struct PageTexts {
     pub notes: Vec<String>,
     /// The names of the base and the new side of a comparison.
     pub sides: Option<[String; 2]>,
+    /// The way in which the page compares the sides at first.
+    pub comparison: Comparison,
 }
 
 /// Columns by name, in the order of writing.
@@ -122,8 +125,12 @@ fn header(
         if ns == 0 { Value::Null } else { json!(ns as f64 / 1e9) }
     };
     let types = measures.iter().map(|(measure, _)| {
+        let label = match rows.weight() {
+            Weight::Amount => measure.title().to_owned(),
+            Weight::Samples => format!("{}, samples", measure.title()),
+        };
         json!({
-            "name": measure.name, "unit": measure.unit, "label": measure.title(),
+            "name": measure.name, "unit": rows.weight().unit(measure), "label": label,
             "snapshot": measure.is_snapshot(),
         })
     });
@@ -156,6 +163,7 @@ fn header(
         header["sides"] = json!(2);
         header["sideNames"] = json!(names);
         header["sideSeconds"] = json!([seconds(0), seconds(1)]);
+        header["comparison"] = json!(texts.comparison.name());
     }
     header
 }

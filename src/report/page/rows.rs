@@ -8,7 +8,7 @@ use super::labels::{LabelSetId, Labels};
 use super::steps::Steps;
 use crate::report::call_tree::{NodeId, ROOT};
 use crate::report::last_states::LastStates;
-use crate::report::measure::Measure;
+use crate::report::measure::{Measure, Weight};
 use crate::report::profiled_time::ProfiledTime;
 use crate::report::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
 use crate::report::selection::Window;
@@ -41,7 +41,8 @@ struct MeasureRows {
 /// Collects rows. A base and a new set of profiles may be read one after the other.
 #[derive(Debug)]
 pub struct PageRows {
-    window: Window,
+    /// The window of time of the profiles that are being read.
+    pub window: Window,
     /// The side of the profiles that are being read.
     pub side: u8,
     /// The steps of time; `None` if times are not kept.
@@ -58,6 +59,8 @@ pub struct PageRows {
     present: usize,
     /// The time that the profiles of each side cover.
     times: [ProfiledTime; 2],
+    /// The quantity by which stacks are weighed.
+    weight: Weight,
 }
 
 /// A row with its value and, in a snapshot measure, its process.
@@ -86,6 +89,7 @@ impl PageRows {
             of_labels: HashMap::default(),
             present: 0,
             times: Default::default(),
+            weight: Weight::default(),
         }
     }
 
@@ -112,6 +116,11 @@ impl PageRows {
             self.measures.iter_mut().for_each(|measure| measure.merge_steps(factor));
             self.steps = Some(steps);
         }
+    }
+
+    /// The quantity by which stacks are weighed.
+    pub fn weight(&self) -> Weight {
+        self.weight
     }
 
     /// The measures, each with its rows sorted by node.
@@ -188,7 +197,8 @@ impl SampleSink for PageRows {
             self.measures.push(MeasureRows::new(profile.measure.clone()));
             self.measures.len() - 1
         });
-        self.times[usize::from(self.side)].add(profile);
+        self.times[usize::from(self.side)].add(profile, self.window);
+        self.weight = profile.weight;
         let (step, side) = (self.step(profile.start_ns), self.side);
         // A later state replaces an earlier one, even if it has no selected sample.
         !profile.measure.is_snapshot()

@@ -1,0 +1,63 @@
+//! The options of a comparison of two sets of profiles, shared by all commands that compare.
+
+use anyhow::bail;
+
+use super::inputs::ProfileInputs;
+use crate::report::measure::Measure;
+use crate::report::sides::Comparison;
+
+/// The way in which values are compared. Without an option, shares of each side's total are.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(in crate::cli) struct CompareArgs {
+    /// Compare values per second of profiled time instead of shares, for sets of different durations
+    #[arg(long, conflicts_with = "raw")]
+    per_second: bool,
+    /// Compare values as they are instead of shares
+    #[arg(long)]
+    raw: bool,
+}
+
+impl CompareArgs {
+    /// The way in which values are compared.
+    pub(in crate::cli) fn comparison(self) -> Comparison {
+        match self {
+            Self { per_second: true, .. } => Comparison::PerSecond,
+            Self { raw: true, .. } => Comparison::Raw,
+            Self { per_second: false, raw: false } => Comparison::Share,
+        }
+    }
+
+    /// The option that is given without a comparison; `None` if there is none.
+    pub(in crate::cli) fn without_comparison(self) -> Option<&'static str> {
+        match self.comparison() {
+            Comparison::Share => None,
+            Comparison::PerSecond => Some("--per-second"),
+            Comparison::Raw => Some("--raw"),
+        }
+    }
+
+    /// Returns an error if values per second are wanted and a side has none. `profiled_ns` has the time that
+    /// the profiles of the base and the new side cover.
+    pub(in crate::cli) fn check_times(self, profiled_ns: [u64; 2]) -> anyhow::Result<()> {
+        if self.per_second
+            && let Some(side) = profiled_ns.iter().position(|&ns| ns == 0)
+        {
+            let side = ["base", "new"][side];
+            bail!("--per-second: the {side} side has no profiled time; compare shares, or use --raw");
+        }
+        Ok(())
+    }
+}
+
+/// The measure of this name on the new side, or on the base side if only that one has it. Without a name the
+/// measure that is shown of the new side. If there is none, the error names the measures of the new side.
+pub(in crate::cli) fn measure_of_either<'i>(
+    base: &'i ProfileInputs,
+    new: &'i ProfileInputs,
+    name: Option<&str>,
+) -> anyhow::Result<&'i Measure> {
+    match base.survey.measure(name) {
+        Some(of_base) if new.survey.measure(name).is_none() => Ok(of_base),
+        _ => new.measure(name),
+    }
+}

@@ -1,0 +1,67 @@
+//! A report of the change between two sets of profiles.
+
+use std::io::Write;
+
+use super::compare_args::measure_of_either;
+use super::diff::{Changes, DiffOptions, Side};
+use super::inputs::ProfileInputs;
+use super::{Args, json};
+use crate::cli::Format;
+use crate::report::collect::Collected;
+use crate::report::measure::Measure;
+use crate::report::sample_reader::SampleReader;
+use crate::report::selection::Window;
+use crate::report::sides;
+
+/// Writes the change from `base` to `new`.
+pub(super) fn run(
+    args: &Args,
+    base: &ProfileInputs,
+    new: &ProfileInputs,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let measure = measure_of_either(base, new, args.selection.measure.as_deref())?;
+    let is_snapshot = measure.is_snapshot();
+    // Times relative to the end are relative to the end of each side.
+    let of_base = args.selection.selection(&base.survey, is_snapshot)?;
+    let of_new = args.selection.selection(&new.survey, is_snapshot)?;
+    let mut reader = SampleReader::new(&of_new, args.stacks.form());
+    let base_side = read(base, measure, of_base.window, &mut reader)?;
+    let base_labels = std::mem::take(&mut reader.label_keys);
+    let new_side = read(new, measure, of_new.window, &mut reader)?;
+    args.compare.check_times([base_side.profiled_ns, new_side.profiled_ns])?;
+    let options = DiffOptions {
+        unit: args.stacks.weight().unit(measure),
+        sort_by: args.sort_by(),
+        comparison: args.compare.comparison(),
+        most: args.most(),
+    };
+    let notes = sides::differences([&base.survey, &new.survey], [&base_labels, &reader.label_keys]);
+    let changes = Changes::between(&reader.tree, &reader.frames, [&base_side, &new_side], options);
+    match args.format {
+        Format::Json => {
+            json::print_changes(measure, &changes, &reader.frames, options, &notes, out)?;
+        }
+        Format::Text => {
+            let samples = if options.unit == measure.unit { "" } else { " samples" };
+            writeln!(out, "{}{samples}", measure.name)?;
+            changes.print_totals(options, out)?;
+            notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
+            changes.print_functions(&reader.frames, options, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads one side.
+fn read(
+    inputs: &ProfileInputs,
+    measure: &Measure,
+    window: Window,
+    reader: &mut SampleReader<'_>,
+) -> anyhow::Result<Side> {
+    let mut collected = Collected::new(measure, window, None);
+    reader.window = window;
+    inputs.each_message(|message| reader.read(&message, &mut collected))?;
+    Ok(Side { own: collected.merged(), profiled_ns: collected.profiled_ns() })
+}

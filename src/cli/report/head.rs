@@ -1,0 +1,47 @@
+//! The lines above a report: the measure, its total, the services and the time; and the other measures.
+
+use std::io::{self, Write};
+
+use super::amount::amount;
+use crate::cli::print::time;
+use crate::report::measure::Measure;
+use crate::report::survey::Survey;
+
+/// The contents of the lines.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head<'h> {
+    /// The outline of the files.
+    pub(super) survey: &'h Survey,
+    /// The measure that is shown.
+    pub(super) measure: &'h Measure,
+    /// The unit in which the measure is shown.
+    pub(super) unit: &'h str,
+    /// The total.
+    pub(super) whole: i64,
+    /// The time that the profiles cover, in ns.
+    pub(super) profiled_ns: u64,
+    /// The way to choose another measure.
+    pub(super) choose: &'h str,
+}
+
+/// Writes the lines, and an empty one.
+pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Head { survey, measure, unit, whole, profiled_ns, choose } = head;
+    let services = survey.service_names();
+    let of = if services.is_empty() { String::new() } else { format!(" of {services}") };
+    let during = match (survey.times, profiled_ns) {
+        (Some((first, _)), 1..) => {
+            let profiled = amount(i64::try_from(profiled_ns).unwrap_or(i64::MAX), "nanoseconds");
+            format!(" in {profiled}, from {}", time::utc_seconds(first))
+        }
+        _ => String::new(),
+    };
+    let samples = if unit == measure.unit { "" } else { " samples" };
+    writeln!(out, "{}{samples}{of}: {}{during}", measure.name, amount(whole, unit))?;
+    let others: Vec<_> = survey.measures.keys().filter(|other| *other != measure).collect();
+    if !others.is_empty() {
+        let names: Vec<_> = others.iter().map(|other| &*other.name).collect();
+        writeln!(out, "also in the files ({choose}): {}", names.join(", "))?;
+    }
+    writeln!(out)
+}

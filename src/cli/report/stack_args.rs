@@ -1,0 +1,36 @@
+//! The options for the form of stacks and values, shared by all commands that show profiles.
+
+use crate::report::measure::Weight;
+use crate::report::sample_reader::SampleForm;
+
+/// The options for the form of stacks and values.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(in crate::cli) struct StackArgs {
+    /// Make each source line a frame of its own
+    #[arg(long)]
+    lines: bool,
+    /// Make the thread's name the root frame of each stack
+    #[arg(long)]
+    threads: bool,
+    /// Weigh stacks by the measured amount, such as time or bytes [default]
+    #[arg(long, conflicts_with = "count")]
+    total: bool,
+    /// Weigh stacks by their number of samples
+    #[arg(long)]
+    count: bool,
+}
+
+impl StackArgs {
+    /// The form in which samples are read.
+    pub(in crate::cli) fn form(self) -> SampleForm {
+        SampleForm { lines: self.lines, threads: self.threads, weight: self.weight() }
+    }
+
+    /// The quantity by which stacks are weighed.
+    pub(in crate::cli) fn weight(self) -> Weight {
+        match self {
+            Self { count: true, total: false, .. } => Weight::Samples,
+            _ => Weight::Amount,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Files of profiles for tests of the commands that show profiles, and the commands' output.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use std::io::Read as _;
+
+use base64::Engine as _;
+use otlpprof::otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::otlp_fixture::{DURATION, Dictionary, framed, inline};
+
+/// Files in a temporary folder.
+pub(crate) struct Files(TempDir);
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    /// The path of a file in the folder.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.0.path().join(name).into_os_string().into_string().unwrap()
+    }
+
+    /// Writes length-prefixed messages. Returns the file's path.
+    pub(crate) fn add(&self, name: &str, messages: &[ProfilesData]) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, messages.iter().flat_map(framed).collect::<Vec<u8>>()).unwrap();
+        path
+    }
+}
+
+/// A profile to build.
+pub(crate) struct Spec<'s> {
+    /// Sample type and unit, period type and unit.
+    pub(crate) types: [&'s str; 4],
+    pub(crate) period: i64,
+    pub(crate) start: u64,
+    /// Stacks, leaf first, each with its thread and value.
+    pub(crate) samples: &'s [(&'s [&'s str], &'s str, i64)],
+}
+
+pub(crate) const CPU: [&str; 4] = ["samples", "count", "cpu", "nanoseconds"];
+pub(crate) const LIVE_SPACE: [&str; 4] = ["inuse_space", "bytes", "space", "bytes"];
+pub(crate) const ALLOC_SPACE: [&str; 4] = ["alloc_space", "bytes", "space", "bytes"];
+
+/// A message of one process. The line of a frame is the number of its sample, from 1.
+pub(crate) fn message(process: &str, specs: &[Spec<'_>]) -> ProfilesData {
+    let mut tables = Dictionary::new();
+    let profiles = specs.iter().map(|spec| {
+        let samples = (1..).zip(spec.samples).map(|(line, (names, thread, value))| {
+            let locations = names.iter().map(|name| tables.java(name, line)).collect();
+            Sample {
+                stack_index: tables.stack(locations),
+                attribute_indices: vec![tables.text("thread.name", thread)],
+                values: vec![*value],
+                ..Default::default()
+            }
+        });
+        let samples = samples.collect();
+        Profile {
+            sample_type: tables.value_type(spec.types[0], spec.types[1]),
+            period_type: tables.value_type(spec.types[2], spec.types[3]),
+            period: spec.period,
+            time_unix_nano: spec.start,
+            duration_nano: DURATION,
+            samples,
+            ..Default::default()
+        }
+    });
+    let profiles = profiles.collect();
+    ProfilesData {
+        resource_profiles: vec![ResourceProfiles {
+            resource: Some(Resource {
+                attributes: vec![inline("service.name", "shop"), inline("process.pid", process)],
+                ..Default::default()
+            }),
+            scope_profiles: vec![ScopeProfiles { profiles, ..Default::default() }],
+            ..Default::default()
+        }],
+        dictionary: Some(tables.0),
+    }
+}
+
+/// Runs the command.
+pub(crate) fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
+    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
+}
+
+/// Runs the command, which must succeed and write nothing on standard error. Returns its standard output.
+pub(crate) fn stdout(arguments: &[&str]) -> String {
+    let output = otlpprof(arguments).success().get_output().clone();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "nothing on stderr");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The JSON document that the command writes with `--format json`.
+pub(crate) fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&stdout(&[arguments, &["--format", "json"]].concat())).unwrap()
+}
+
+/// The lines of a table, each by its words.
+pub(crate) fn rows(text: &str) -> Vec<Vec<&str>> {
+    let lines = text.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1);
+    lines.map(|line| line.split_whitespace().collect()).collect()
+}
+
+/// The header of a page's data.
+pub(crate) fn page_header(page: &str) -> Value {
+    let html = std::fs::read_to_string(page).unwrap();
+    let (_, after) = html.split_once("id=\"profile\">").unwrap();
+    let text = after.split('<').next().unwrap();
+    let compressed = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
+    let mut data = Vec::new();
+    flate2::read::ZlibDecoder::new(&*compressed).read_to_end(&mut data).unwrap();
+    let length = u32::from_le_bytes(data[5..9].try_into().unwrap()) as usize;
+    serde_json::from_slice(&data[9..9 + length]).unwrap()
+}
