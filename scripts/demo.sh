@@ -83,8 +83,8 @@ profiles=("$out"/profiles/*)
 echo "${#profiles[@]} messages arrived"
 
 heading "What arrived"
-show "otlpprof print --top-frames 20 $(short "$out/profiles")/*"
-"$build/otlpprof" print --top-frames 20 "${profiles[@]}" | sed -n '/^top /,$p' >"$out/top.txt"
+show "otlpprof report $(short "$out/profiles")/*"
+"$build/otlpprof" report "${profiles[@]}" >"$out/top.txt"
 cat "$out/top.txt"
 
 # Verify each claim before printing it.
@@ -96,8 +96,8 @@ grep -qE ' programs\.[A-Z]' "$out/top.txt" || fail "no method of the sample prog
 
 echo "The hottest stack that ends in libddproftest, leaf first:"
 echo
-"$build/otlpprof" print --top 1000 "${profiles[@]}" | awk -v id="$id." '
-    /^ *[0-9]+ +[0-9.]+ %$/ { if (shown) exit; sum = $0; next }
+"$build/otlpprof" print --stacks 1000 "${profiles[@]}" | awk -v id="$id." '
+    /^ +[0-9.,]+ [^ ]+ +[0-9.]+ %$/ { if (shown) exit; sum = $0; next }
     sum != "" { shown = index($0, id); if (shown) print sum; sum = "" }
     shown'
 
@@ -113,7 +113,7 @@ symbols: $id is libddproftest.so, and its $address is $symbol().
 
 == Next
 
-Your own program, with profiles in a file (otlpprof print shows them):
+Your own program, with profiles in a file (otlpprof report shows them):
 
     java -agentpath:$agent=file=/tmp/%p.otlp -jar app.jar
 

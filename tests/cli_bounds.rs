@@ -47,6 +47,9 @@ const READERS: [&[&str]; 5] = [
     &["check-stacks"],
 ];
 
+/// Reading that needs a profile in the file.
+const REPORTS: [&[&str]; 2] = [&["report", "--lines", "--threads"], &["report", "--tree"]];
+
 fn data(profile: Profile, dictionary: ProfilesDictionary) -> ProfilesData {
     let scope = Some(InstrumentationScope { name: "test".into(), ..Default::default() });
     let scope_profiles = vec![ScopeProfiles { scope, profiles: vec![profile], ..Default::default() }];
@@ -163,7 +166,8 @@ fn a_long_stack_of_many_samples_is_gone_through_once() {
     let message = data(profile((0..MANY).map(sample).collect()), tables).encode_to_vec();
     let files = Files::new();
     let file = files.add("long", &message);
-    for arguments in READERS {
+    // The tree has a line for each frame, indented by its depth.
+    for arguments in READERS.into_iter().chain([REPORTS[0]]) {
         let output = run(message.len(), arguments, &file);
         assert_read(&output, &format!("{arguments:?}"));
         // The frames are written once, and a few lines for each sample.
@@ -190,7 +194,7 @@ fn large_messages_are_read_in_four_times_their_size() {
         [("plain", protobuf.len(), protobuf.clone()), ("json-gzip", text.len(), gzip(text.as_bytes()))]
     {
         let file = files.add(name, &bytes);
-        for arguments in READERS {
+        for arguments in READERS.into_iter().chain(REPORTS) {
             assert_read(&run(largest, arguments, &file), &format!("{name} {arguments:?}"));
         }
     }
@@ -205,12 +209,13 @@ fn large_messages_are_read_in_four_times_their_size() {
         [("frames-gzip", largest, gzip(&frames)), ("lines", longest, lines.join("\n").into_bytes())]
     {
         let file = files.add(name, &bytes);
-        for arguments in READERS {
+        for arguments in READERS.into_iter().chain(REPORTS) {
             let output = run(largest, arguments, &file);
             assert_read(&output, &format!("{name} {arguments:?}"));
             if arguments == READERS[0] {
                 let text = String::from_utf8(output.stdout).unwrap();
-                assert!(text.contains(", total 216000\n"), "{name}: totals are exact: {text}");
+                assert!(text.starts_with("samples: 216,000 in "), "{name}: totals are exact: {text}");
+                assert!(text.contains(" stacks: samples, 216,000\n"), "{name}: totals are exact: {text}");
             }
         }
     }
@@ -283,4 +288,46 @@ fn a_file_that_decompresses_to_much_is_read_as_it_comes() {
     }
     let file = files.add("much", &gzip.finish().unwrap());
     assert_read(&run(message.len(), &["check-stacks"], &file), "150 MiB");
+}
+
+/// Messages whose table of functions would be far larger than the messages: `print` begins with that table.
+#[test]
+fn a_table_that_grows_is_left_out() {
+    let files = Files::new();
+    // Stacks of few locations, each of which differs from all others below the first frames.
+    let mut stacks = usual(0, 60, 1).dictionary.unwrap();
+    let mut state = 1_u32;
+    let mut random = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) as i32 % 120 + 1
+    };
+    stacks.stack_table =
+        (0..60_000).map(|_| Stack { location_indices: (0..100).map(|_| random()).collect() }).collect();
+    // Long names of functions and of files, in all pairs.
+    let mut names = usual(0, 1, 1).dictionary.unwrap();
+    let first = names.string_table.len() as i32;
+    names.string_table.extend((0..300).map(|number| format!("{number:04}{}", "x".repeat(4_000))));
+    names.stack_table = vec![Stack::default()];
+    for number in 0..20_000 {
+        let (name_strindex, filename_strindex) = (first + number % 200, first + 200 + number / 200);
+        names.function_table.push(Function { name_strindex, filename_strindex, ..Default::default() });
+        let lines = vec![Line { function_index: number + 2, ..Default::default() }];
+        names.location_table.push(Location { lines, ..Default::default() });
+        names.stack_table.push(Stack { location_indices: vec![number + 3] });
+    }
+    for (name, tables) in [("stacks", stacks), ("names", names)] {
+        let samples = (1..tables.stack_table.len()).map(|stack_index| Sample {
+            stack_index: stack_index as i32,
+            values: vec![1],
+            ..Default::default()
+        });
+        let message = data(profile(samples.collect()), tables).encode_to_vec();
+        let file = files.add(name, &message);
+        for arguments in [&["print"][..], &["print", "--stacks", "5"], READERS[0]] {
+            let output = run(message.len(), arguments, &file);
+            assert_read(&output, &format!("{name} {arguments:?}"));
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(text.starts_with("too many different stacks for a table: "), "{name}: {text}");
+        }
+    }
 }

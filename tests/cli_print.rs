@@ -35,14 +35,48 @@ impl Files {
     }
 }
 
+/// The table that `report` prints first.
+fn report(file: &str) -> String {
+    let text = stdout(&["report", file]);
+    text.replace("also in the files (--type)", "also in the files (otlpprof report --type)")
+}
+
+/// Regression: the table began below forty lines of resource and counters for each message.
+#[test]
+fn the_report_comes_first_and_each_message_is_a_few_lines() {
+    let files = Files::new();
+    let bytes = framed(&valid());
+    let file = files.add("app.otlp", &bytes.repeat(2));
+    let size = bytes.len() - 4;
+    let of_message = |index: usize| {
+        format!(
+            "{file}: message {index}: {size} bytes of length-prefixed protobuf at byte {}\n  \
+             cpu: 420 ms in 2 samples, from 2023-11-14T22:13:20Z for 10 s\n  \
+             wall: 150 ms in 2 samples, from 2023-11-14T22:13:20Z for 10 s\n",
+            4 + index * bytes.len(),
+        )
+    };
+    let table = report(&file);
+    assert!(table.starts_with("cpu of fixture: 840 ms in "), "{table}");
+    assert_eq!(stdout(&["print", &file]), format!("{table}\n{}{}", of_message(0), of_message(1)));
+    assert!(!stdout(&["print", "--top-frames", "0", &file]).contains("FUNCTION"));
+    let resource = stdout(&["print", "--resource", &file]);
+    assert!(resource.contains("\nresource\n  service.name = \"fixture\"\n"), "{resource}");
+    assert!(!resource.contains("otlpprof.samples.dropped"), "{resource}");
+    let counters = stdout(&["print", "--counters", &file]);
+    assert!(counters.contains("\n  otlpprof.samples.dropped = 3\n"), "{counters}");
+    assert!(!counters.contains("service.name"), "{counters}");
+}
+
 #[test]
 fn a_profile_is_shown_with_its_top_stacks() {
     let files = Files::new();
     let bytes = framed(&valid());
     let file = files.add("app.otlp", &bytes);
-    let text = stdout(&["print", &file]);
+    let text = stdout(&["print", "--resource", "--counters", "--stacks", "10", &file]);
     let expected = format!(
-        r#"{file}: message 0: {size} bytes of length-prefixed protobuf at byte 4
+        r#"{table}
+{file}: message 0: {size} bytes of length-prefixed protobuf at byte 4
 resource
   service.name = "fixture"
   process.pid = "7"
@@ -60,29 +94,30 @@ profile 1: samples/count by wall/nanoseconds, period 50000000
   original payload of 4 bytes, jfr
   profile.type = "wall"
 
-top 2 of 2 stacks: samples/count by cpu/nanoseconds, total 42
-          30  71.43 %
+top 2 of 2 stacks: cpu, 420 ms
+      300 ms  71.43 %
       {BUILD_ID}.<remote>(0x1234)
       com.example.Burn.spin (Burn.java:42)
       java.lang.Thread.run (Thread.java:840)
     with thread.id = 17, thread.name = "worker", trace {trace} span {span}
-          12  28.57 %
+      120 ms  28.57 %
       com.example.Burn.spin (Burn.java:42)
       com.example.Burn.main (Burn.java:7)
     with thread.id = 1, thread.name = "main"
 
-top 2 of 2 stacks: samples/count by wall/nanoseconds, total 3
-           2  66.67 %
+top 2 of 2 stacks: wall, 150 ms
+      100 ms  66.67 %
       com.example.Burn.spin (Burn.java:42)
       com.example.Burn.main (Burn.java:7)
     with thread.id = 1, thread.name = "main"
-           1  33.33 %
+     50.0 ms  33.33 %
       {BUILD_ID}.<remote>(0x1234)
       com.example.Burn.spin (Burn.java:42)
       java.lang.Thread.run (Thread.java:840)
     with thread.id = 17, thread.name = "worker"
 
 "#,
+        table = report(&file),
         size = bytes.len() - 4,
         trace = "aa".repeat(16),
         span = "bb".repeat(8),
@@ -129,19 +164,19 @@ fn a_stack_is_shown_with_the_labels_that_most_of_its_samples_have() {
         framed(&data)
     };
     let both = files.add("both", &[in_order(["a", "b"]), in_order(["b", "a"])].concat());
-    let text = stdout(&["print", &both]);
+    let text = stdout(&["print", "--stacks", "10", &both]);
     assert!(text.contains("(Burn.java:7)\n    with a = \"x\", b = \"x\"\n"), "{text}");
     let messages = [labelled(&[("/a", 5), ("/b", 1), ("/c", 2)], 4), labelled(&[("/d", 1), ("/c", 8)], 0)];
     let file = files.add("file", &messages.concat());
-    let text = stdout(&["print", &file]);
+    let text = stdout(&["print", "--stacks", "10", &file]);
     let expected = "
-          21 100.00 %
+      210 ms 100.00 %
       com.example.Burn.spin (Burn.java:42)
       com.example.Burn.main (Burn.java:7)
-    10 with rest_endpoint = \"/c\"
-    5 with rest_endpoint = \"/a\"
-    4 without labels
-    2 with 2 other sets of labels
+    100 ms with rest_endpoint = \"/c\"
+    50.0 ms with rest_endpoint = \"/a\"
+    40.0 ms without labels
+    20.0 ms with 2 other sets of labels
 ";
     assert!(text.contains(expected), "{text}");
     let document: serde_json::Value =
@@ -161,11 +196,39 @@ fn sums_go_over_all_messages_and_files() {
     let one = files.add("one", &valid().encode_to_vec());
     let text = stdout(&["print", "--top", "1", &two, &one]);
     assert_eq!(text.matches(": message ").count(), 3);
-    assert!(
-        text.contains(
-            "top 1 of 2 stacks: samples/count by cpu/nanoseconds, total 126\n          90  71.43 %"
-        )
-    );
+    assert!(text.contains("top 1 of 2 stacks: cpu, 1.26 s\n      900 ms  71.43 %"), "{text}");
+}
+
+/// Regression: values were added up, although the period changes from message to message under a budget.
+#[test]
+fn sums_are_of_values_times_periods() {
+    let files = Files::new();
+    let with_period = |period: i64, stack: usize| {
+        let mut data = valid();
+        let profile = &mut data.resource_profiles[0].scope_profiles[0].profiles[0];
+        profile.period = period;
+        profile.samples.swap_remove(1 - stack);
+        framed(&data)
+    };
+    // 30 periods of 10 ms, 12 periods of 100 ms.
+    let file = files.add("two", &[with_period(10_000_000, 0), with_period(100_000_000, 1)].concat());
+    let text = stdout(&["print", "--stacks", "1", &file]);
+    assert!(text.contains("top 1 of 2 stacks: cpu, 1.50 s\n      1.20 s  80.00 %\n"), "{text}");
+    let arguments = ["print", "--format", "json", "--stacks", "9", "--top-frames", "9", &file];
+    let document: serde_json::Value = serde_json::from_str(&stdout(&arguments)).unwrap();
+    let cpu = &document["top"][0];
+    assert_eq!((&cpu["type"], &cpu["unit"]), (&"cpu".into(), &"nanoseconds".into()));
+    assert_eq!((&cpu["total"], &cpu["amount"]), (&42.into(), &1_500_000_000_i64.into()));
+    let stack = &cpu["stacks"][0];
+    assert_eq!((&stack["total"], &stack["amount"]), (&12.into(), &1_200_000_000.into()));
+    assert_eq!(stack["labels"][0]["amount"], 1_200_000_000);
+    let spin = &cpu["frames"][0];
+    assert_eq!(spin["frame"], "com.example.Burn.spin (Burn.java)");
+    assert_eq!((&spin["self"], &spin["total"]), (&12.into(), &42.into()));
+    let amounts = (&spin["selfAmount"], &spin["totalAmount"]);
+    assert_eq!(amounts, (&1_200_000_000.into(), &1_500_000_000_i64.into()));
+    let profile = &document["messages"][1]["resources"][0]["scopes"][0]["profiles"][0];
+    assert_eq!((&profile["total"], &profile["amount"]), (&12.into(), &1_200_000_000.into()));
 }
 
 #[test]
@@ -174,12 +237,17 @@ fn frames_are_summed_with_and_without_their_callees() {
     let file = files.add("app", &valid().encode_to_vec());
     let text = stdout(&["print", "--top-frames", "2", "--lines", &file]);
     assert!(!text.contains(" stacks: "), "stacks were not asked for");
-    let cpu = text.split("frames: samples/count by cpu/nanoseconds, total 42\n").nth(1).unwrap();
-    let rows: Vec<Vec<_>> =
-        cpu.lines().skip(1).take(2).map(|line| line.split_whitespace().collect()).collect();
+    let cpu = text.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1);
+    let rows: Vec<Vec<_>> = cpu.take(2).map(|line| line.split_whitespace().collect()).collect();
     let remote = format!("{BUILD_ID}.<remote>(0x1234)");
-    assert_eq!(rows[0], ["30", "71.43", "%", "30", "71.43", "%", &remote]);
-    assert_eq!(rows[1], ["12", "28.57", "%", "42", "100.00", "%", "com.example.Burn.spin", "(Burn.java:42)"]);
+    assert_eq!(rows[0], ["300", "ms", "71.4", "%", "300", "ms", "71.4", "%", "native", &remote]);
+    assert_eq!(rows[1].join(" "), "120 ms 28.6 % 420 ms 100.0 % Java com.example.Burn.spin (Burn.java:42)");
+    let json = stdout(&["print", "--format", "json", "--top-frames", "2", "--lines", &file]);
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let frames = &document["top"][0]["frames"];
+    assert_eq!((&frames[0]["frame"], &frames[0]["self"]), (&remote.into(), &30.into()));
+    assert_eq!(frames[1]["frame"], "com.example.Burn.spin (Burn.java:42)");
+    assert_eq!((&frames[1]["self"], &frames[1]["total"]), (&12.into(), &42.into()));
 }
 
 /// Regression: frames were summed by line, so a method with samples in many lines was not at the top.
@@ -209,27 +277,44 @@ fn top_frames_are_functions_whatever_line_they_were_at() {
     profiles[0].period_type = tables.value_type("cpu", "nanoseconds");
     data.dictionary = Some(tables.0);
     let file = files.add("many", &framed(&data));
-    let rows = |arguments: &[&str]| -> Vec<Vec<String>> {
+    let rows = |arguments: &[&str]| -> Vec<String> {
         let text = stdout(&[&["print", "--top-frames", "3"], arguments, &[&file]].concat());
-        let sums = text.split("frames: samples/count by cpu/nanoseconds, total 120\n").nth(1).unwrap();
-        let lines = sums.lines().skip(1).take(3);
-        lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+        let lines = text.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1).take(3);
+        lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     };
     assert_eq!(
         rows(&[]),
         [
-            ["100", "83.33", "%", "100", "83.33", "%", "com.example.Many.lines", "(Many.java)"],
-            ["20", "16.67", "%", "20", "16.67", "%", "com.example.Other.leaf", "(Other.java)"],
-            ["0", "0.00", "%", "120", "100.00", "%", "com.example.Many.main", "(Many.java)"],
+            "1.00 s 83.3 % 1.00 s 83.3 % Java com.example.Many.lines (Many.java)",
+            "200 ms 16.7 % 200 ms 16.7 % Java com.example.Other.leaf (Other.java)",
+            "0 ns 0.0 % 1.20 s 100.0 % Java com.example.Many.main (Many.java)",
         ]
     );
     let lines = rows(&["--lines"]);
+    assert_eq!(lines[0], "200 ms 16.7 % 200 ms 16.7 % Java com.example.Other.leaf (Other.java:1)");
+    assert!(lines[1].starts_with("20.0 ms 1.7 % 20.0 ms 1.7 % Java com.example.Many.lines"), "{lines:?}");
+    // The sums of scripts are by function, too.
+    let sums = |arguments: &[&str]| -> Vec<(String, i64, i64)> {
+        let options = [&["print", "--format", "json", "--top-frames", "3"], arguments, &[&file]].concat();
+        let document: serde_json::Value = serde_json::from_str(&stdout(&options)).unwrap();
+        assert_eq!(document["top"][0]["total"], 120);
+        let frames = document["top"][0]["frames"].as_array().unwrap();
+        let sum = |frame: &serde_json::Value, name: &str| frame[name].as_i64().unwrap();
+        let name = |frame: &serde_json::Value| frame["frame"].as_str().unwrap().to_owned();
+        frames.iter().map(|frame| (name(frame), sum(frame, "self"), sum(frame, "total"))).collect()
+    };
+    let named = |name: &str, own, total| (name.to_owned(), own, total);
     assert_eq!(
-        lines[0],
-        ["20", "16.67", "%", "20", "16.67", "%", "com.example.Other.leaf", "(Other.java:1)"]
+        sums(&[]),
+        [
+            named("com.example.Many.lines (Many.java)", 100, 100),
+            named("com.example.Other.leaf (Other.java)", 20, 20),
+            named("com.example.Many.main (Many.java)", 0, 120),
+        ]
     );
-    assert_eq!(lines[1][..4], ["2", "1.67", "%", "2"]);
-    otlpprof(&["print", "--lines", &file]).code(2);
+    let lines = sums(&["--lines"]);
+    assert_eq!(lines[0], named("com.example.Other.leaf (Other.java:1)", 20, 20));
+    assert_eq!((lines[1].1, lines[1].2), (2, 2));
 }
 
 /// Regression: the contents of a file were written to the terminal without escaping.
@@ -267,8 +352,8 @@ fn nothing_of_a_file_controls_the_terminal() {
     let out = out.to_str().unwrap();
     for arguments in [
         &["print", &plain][..],
-        &["print", "--all", "--raw", "--top-frames", "99", &plain],
-        &["print", "--all", "--raw", "--top-frames", "99", "--lines", &named],
+        &["print", "--all", "--raw", "--resource", "--stacks", "9", "--top-frames", "99", &plain],
+        &["print", "--counters", "--resource", "--stacks", "9", "--top-frames", "99", "--lines", &named],
         &["print", "--all", "--raw", "--top-frames", "99", "--format", "json", &named],
         &["print", "--keep-going", &broken],
         &["print", &broken],
@@ -367,7 +452,7 @@ fn standard_input_is_a_file() {
         .write_stdin(framed(&valid()))
         .assert()
         .success();
-    assert!(String::from_utf8_lossy(&output.get_output().stdout).starts_with("-: message 0: "));
+    assert!(String::from_utf8_lossy(&output.get_output().stdout).contains("\n-: message 0: "));
 }
 
 /// Checks for one line on standard error, nothing on standard output, and exit code 2.
@@ -452,7 +537,8 @@ fn a_file_without_any_message_is_refused() {
             assert_refused(&[command, &good, file], &[&says]);
         }
     }
-    let output = otlpprof(&["print", "--keep-going", &good, &empty]).code(2).get_output().clone();
+    let arguments = ["print", "--counters", "--keep-going", &good, &empty];
+    let output = otlpprof(&arguments).code(2).get_output().clone();
     assert!(String::from_utf8_lossy(&output.stdout).contains("total 42"));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
@@ -464,8 +550,9 @@ fn a_file_without_any_message_is_refused() {
 fn messages_before_a_damaged_one_are_shown_on_request() {
     let files = Files::new();
     let cut = files.add("cut", &[framed(&valid()), vec![0, 0, 1, 0, 0x0a]].concat());
-    let output = otlpprof(&["print", "--keep-going", &cut]).code(2).get_output().clone();
-    assert!(String::from_utf8_lossy(&output.stdout).contains("total 42"));
+    let output = otlpprof(&["print", "--counters", "--keep-going", &cut]).code(2).get_output().clone();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("cpu of fixture: 420 ms in ") && text.contains("total 42"), "{text}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("[frame-truncated]"));
 }
 

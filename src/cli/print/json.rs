@@ -47,17 +47,24 @@ pub(super) fn print(
 
 /// The sums of each kind of profile.
 fn tops(sums: &Sums, args: &Args) -> Value {
-    let kinds = sums.kinds().map(|(kind, top)| {
-        let stacks = sums.stacks(top, args.top_stacks()).into_iter();
-        let frames = sums.functions(top, args.top_frames.unwrap_or(0)).into_iter();
+    let kinds = sums.kinds().map(|top| {
+        let stacks = sums.stacks(top, args.json_stacks()).into_iter();
+        let frames = sums.functions(top, args.json_frames()).into_iter();
         json!({
-            "kind": kind,
-            "total": number(top.total),
+            "kind": top.kind,
+            "total": number(top.total.values),
+            "type": top.measure.name,
+            "unit": top.measure.unit,
+            "amount": number(top.total.amount),
             "stackCount": top.stack_count(),
             "stacks": stacks.map(|stack| self::stack(&stack, sums)).collect::<Value>(),
             "frames": frames
                 .map(|(frame, sum)| {
-                    json!({ "frame": frame, "self": number(sum.own), "total": number(sum.total) })
+                    json!({
+                        "frame": frame,
+                        "self": number(sum.own.values), "total": number(sum.total.values),
+                        "selfAmount": number(sum.own.amount), "totalAmount": number(sum.total.amount),
+                    })
                 })
                 .collect::<Value>(),
         })
@@ -69,10 +76,14 @@ fn tops(sums: &Sums, args: &Args) -> Value {
 fn stack(stack: &TopStack<'_>, sums: &Sums) -> Value {
     let labels = stack.labels(SHOWN_LABELS).into_iter().map(|(set, sum)| {
         let set = sums.labels(set);
-        json!({ "total": number(sum), "attributes": set.attributes(), "link": set.link() })
+        json!({
+            "total": number(sum.values), "amount": number(sum.amount),
+            "attributes": set.attributes(), "link": set.link(),
+        })
     });
     json!({
-        "total": number(stack.total),
+        "total": number(stack.total.values),
+        "amount": number(stack.total.amount),
         "frames": stack.frames.iter().map(|&frame| sums.frame(frame)).collect::<Value>(),
         "labelSetCount": stack.label_set_count(),
         "labels": labels.collect::<Value>(),
@@ -188,6 +199,9 @@ impl Serialize for ProfileJson<'_> {
         map.serialize_entry("originalPayloadBytes", &profile.payload().len())?;
         map.serialize_entry("sampleCount", &summary.samples)?;
         map.serialize_entry("total", &number(summary.total))?;
+        map.serialize_entry("type", &summary.measure.name)?;
+        map.serialize_entry("unit", &summary.measure.unit)?;
+        map.serialize_entry("amount", &number(summary.amount))?;
         map.serialize_entry("attributes", &Attributes { tables, indices: &header.attribute_indices })?;
         if all {
             let mut shown = LongStacks::new();

@@ -6,38 +6,47 @@ mod summary;
 mod text;
 pub(super) mod time;
 
-use std::io::Write as _;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::Format;
 use super::input::Input;
+use super::report::{DEFAULT_TOP, single};
 use super::sums::{By, Sums};
 use super::terminal;
 use crate::otlp::encoded::EncodedMessage;
+use crate::report::survey::Survey;
 
 /// Show the contents of files of OTLP profiles
 ///
-/// Prints the resource, scope and profiles of each message. Then prints, over all files, the stacks with the
-/// largest values, each with its most frequent labels (attributes and span). If a file cannot be read to its
-/// end, prints nothing but one line with the error and its place.
+/// Prints the functions in which the time went, as `otlpprof report` does, then each message and its profiles
+/// in brief. Options add the rest. If a file cannot be read to its end, prints nothing but one line with the
+/// error and its place.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files to print: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard
     /// input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Print this many stacks [default: 10, or none with --top-frames]
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
     /// Print this many functions, with their values: self (the function is the leaf) and total (the function
-    /// is in the stack)
+    /// is in the stack) [default: 20, in JSON none]
     #[arg(long, value_name = "N")]
     top_frames: Option<usize>,
-    /// With --top-frames: count each source line by itself
-    #[arg(long, requires = "top_frames")]
+    /// Count each source line by itself
+    #[arg(long)]
     lines: bool,
-    /// Print every sample
+    /// Print this many stacks of each type, with their most frequent labels: attributes and span [default:
+    /// none, in JSON 10 unless --top-frames is given]
+    #[arg(long, alias = "top", value_name = "N")]
+    stacks: Option<usize>,
+    /// Print the attributes of resource and scope, which JSON always has
+    #[arg(long)]
+    resource: bool,
+    /// Print each profile in full, with its attributes, such as the agent's counters; JSON always has them
+    #[arg(long)]
+    counters: bool,
+    /// Print each profile in full, with every sample
     #[arg(long)]
     all: bool,
     /// Print the dictionary's tables, by index
@@ -52,34 +61,80 @@ pub(super) struct Args {
 }
 
 impl Args {
-    fn top_stacks(&self) -> usize {
-        self.top.unwrap_or(if self.top_frames.is_some() { 0 } else { 10 })
+    /// The number of stacks in JSON.
+    fn json_stacks(&self) -> usize {
+        self.stacks.unwrap_or(if self.top_frames.is_some() { 0 } else { 10 })
+    }
+
+    /// The number of functions in JSON.
+    fn json_frames(&self) -> usize {
+        self.top_frames.unwrap_or(0)
+    }
+
+    /// Whether a message is more than its outline.
+    fn is_long(&self) -> bool {
+        self.resource || self.counters || self.all || self.raw
     }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let inputs = match args.keep_going {
-        true => args.files.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?,
-        false => Input::open_whole(&args.files)?,
-    };
+    let inputs: Vec<_> = args.files.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?;
+    let (mut survey, mut broken) = (Survey::default(), None);
+    each_message(&inputs, &mut broken, |_, message| {
+        survey.add(message);
+        Ok(())
+    })?;
+    if !args.keep_going
+        && let Some(error) = broken
+    {
+        return Err(error);
+    }
     let mut out = terminal::stdout();
-    let by = if args.lines { By::Line } else { By::Function };
-    let mut sums = Sums::new(args.top_frames.map(|_| by));
-    let mut broken = None;
-    if args.format == Format::Json {
-        json::print(&inputs, args, &mut sums, &mut broken, &mut out)?;
-    } else {
-        each_message(&inputs, &mut broken, |input, message| {
-            sums.add(message);
-            Ok(text::print_message(&input.path, message, args, &mut out)?)
-        })?;
-        text::print_tops(&sums, args, &mut out)?;
+    match args.format {
+        Format::Json => {
+            let by = if args.lines { By::Line } else { By::Function };
+            let mut sums = Sums::new(args.top_frames.map(|_| by));
+            json::print(&inputs, args, &mut sums, &mut broken, &mut out)?;
+        }
+        Format::Text => print_text(&inputs, args, &survey, &mut broken, &mut out)?,
     }
     out.flush()?;
     match broken {
         Some(error) => Err(error),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Prints the table of functions, each message, and stacks.
+fn print_text(
+    inputs: &[Input],
+    args: &Args,
+    survey: &Survey,
+    broken: &mut Option<anyhow::Error>,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let functions = args.top_frames.unwrap_or(DEFAULT_TOP);
+    if functions > 0 {
+        let each_message = |take: &mut dyn FnMut(&EncodedMessage)| {
+            each_message(inputs, broken, |_, message| {
+                take(message);
+                Ok(())
+            })
+        };
+        single::print_overview(survey, args.lines, functions, each_message, out)?;
+    }
+    let stacks = args.stacks.unwrap_or(0);
+    let mut sums = Sums::new(None);
+    each_message(inputs, broken, |input, message| {
+        if stacks > 0 {
+            sums.add(message);
+        }
+        Ok(text::print_message(&input.path, message, args, out)?)
+    })?;
+    if stacks > 0 && !args.is_long() {
+        writeln!(out)?;
+    }
+    Ok(text::print_stacks(&sums, stacks, out)?)
 }
 
 /// Calls `take` with every message of each file, up to the file's end or to the place where the file cannot

@@ -7,6 +7,7 @@ use crate::otlp::encoded::EncodedTables;
 use crate::otlp::encoded_profiles::EncodedProfile;
 use crate::otlp::frames::{Frame, frames};
 use crate::otlp::wire::{Link, Profile, Sample};
+use crate::report::measure::{Measure, ProfileMeasure};
 
 /// The most frames of a stack that are shown for each of its samples. A longer stack is shown once for each
 /// profile. No profiler walks that deep.
@@ -27,17 +28,24 @@ pub(super) struct ProfileSummary<'a> {
     pub(super) samples: usize,
     /// The sum of all values.
     pub(super) total: i128,
+    /// The measure.
+    pub(super) measure: Measure,
+    /// The sum in the unit of the measure.
+    pub(super) amount: i128,
 }
 
 impl<'a> ProfileSummary<'a> {
     pub(super) fn new(tables: EncodedTables<'a>, profile: EncodedProfile<'a>) -> Self {
         let header = profile.header();
-        let (mut samples, mut sum) = (0, 0);
+        let (mut samples, mut sum) = (0, 0_i128);
         for sample in profile.samples() {
             samples += 1;
             sum += total(&sample);
         }
+        let ProfileMeasure { measure, factor, .. } = ProfileMeasure::of(tables, &header);
         Self {
+            measure,
+            amount: sum.saturating_mul(factor.into()),
             sample_type: tables.value_type(header.sample_type),
             period_type: tables.value_type(header.period_type),
             kind: kind_of(tables, header.sample_type, header.period_type),

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::super::report::amount::large_amount;
 use super::super::sums::labels::{SHOWN_LABELS, span_text};
-use super::super::sums::{Sums, TopStack, value};
+use super::super::sums::{Sum, Sums, TopStack, value};
 use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
 use super::{Args, raw, time};
 use crate::otlp::Form;
@@ -28,22 +29,43 @@ pub(super) fn print_message(
     writeln!(out, "{file}: message {index}: {size} bytes of {form} at {place}")?;
     let mut profiles = 0..;
     for resource in message.resources() {
-        writeln!(out, "resource")?;
-        print_inline(tables, resource.resource().unwrap_or_default().attributes, out)?;
+        if args.resource {
+            writeln!(out, "resource")?;
+            print_inline(tables, resource.resource().unwrap_or_default().attributes, out)?;
+        }
         for scope in resource.scopes() {
-            let of_scope = scope.scope();
-            let name = of_scope.as_ref().map(|scope| format!("{} {}", scope.name, scope.version));
-            writeln!(out, "scope {}", name.as_deref().unwrap_or("(none)").trim_end())?;
-            print_inline(tables, of_scope.unwrap_or_default().attributes, out)?;
+            if args.resource {
+                let of_scope = scope.scope();
+                let name = of_scope.as_ref().map(|scope| format!("{} {}", scope.name, scope.version));
+                writeln!(out, "scope {}", name.as_deref().unwrap_or("(none)").trim_end())?;
+                print_inline(tables, of_scope.unwrap_or_default().attributes, out)?;
+            }
             for (profile, index) in scope.profiles().zip(&mut profiles) {
-                print_profile(tables, index, profile, args.all, out)?;
+                match args.counters || args.all {
+                    true => print_profile(tables, index, profile, args.all, out)?,
+                    false => print_outline(tables, profile, out)?,
+                }
             }
         }
     }
     if args.raw {
         raw::print(tables, out)?;
     }
-    writeln!(out)
+    if args.is_long() { writeln!(out) } else { Ok(()) }
+}
+
+/// Prints a profile in one line.
+fn print_outline(
+    tables: EncodedTables<'_>,
+    profile: EncodedProfile<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let summary = ProfileSummary::new(tables, profile);
+    let (name, samples) = (&summary.measure.name, summary.samples);
+    let amount = large_amount(summary.amount, &summary.measure.unit);
+    let start = time::utc_seconds(summary.header.time_unix_nano);
+    let length = time::seconds(summary.header.duration_nano);
+    writeln!(out, "  {name}: {amount} in {samples} samples, from {start} for {length}")
 }
 
 fn print_inline(tables: EncodedTables<'_>, attributes: Vec<KeyValue>, out: &mut dyn Write) -> io::Result<()> {
@@ -124,7 +146,7 @@ fn print_sample(
 }
 
 /// Prints the labels of a stack's samples, a line for each of the sets with the highest sums.
-fn print_labels(stack: &TopStack<'_>, sums: &Sums, out: &mut dyn Write) -> io::Result<()> {
+fn print_labels(stack: &TopStack<'_>, unit: &str, sums: &Sums, out: &mut dyn Write) -> io::Result<()> {
     let labels = stack.labels(SHOWN_LABELS);
     if let [(one, _)] = labels[..] {
         return match &*sums.labels(one).text {
@@ -132,9 +154,11 @@ fn print_labels(stack: &TopStack<'_>, sums: &Sums, out: &mut dyn Write) -> io::R
             text => writeln!(out, "    with {text}"),
         };
     }
-    let mut shown = 0;
+    let amount = |sum: Sum| large_amount(sum.amount, unit);
+    let mut rest = stack.total;
     for &(set, sum) in &labels {
-        shown += sum;
+        rest -= sum;
+        let sum = amount(sum);
         match &*sums.labels(set).text {
             "" => writeln!(out, "    {sum} without labels")?,
             text => writeln!(out, "    {sum} with {text}")?,
@@ -142,41 +166,26 @@ fn print_labels(stack: &TopStack<'_>, sums: &Sums, out: &mut dyn Write) -> io::R
     }
     match stack.label_set_count() - labels.len() {
         0 => Ok(()),
-        1 => writeln!(out, "    {} with another set of labels", stack.total - shown),
-        others => writeln!(out, "    {} with {others} other sets of labels", stack.total - shown),
+        1 => writeln!(out, "    {} with another set of labels", amount(rest)),
+        others => writeln!(out, "    {} with {others} other sets of labels", amount(rest)),
     }
 }
 
-pub(super) fn print_tops(sums: &Sums, args: &Args, out: &mut dyn Write) -> io::Result<()> {
-    for (kind, top) in sums.kinds() {
-        if args.top_stacks() > 0 {
-            let stacks = sums.stacks(top, args.top_stacks());
-            writeln!(
-                out,
-                "top {} of {} stacks: {kind}, total {}",
-                stacks.len(),
-                top.stack_count(),
-                top.total
-            )?;
-            for stack in stacks {
-                writeln!(out, "{:>12} {:>6.2} %", stack.total, top.percent(stack.total))?;
-                for &frame in stack.frames {
-                    writeln!(out, "      {}", sums.frame(frame))?;
-                }
-                print_labels(&stack, sums, out)?;
+/// Prints the stacks of each type with the highest sums, at most `most` of them.
+pub(super) fn print_stacks(sums: &Sums, most: usize, out: &mut dyn Write) -> io::Result<()> {
+    for top in sums.kinds() {
+        let (stacks, unit) = (sums.stacks(top, most), &*top.measure.unit);
+        let (shown, all, total) = (stacks.len(), top.stack_count(), large_amount(top.total.amount, unit));
+        writeln!(out, "top {shown} of {all} stacks: {}, {total}", top.measure.name)?;
+        for stack in stacks {
+            let (amount, share) = (large_amount(stack.total.amount, unit), stack.total.percent_of(top.total));
+            writeln!(out, "{amount:>12} {share:>6.2} %")?;
+            for &frame in stack.frames {
+                writeln!(out, "      {}", sums.frame(frame))?;
             }
-            writeln!(out)?;
+            print_labels(&stack, unit, sums, out)?;
         }
-        if let Some(most) = args.top_frames {
-            let frames = sums.functions(top, most);
-            writeln!(out, "top {} frames: {kind}, total {}", frames.len(), top.total)?;
-            writeln!(out, "{:>12} {:>8} {:>12} {:>8}", "self", "", "total", "")?;
-            for (frame, sum) in frames {
-                let (own, total) = (top.percent(sum.own), top.percent(sum.total));
-                writeln!(out, "{:>12} {own:>6.2} % {:>12} {total:>6.2} %  {frame}", sum.own, sum.total)?;
-            }
-            writeln!(out)?;
-        }
+        writeln!(out)?;
     }
     Ok(())
 }

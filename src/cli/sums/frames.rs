@@ -63,11 +63,6 @@ impl FrameTable {
         self.frames[frame as usize].function
     }
 
-    /// The number of frames.
-    pub(super) fn frame_count(&self) -> usize {
-        self.frames.len()
-    }
-
     /// The frames of a stack, leaf first.
     pub(super) fn stack(&self, stack: StackId) -> &[FrameId] {
         stack_at(&self.of_stacks, &self.stack_ends, stack)

@@ -5,6 +5,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::frames::{FrameId, FrameTable, IdTranslation};
+use super::sum::Sum;
+use crate::report::function_sums::DistinctFrames;
 
 /// The key that frames are summed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,47 +21,42 @@ pub(in crate::cli) enum By {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct FunctionSum {
     /// Sum of the samples with the function as leaf.
-    pub(in crate::cli) own: i128,
+    pub(in crate::cli) own: Sum,
     /// Sum of the samples with the function anywhere in the stack. A recursive function counts once for each
     /// stack.
-    pub(in crate::cli) total: i128,
+    pub(in crate::cli) total: Sum,
 }
 
 /// Sums by function.
 #[derive(Debug, Default)]
 pub(super) struct FunctionSums {
     sums: HashMap<FrameId, FunctionSum>,
-    /// The number of the last stack that contained each frame, so that a recursive function is counted once a
-    /// stack.
-    seen: Vec<u64>,
-    stacks: u64,
+    distinct: DistinctFrames,
 }
 
 /// Approximate bytes that a function's sum occupies.
-const OF_ENTRY: usize = 64;
+const OF_ENTRY: usize = 128;
 
 impl FunctionSums {
     /// The approximate bytes that the sums occupy.
     pub(super) fn bytes(&self) -> usize {
-        self.sums.len() * OF_ENTRY + self.seen.len() * size_of::<u64>()
+        self.sums.len() * OF_ENTRY + self.distinct.bytes()
     }
 
     /// Adds the value observed with a stack, leaf first.
-    pub(super) fn add(&mut self, stack: &[FrameId], by: By, frames: &FrameTable, value: i128) {
-        self.stacks += 1;
-        self.seen.resize(frames.frame_count(), 0);
-        for (depth, &frame) in stack.iter().enumerate() {
-            let function = match by {
-                By::Function => frames.function(frame),
-                By::Line => frame,
-            };
-            let last = std::mem::replace(&mut self.seen[function as usize], self.stacks);
-            if last != self.stacks {
-                let sum = self.sums.entry(function).or_default();
-                sum.total += value;
-                sum.own += if depth == 0 { value } else { 0 };
+    pub(super) fn add(&mut self, stack: &[FrameId], by: By, frames: &FrameTable, value: Sum) {
+        let Self { sums, distinct } = self;
+        let functions = stack.iter().map(|&frame| match by {
+            By::Function => frames.function(frame),
+            By::Line => frame,
+        });
+        distinct.visit(functions, |function, is_leaf| {
+            let sum = sums.entry(function).or_default();
+            sum.total += value;
+            if is_leaf {
+                sum.own += value;
             }
-        }
+        });
     }
 
     /// Whether a function has a sum.
@@ -80,7 +77,7 @@ impl FunctionSums {
         let sums = std::mem::take(&mut self.sums);
         let moved = |(function, sum)| Some((moved.frames[function as usize]?, sum));
         self.sums = sums.into_iter().filter_map(moved).collect();
-        self.seen = Vec::new();
+        self.distinct = DistinctFrames::default();
     }
 
     /// The functions with the highest self sums.
@@ -109,10 +106,14 @@ mod tests {
         let (mut frames, mut sums) = (FrameTable::default(), FunctionSums::default());
         for (stack, value) in stacks {
             let stack = frames.add_all(stack);
-            sums.add(&stack, by, &frames, *value);
+            sums.add(&stack, by, &frames, Sum::of_values(*value, 10));
         }
         let top = sums.top(9, &frames);
-        top.into_iter().map(|(text, sum)| (text.to_owned(), sum.own, sum.total)).collect()
+        let of = |sum: Sum| {
+            assert_eq!(sum.amount, 10 * sum.values);
+            sum.values
+        };
+        top.into_iter().map(|(text, sum)| (text.to_owned(), of(sum.own), of(sum.total))).collect()
     }
 
     /// Regression: sums were by line only, so a function with many lines was never at the top.

@@ -6,13 +6,18 @@ use std::collections::HashMap;
 use super::frames::{FrameId, FrameTable, IdTranslation, StackId};
 use super::functions::FunctionSums;
 use super::labels::{LabelSetId, OTHER_LABELS};
-use super::percent;
+use super::sum::Sum;
+use crate::report::measure::Measure;
 
 /// Sums of one kind of profile.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::cli) struct KindSums {
+    /// Sample and period type, for example `samples/count by cpu/nanoseconds`.
+    pub(in crate::cli) kind: String,
+    /// The measure that amounts are of.
+    pub(in crate::cli) measure: Measure,
     /// The sum of all samples.
-    pub(in crate::cli) total: i128,
+    pub(in crate::cli) total: Sum,
     stacks: HashMap<StackId, StackSums>,
     /// Number of evicted stacks.
     others: usize,
@@ -25,8 +30,8 @@ pub(in crate::cli) struct KindSums {
 /// The sums of a stack's samples.
 #[derive(Debug, Default)]
 struct StackSums {
-    total: i128,
-    by_labels: HashMap<LabelSetId, i128>,
+    total: Sum,
+    by_labels: HashMap<LabelSetId, Sum>,
     /// Number of evicted sets of labels.
     other_labels: usize,
 }
@@ -37,7 +42,7 @@ pub(in crate::cli) struct TopStack<'s> {
     /// The frames, leaf first.
     pub(in crate::cli) frames: &'s [FrameId],
     /// The sum of all its samples.
-    pub(in crate::cli) total: i128,
+    pub(in crate::cli) total: Sum,
     sums: &'s StackSums,
 }
 
@@ -48,7 +53,7 @@ impl TopStack<'_> {
     }
 
     /// The sets of labels with the highest sums.
-    pub(in crate::cli) fn labels(&self, most: usize) -> Vec<(LabelSetId, i128)> {
+    pub(in crate::cli) fn labels(&self, most: usize) -> Vec<(LabelSetId, Sum)> {
         let mut labels: Vec<_> = self.sums.by_labels.iter().map(|(&set, &sum)| (set, sum)).collect();
         labels.sort_unstable_by_key(|&(set, sum)| (set == OTHER_LABELS, Reverse(sum), set));
         labels.truncate(most);
@@ -57,17 +62,30 @@ impl TopStack<'_> {
 }
 
 /// Approximate bytes that the sum of a stack, and that of a set of labels, occupies.
-const OF_STACK: usize = 160;
-const OF_LABELS: usize = 64;
+const OF_STACK: usize = 192;
+const OF_LABELS: usize = 96;
 
 impl KindSums {
+    /// No sums yet.
+    pub(super) fn new(kind: String, measure: Measure) -> Self {
+        Self {
+            kind,
+            measure,
+            total: Sum::default(),
+            stacks: HashMap::new(),
+            others: 0,
+            functions: FunctionSums::default(),
+            label_sums: 0,
+        }
+    }
+
     /// The approximate bytes that the sums occupy.
     pub(super) fn bytes(&self) -> usize {
         self.stacks.len() * OF_STACK + self.label_sums * OF_LABELS + self.functions.bytes()
     }
 
     /// Adds the value observed with a stack by samples of one set of labels.
-    pub(super) fn add(&mut self, stack: StackId, labels: LabelSetId, value: i128) {
+    pub(super) fn add(&mut self, stack: StackId, labels: LabelSetId, value: Sum) {
         self.total += value;
         let sums = self.stacks.entry(stack).or_default();
         sums.total += value;
@@ -131,10 +149,5 @@ impl KindSums {
         });
         stacks.truncate(most);
         stacks
-    }
-
-    /// A sum as a percentage of the total.
-    pub(in crate::cli) fn percent(&self, sum: i128) -> f64 {
-        percent(sum, self.total)
     }
 }

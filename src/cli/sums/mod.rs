@@ -13,6 +13,7 @@ mod frames;
 mod functions;
 mod kind;
 pub(super) mod labels;
+mod sum;
 pub(super) mod value;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -21,25 +22,30 @@ use std::hash::{BuildHasher as _, RandomState};
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
 use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
 use crate::otlp::wire::{Sample, ValueType};
+use crate::report::measure::ProfileMeasure;
 
 use frames::{FrameId, FrameTable, StackId};
-use kind::KindSums;
 use labels::{LabelSet, LabelSetId, LabelSets};
 
 pub(super) use functions::{By, FunctionSum};
-pub(super) use kind::TopStack;
+pub(super) use kind::{KindSums, TopStack};
+pub(super) use sum::Sum;
 
 /// Bytes that the sums may occupy, whatever the size of the messages.
 const LEAST_KEPT: usize = 16 << 20;
 /// The most entries in each table that translates one message's indices into those of the sums.
 const TRANSLATED: usize = 1 << 17;
 
+/// The key of a kind of profile: its name, and whether its amounts are values times periods. Profiles of a
+/// kind may lack the period.
+type KindKey = (String, bool);
+
 /// Sums of each kind of profile.
 #[derive(Debug)]
 pub(super) struct Sums {
     /// The key of sums by function or line, if they are wanted.
     by: Option<By>,
-    kinds: BTreeMap<String, KindSums>,
+    kinds: BTreeMap<KindKey, KindSums>,
     frames: FrameTable,
     labels: LabelSets,
     /// The most bytes that are kept.
@@ -65,30 +71,34 @@ impl Sums {
         let scopes = message.resources().flat_map(EncodedResource::scopes);
         for profile in scopes.flat_map(EncodedScope::profiles) {
             let header = profile.header();
-            let kind = kind_of(message.tables(), header.sample_type, header.period_type);
+            let measure = ProfileMeasure::of(message.tables(), &header);
+            let factor = measure.factor;
+            let name = kind_of(message.tables(), header.sample_type, header.period_type);
+            let kind = (name, measure.counts_periods);
+            let new = || KindSums::new(kind.0.clone(), measure.measure);
+            self.kinds.entry(kind.clone()).or_insert_with(new);
             // Values of one stack with one set of labels are summed before the stack is resolved.
             let mut observed = HashMap::<(i32, LabelSetId), i128>::new();
             for sample in profile.samples() {
                 let labels = translation.labels(&sample, &mut self.labels);
                 *observed.entry((sample.stack_index, labels)).or_default() += total(&sample);
                 if observed.len() >= TRANSLATED {
-                    self.add_observed(&kind, observed.drain(), &mut translation);
+                    self.add_observed(&kind, factor, observed.drain(), &mut translation);
                 }
             }
-            self.add_observed(&kind, observed.drain(), &mut translation);
+            self.add_observed(&kind, factor, observed.drain(), &mut translation);
         }
     }
 
     fn add_observed(
         &mut self,
-        kind: &str,
+        kind: &KindKey,
+        factor: i64,
         observed: impl Iterator<Item = ((i32, LabelSetId), i128)>,
         translation: &mut Translation<'_>,
     ) {
-        if !self.kinds.contains_key(kind) {
-            self.kinds.insert(kind.to_owned(), KindSums::default());
-        }
-        for ((stack_index, labels), value) in observed {
+        for ((stack_index, labels), values) in observed {
+            let value = Sum::of_values(values, factor);
             let stack = translation.stack(stack_index, &mut self.frames);
             if let Some(sums) = self.kinds.get_mut(kind) {
                 sums.add(stack, labels, value);
@@ -137,8 +147,8 @@ impl Sums {
     }
 
     /// The kinds, by name.
-    pub(super) fn kinds(&self) -> impl Iterator<Item = (&str, &KindSums)> {
-        self.kinds.iter().map(|(kind, sums)| (&**kind, sums))
+    pub(super) fn kinds(&self) -> impl Iterator<Item = &KindSums> {
+        self.kinds.values()
     }
 
     /// The stacks of a kind with the highest sums.
@@ -237,9 +247,4 @@ pub(super) fn total(sample: &Sample) -> i128 {
         [] => sample.timestamps_unix_nano.len() as i128,
         values => values.iter().map(|&value| i128::from(value)).sum(),
     }
-}
-
-/// A sum as a percentage of another.
-pub(super) fn percent(part: i128, whole: i128) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
