@@ -35,7 +35,7 @@ fn options() -> impl Strategy<Value = EncodeOptions> {
     (any::<bool>(), any::<bool>()).prop_map(|(names, timestamps)| EncodeOptions {
         native_frames: if names { NativeFrames::Name } else { NativeFrames::Remote },
         timestamps,
-        format: Format::Proto,
+        ..EncodeOptions::default()
     })
 }
 

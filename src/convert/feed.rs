@@ -66,11 +66,28 @@ impl JfrToOtlp {
     /// # Errors
     /// If the reader fails, or the recording has an error. Everything that could be read has been added.
     pub fn add_reader(&mut self, from: impl Read) -> Result<(), AddError> {
+        self.add_reader_by_chunk(from, |_| {})
+    }
+
+    /// Adds a recording as [`JfrToOtlp::add_reader`] does. `after` is called after each chunk and after the
+    /// last one, and may take the profiles ([`JfrToOtlp::convert`]): no more than one chunk's then are in
+    /// memory.
+    ///
+    /// # Errors
+    /// As [`JfrToOtlp::add_reader`].
+    pub fn add_reader_by_chunk(
+        &mut self,
+        from: impl Read,
+        mut after: impl FnMut(&mut Self),
+    ) -> Result<(), AddError> {
         let mut chunks = ChunkReader::new(Unpacked::new(from)?);
         let mut first_problem = Ok(());
         let added = loop {
             match chunks.next_chunk() {
-                Ok(Some(chunk)) => first_problem = first_problem.and(self.add_opened(chunk)),
+                Ok(Some(chunk)) => {
+                    first_problem = first_problem.and(self.add_opened(chunk));
+                    after(self);
+                }
                 Ok(None) => break first_problem.map_err(AddError::from),
                 Err(error) => {
                     // The reader's error is returned. It also explains the truncation of the rest, so errors
@@ -82,6 +99,7 @@ impl JfrToOtlp {
             }
         };
         self.end_recording();
+        after(self);
         added
     }
 

@@ -59,6 +59,28 @@ impl JavaMethod<'_> {
     }
 }
 
+impl<'a> JavaMethod<'a> {
+    /// Parses a method's name as profilers of the JVM write it: `java/lang/Thread.run` or
+    /// `java.lang.Thread.run`, with or without a descriptor. `None` for names of another form, which native
+    /// functions have. A dotted class must begin with an upper-case letter, since names of other languages
+    /// have dots too.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (name, descriptor) = text.find('(').map_or((text, ""), |at| text.split_at(at));
+        let (class, method) = name.rsplit_once('.')?;
+        let kept = normalise_class_name(class);
+        let simple = kept.rsplit(['/', '.']).next().unwrap_or_default();
+        let is_class = match kept.contains('/') {
+            true => !kept.contains('.') && !kept.starts_with('/'),
+            false => simple.starts_with(char::is_uppercase),
+        };
+        let is_name = |text: &str, more: &[char]| {
+            !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_' || more.contains(&c))
+        };
+        let is_method = is_name(method, &['$', '<', '>', '-']) && is_name(&kept, &['$', '/', '.', '-']);
+        (is_class && is_method).then_some(Self { class, method, descriptor, normalise: true })
+    }
+}
+
 /// Converts a class name from internal form to that of `Class.getName()`: dots between packages, and a slash
 /// before a hidden class's address.
 pub fn java_class_name(internal: &str) -> String {
@@ -173,6 +195,37 @@ fn is_decimal(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn methods_are_recognised_by_their_names() {
+        for (text, name) in [
+            ("java/lang/Thread.run", "java.lang.Thread.run"),
+            ("java.lang.Thread.run", "java.lang.Thread.run"),
+            ("Main.main([Ljava/lang/String;)V", "Main.main"),
+            ("a/b.<init>", "a.b.<init>"),
+            ("a/N$$Lambda.0x00007f7bd8000a08.run", "a.N$$Lambda.run"),
+            ("a/N$$Lambda$1+0x00007f7bd8000a08.lambda$main$0", "a.N$$Lambda.lambda$main$0"),
+            ("MainKt.sum-impl", "MainKt.sum-impl"),
+        ] {
+            assert_eq!(JavaMethod::parse(text).map(|method| method.name()).as_deref(), Some(name), "{text}");
+        }
+        for text in [
+            "",
+            "start_thread",
+            "JavaThread::run()",
+            "foo.isra.0",
+            "runtime.mallocgc",
+            "net/http.(*conn).serve",
+            "net/http.HandlerFunc.ServeHTTP",
+            "[libc.so.6+0x1234]",
+            "/usr/lib/libc.so",
+            "std::vector<a.B>::push_back",
+            ".Thread",
+            "Thread.",
+        ] {
+            assert_eq!(JavaMethod::parse(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn types_are_named_as_in_java() {

@@ -9,6 +9,9 @@ pub struct EncodeOptions {
     /// that counts things, the times replace the value, and each time is repeated as often as its addition
     /// counted. In other profiles each time stands beside its value.
     pub timestamps: bool,
+    /// Whether each time stands beside its value in profiles that count things, too. Such a message does not
+    /// grow with the values. A reader must add up values, as this crate's does.
+    pub values_beside_times: bool,
     /// The encoding.
     pub format: Format,
 }

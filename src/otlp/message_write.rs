@@ -136,7 +136,7 @@ fn write_profile<W: FieldWriter>(
 ) {
     let profile_type = profile.profile_type;
     let samples = selection.samples.clone();
-    let shape = Shape::of(profile, samples.clone(), options.timestamps);
+    let shape = Shape::of(profile, samples.clone(), options);
     let window = Window::of(profile, shape);
     let sample_type = (profile_type.sample_type, profile_type.sample_unit);
     let period_type = (profile_type.period_type, profile_type.period_unit);

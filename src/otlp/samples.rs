@@ -6,12 +6,17 @@ use std::ops::Range;
 
 use crate::model::{Profile, SampleIdentity, StackId};
 
+use super::bounds;
 use super::dictionary::Dictionary;
+use super::encode_options::EncodeOptions;
 use super::wire_index::WireIndex;
 
 /// The most times in one profile of a message: 8 MiB of them. A single sample with more times is written with
 /// its value instead.
 pub(super) const MOST_TIMES: u64 = 1 << 20;
+
+/// The most additions of a sample that readers accept as values with times.
+const MOST_ADDITIONS: u64 = bounds::VALUES as u64;
 
 /// The content of every sample of one profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +33,15 @@ pub(super) enum Shape {
 
 impl Shape {
     /// The shape of these samples of a profile. Times are written if the caller asks for them, every addition
-    /// has one, and there are not too many. A profile that counts things has only times then.
-    pub(super) fn of(profile: &Profile, samples: Range<usize>, timestamps: bool) -> Self {
-        if !timestamps || !profile.is_timed() {
+    /// has one, and there are not too many. A profile that counts things has only times then, unless the
+    /// caller asks for values too.
+    pub(super) fn of(profile: &Profile, samples: Range<usize>, options: &EncodeOptions) -> Self {
+        let has_few_additions =
+            || profile.samples()[samples.clone()].iter().all(|sample| sample.additions <= MOST_ADDITIONS);
+        if !options.timestamps || !profile.is_timed() {
             Self::Value
+        } else if options.values_beside_times {
+            if has_few_additions() { Self::ValuesAndTimes } else { Self::Value }
         } else if !profile.profile_type.is_count() {
             Self::ValuesAndTimes
         } else if profile.adds_only() && times(profile, samples) <= MOST_TIMES {

@@ -109,7 +109,7 @@ impl Splitter<'_> {
         for selection in selections.iter().filter(|selection| !selection.samples.is_empty()) {
             self.all[selection.profile].with_counts = false;
             let profile = &self.batch.profiles[selection.profile];
-            let shape = Shape::of(profile, selection.samples.clone(), options.timestamps);
+            let shape = Shape::of(profile, selection.samples.clone(), options);
             if self.options.timestamps && shape == Shape::Value {
                 self.split.untimed_samples += selection.samples.len() as u64;
             }
@@ -132,7 +132,9 @@ impl Splitter<'_> {
     fn times(&self, selections: &[Selection]) -> u64 {
         let of = |selection: &Selection| {
             let profile = &self.batch.profiles[selection.profile];
-            let counts = self.options.timestamps && profile.is_timed() && profile.profile_type.is_count();
+            let EncodeOptions { timestamps, values_beside_times, .. } = *self.options;
+            let are_counted = profile.profile_type.is_count() && !values_beside_times;
+            let counts = timestamps && profile.is_timed() && are_counted;
             if counts { times(profile, selection.samples.clone()) } else { 0 }
         };
         selections.iter().map(of).max().unwrap_or(0)

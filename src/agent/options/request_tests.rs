@@ -119,6 +119,7 @@ fn an_empty_option_string_gives_the_documented_defaults() {
             encode: EncodeOptions {
                 native_frames: NativeFrames::Remote,
                 timestamps: false,
+                values_beside_times: false,
                 format: Format::Proto
             },
             file: None,
@@ -217,6 +218,7 @@ fn every_option_is_read_from_the_string() {
             encode: EncodeOptions {
                 native_frames: NativeFrames::Name,
                 timestamps: true,
+                values_beside_times: false,
                 format: Format::Json
             },
             file: Some("/tmp/%p-%t".into()),
