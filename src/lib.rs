@@ -21,6 +21,8 @@
 //! | [`otlp`] | converts the model to OTLP and back: protobuf, JSON, validation |
 //! | [`report`] | selects and sums the samples of OTLP profiles |
 //! | [`convert`] | converts recordings to the model |
+//! | [`pprof`], [`collapsed`] | converts other tools' profiles to the model |
+//! | `protobuf` | iterates over the fields of protobuf messages |
 //! | [`export`] | writes encoded messages to files and sends them to collectors |
 //! | [`agent`] | puts the live flow together, behind the JVMTI entry points |
 //! | [`cli`] | puts the offline flow together, behind the `otlpprof` command |
@@ -30,6 +32,7 @@
 pub mod agent;
 pub mod aggregate;
 pub mod cli;
+pub mod collapsed;
 pub mod context;
 pub mod convert;
 pub mod core;
@@ -39,6 +42,8 @@ pub mod jfr;
 pub mod jvm;
 pub mod model;
 pub mod otlp;
+pub mod pprof;
+mod protobuf;
 pub mod report;
 pub mod sampling;
 pub mod signal;

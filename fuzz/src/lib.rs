@@ -12,6 +12,8 @@ use otlpprof::elf::image::LoadedImage;
 use otlpprof::elf::program_header::ProgramHeader;
 use otlpprof::jfr::recording::Chunks;
 use otlpprof::jfr::values::{Struct, Value};
+use otlpprof::model::Batch;
+use otlpprof::otlp::encoded::EncodedMessage;
 use otlpprof::otlp::validate::rules::Severity;
 use otlpprof::otlp::validate::validate;
 use otlpprof::otlp::{EncodeOptions, encode};
@@ -174,6 +176,12 @@ pub fn convert_parts(bytes: &[u8], length: usize) {
     }
     let _ = converter.finish();
     check(&mut converter);
+}
+
+/// Checks that a batch becomes a message that can be read.
+pub fn check_batch(batch: &Batch) {
+    let message = encode(batch, &EncodeOptions::default());
+    EncodedMessage::of_protobuf(message).expect("an encoded batch is a message");
 }
 
 /// Checks a converter's present result by every rule that is not a warning.

@@ -123,6 +123,9 @@ pub const JFR_EVENT: &str = "otlpprof.jfr.event";
 /// engine's period was longer than requested.
 pub const LIMIT_OF_ENGINE: &str = "otlpprof.limit.";
 
+/// The comments of a profile that was read from pprof, a line each (semantic conventions, "pprof").
+pub const PPROF_COMMENT: &str = "pprof.profile.comment";
+
 // Of resources.
 
 /// The logical name of the service.

@@ -11,10 +11,10 @@ use super::bounds::{FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
 use super::encoded_profiles::EncodedResource;
 use super::framing::Form;
 use super::lookup::Tables;
-use super::protobuf_cursor::{Cursor, RawField, decoded, fields, payloads};
 use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
 use super::read_protobuf;
 use super::wire::*;
+use crate::protobuf::{Cursor, RawField, decoded, fields, payloads};
 
 /// A message of a file, with its place in the file and the oddities of its encoding.
 #[derive(Clone, Debug)]

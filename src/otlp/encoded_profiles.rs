@@ -3,8 +3,8 @@
 
 use prost::Message;
 
-use super::protobuf_cursor::{decoded, fields, payloads};
 use super::wire::{InstrumentationScope, Profile, Resource, Sample};
+use crate::protobuf::{decoded, fields, payloads};
 
 /// ResourceProfiles.resource and ScopeProfiles.scope.
 const ORIGIN: u32 = 1;

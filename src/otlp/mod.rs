@@ -39,7 +39,6 @@
 //! | `framing` | the form of a file, and where each message begins and ends |
 //! | `json_document` | the end of a JSON document in text that arrives in parts |
 //! | `read_protobuf` | checks the bytes of one message |
-//! | `protobuf_cursor` | iterates over the fields in the bytes of a message, and decodes checked parts |
 //! | `old_layout` | detects messages of OTLP v1.9 and older |
 //! | `read_json` | OTLP/JSON to protobuf |
 //! | `json_scalar` | JSON values that are neither lists nor objects, and base64 |
@@ -85,7 +84,6 @@ pub mod payload;
 pub mod process_context;
 mod profile_id;
 mod proto_write;
-mod protobuf_cursor;
 pub mod read;
 pub mod read_error;
 mod read_json;

@@ -8,9 +8,9 @@
 
 use super::bounds::{self, Bounds};
 use super::old_layout::{self, SampleLayout, SeenFields};
-use super::protobuf_cursor::{Cursor, WireType};
 use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
 use super::schema::{self, Field, Kind, Schema};
+use crate::protobuf::{Cursor, WireType};
 
 /// The deepest nesting below the top message. Values of attributes may nest; everything else needs six
 /// levels. The decoder's own limit is 100.
@@ -363,7 +363,7 @@ mod tests {
             (&[0x0a], "truncated within a varint"),
             (&[0x0a, 0x80], "truncated within a varint"),
             (&[0x02, 0], "field number 0, which is not valid"),
-            (&[0x0b], "wire type 3, which no OTLP message uses"),
+            (&[0x0b], "wire type 3, which is not in use"),
             (&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02], "a varint of more than 64 bits"),
         ];
         for (bytes, detail) in malformed {

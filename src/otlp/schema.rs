@@ -4,6 +4,8 @@
 //! field's wire type, its JSON name, and its name in paths. `read_protobuf` checks bytes by this table;
 //! `read_json` transcodes documents to protobuf by it.
 
+use crate::protobuf::WireType;
+
 /// A message type.
 #[derive(Debug)]
 pub(super) struct Schema {
@@ -51,6 +53,17 @@ pub(super) enum Kind {
     Id,
     /// A message.
     Message(&'static Schema),
+}
+
+impl Kind {
+    /// The encoding of a value of this type; of a repeated one, of an element that is not packed.
+    pub(super) fn wire_type(self) -> WireType {
+        match self {
+            Self::Int32 | Self::Uint32 | Self::Int64 | Self::Uint64 | Self::Bool => WireType::Varint,
+            Self::Fixed64 | Self::Double => WireType::Eight,
+            Self::String | Self::Bytes | Self::Id | Self::Message(_) => WireType::Delimited,
+        }
+    }
 }
 
 impl Schema {

@@ -1,14 +1,15 @@
 //! Iterates over the protobuf fields of a message as they are encoded, and decodes parts of checked
 //! messages.
+//!
+//! In: the bytes of a message of any format. Out: fields, each a part of these bytes. Nothing is allocated
+//! for a declared length. Called by `otlp` and `pprof`.
 
 use prost::Message;
-
-use super::schema::Kind;
 
 /// The encoding of a field (protobuf's encoding guide, "Message Structure"). Groups have not been in use
 /// since 2009.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WireType {
+pub(crate) enum WireType {
     Varint,
     Eight,
     Delimited,
@@ -16,7 +17,7 @@ pub(super) enum WireType {
 }
 
 impl WireType {
-    pub(super) fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Varint => "a varint",
             Self::Eight => "8 bytes",
@@ -26,28 +27,18 @@ impl WireType {
     }
 }
 
-impl Kind {
-    pub(super) fn wire_type(self) -> WireType {
-        match self {
-            Self::Int32 | Self::Uint32 | Self::Int64 | Self::Uint64 | Self::Bool => WireType::Varint,
-            Self::Fixed64 | Self::Double => WireType::Eight,
-            Self::String | Self::Bytes | Self::Id | Self::Message(_) => WireType::Delimited,
-        }
-    }
-}
-
 /// Reads forward through bytes; `at` is the offset of the next one.
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
-    pub(super) at: usize,
+    pub(crate) at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
@@ -62,7 +53,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, String> {
+    pub(crate) fn varint(&mut self) -> Result<u64, String> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let Some(&byte) = self.bytes.get(self.at) else {
@@ -81,7 +72,7 @@ impl<'a> Cursor<'a> {
         Err("a varint of more than 64 bits".into())
     }
 
-    pub(super) fn key(&mut self) -> Result<(u32, WireType), String> {
+    pub(crate) fn key(&mut self) -> Result<(u32, WireType), String> {
         let key = self.varint()?;
         let number = u32::try_from(key >> 3).ok().filter(|number| (1..1 << 29).contains(number));
         let number = number.ok_or_else(|| format!("field number {}, which is not valid", key >> 3))?;
@@ -90,14 +81,14 @@ impl<'a> Cursor<'a> {
             1 => WireType::Eight,
             2 => WireType::Delimited,
             5 => WireType::Four,
-            other => return Err(format!("wire type {other}, which no OTLP message uses")),
+            other => return Err(format!("wire type {other}, which is not in use")),
         };
         Ok((number, wire_type))
     }
 
     /// The value of a field whose key has just been read: a varint's number, or the payload of any other wire
     /// type.
-    pub(super) fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), String> {
+    pub(crate) fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), String> {
         match wire_type {
             WireType::Varint => Ok((self.varint()?, &[])),
             WireType::Eight => Ok((0, self.take(8)?)),
@@ -112,19 +103,19 @@ impl<'a> Cursor<'a> {
 
 /// A field as it is encoded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RawField<'a> {
+pub(crate) struct RawField<'a> {
     /// The field's number.
-    pub(super) number: u32,
+    pub(crate) number: u32,
     /// The value of a varint; 0 for any other wire type.
-    pub(super) value: u64,
+    pub(crate) value: u64,
     /// The payload; empty for a varint.
-    pub(super) payload: &'a [u8],
+    pub(crate) payload: &'a [u8],
     /// The field's key, its length if it has one, and its value.
-    pub(super) whole: &'a [u8],
+    pub(crate) whole: &'a [u8],
 }
 
 /// The fields of a message that has been checked. The iterator ends at the first field that cannot be read.
-pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
+pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
     let mut rest = Cursor::new(bytes);
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -138,12 +129,12 @@ pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
 }
 
 /// The payloads of all occurrences of a length-delimited field, in a message that has been checked.
-pub(super) fn payloads(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn payloads(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     fields(bytes).filter(move |field| field.number == number).map(|field| field.payload)
 }
 
 /// Decodes a part of a message that has been checked.
-pub(super) fn decoded<T: Message + Default>(bytes: &[u8]) -> T {
+pub(crate) fn decoded<T: Message + Default>(bytes: &[u8]) -> T {
     // SANITY: every part of a checked message decodes.
     T::decode(bytes).unwrap_or_default()
 }
