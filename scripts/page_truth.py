@@ -112,6 +112,19 @@ NAMES = {
     ("alloc_objects", "count", "malloc", "bytes"): "nativemem-objects",
     ("inuse_space", "bytes", "malloc", "bytes"): "nativeleak-space",
     ("inuse_objects", "count", "malloc", "bytes"): "nativeleak-objects",
+    ("calls", "count", "calls", "count"): "trace-count",
+    ("latency", "nanoseconds", "calls", "count"): "trace-time",
+    ("delay", "nanoseconds", "sleeps", "count"): "sleep-time",
+    ("delay", "nanoseconds", "pinned", "count"): "pinned-time",
+    ("delay", "nanoseconds", "socket_operations", "count"): "socket-time",
+    ("io_space", "bytes", "socket_operations", "count"): "socket-bytes",
+    ("delay", "nanoseconds", "file_operations", "count"): "file-time",
+    ("io_space", "bytes", "file_operations", "count"): "file-bytes",
+    ("tasks", "count", "tasks", "count"): "queue-count",
+    ("delay", "nanoseconds", "tasks", "count"): "queue-time",
+    ("events", "count", "events", "count"): "event-count",
+    ("duration", "nanoseconds", "events", "count"): "event-time",
+    ("delay", "nanoseconds", "loads", "count"): "class-load-time",
 }
 
 

@@ -34,8 +34,8 @@ const MOST_ROWS: usize = 250_000;
 /// all kinds of profiles in the files, unless --type names one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is
-    /// standard input
+    /// Profiles: OTLP (protobuf, plain or length-prefixed, or JSON), recordings of JDK Flight Recorder,
+    /// pprof, collapsed stacks; gzipped or not. - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The page; - is standard output
@@ -172,7 +172,7 @@ fn write(
         whole_file::write(output, write).with_context(|| output.display().to_string())?;
         writeln!(terminal::stderr(), "{} written: open it in a browser", output.display())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ProfileInputs::exit_code(base.map(|base| &base.inputs).into_iter().chain([new])))
 }
 
 /// The steps of the time in the window: at most as many as wanted, otherwise as fine as the files' times are.

@@ -15,6 +15,7 @@ mod flamegraph;
 mod input;
 mod payload;
 mod print;
+mod recording;
 mod report;
 mod rfc3339;
 mod run;

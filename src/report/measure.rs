@@ -73,7 +73,9 @@ impl Measure {
 
     /// Whether a profile of this measure is the state at a moment. Such states are never added up.
     pub fn is_snapshot(&self) -> bool {
+        // The last two are Go's: the present goroutines, and the threads created so far.
         ["live-", "nativeleak-", "inuse-"].iter().any(|prefix| self.name.starts_with(prefix))
+            || ["goroutine", "threadcreate"].contains(&&*self.name)
     }
 }
 

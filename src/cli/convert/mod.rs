@@ -2,7 +2,6 @@
 
 mod follow;
 mod output;
-mod packed;
 mod progress;
 mod summary;
 mod windows;
@@ -13,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 
-use super::{allocator, terminal};
+use super::{allocator, recording, terminal};
 use crate::convert::{AddError, ConvertOptions, JfrToOtlp, Links, RequestedEvent, Unpacked};
-use crate::jfr::error::Problem;
 use crate::jfr::header::{ChunkHeader, HEADER_LEN};
 use crate::model::attribute_keys::SERVICE_NAME;
 use crate::model::{Batch, label};
@@ -183,13 +181,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Err(AddError::Io(error)) if error.kind() == io::ErrorKind::IsADirectory => {
                 bail!("{}: a directory; use --follow to convert a JVM's repository", path.display());
             }
-            Err(AddError::Io(error)) => return Err(error).with_context(|| path.display().to_string()),
-            Err(AddError::Jfr(error)) => {
-                is_without_constants |= error.problem == Problem::NoConstants;
-                let packed = if error.at == 0 { packed::hint(path) } else { "" };
-                problems.push(format!("{}: {error}{packed}", path.display()));
+            Err(error) => {
+                is_without_constants |= recording::is_without_constants(&error);
+                problems.push(recording::problem(path, error)?);
             }
-            Err(AddError::Packed(error)) => problems.push(format!("{}: {error}", path.display())),
         }
     }
     progress.end();

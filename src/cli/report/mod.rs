@@ -3,10 +3,12 @@
 pub(super) mod amount;
 pub(super) mod compare_args;
 mod compared;
+mod content;
 mod diff;
 mod head;
 pub(super) mod inputs;
 mod json;
+mod messages;
 mod peek;
 pub(super) mod selection_args;
 pub(super) mod single;
@@ -42,8 +44,8 @@ pub(super) const DEFAULT_TOP: usize = 20;
 /// the functions that it calls).
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is
-    /// standard input
+    /// Profiles: OTLP (protobuf, plain or length-prefixed, or JSON), recordings of JDK Flight Recorder,
+    /// pprof, collapsed stacks; gzipped or not. - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -141,9 +143,9 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut out = terminal::stdout();
-    print(args, Style::of_stdout(), &mut out)?;
+    let code = print(args, Style::of_stdout(), &mut out)?;
     out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }
 
 /// Prints the report to standard error, for a command whose standard output belongs to another program.
@@ -153,7 +155,8 @@ pub(super) fn print_to_stderr(args: &Args) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn print(args: &Args, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
+/// Writes the report. Returns the exit code, which says whether a file is damaged.
+fn print(args: &Args, style: Style, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     if args.diff.is_empty()
         && let Some(option) = args.compare.without_comparison()
     {
@@ -162,8 +165,9 @@ fn print(args: &Args, style: Style, out: &mut dyn Write) -> anyhow::Result<()> {
     let inputs = ProfileInputs::open(&args.files)?;
     if args.diff.is_empty() {
         single::run(args, style, &inputs, out)?;
-    } else {
-        compared::run(args, &ProfileInputs::open(&args.diff)?, &inputs, out)?;
+        return Ok(ProfileInputs::exit_code([&inputs]));
     }
-    Ok(())
+    let base = ProfileInputs::open(&args.diff)?;
+    compared::run(args, &base, &inputs, out)?;
+    Ok(ProfileInputs::exit_code([&inputs, &base]))
 }

@@ -54,6 +54,12 @@ impl SelectionArgs {
         if self.at.is_some() && !is_snapshot {
             bail!("--at: this kind of profile is no state at a time; use --from and --to");
         }
+        let bounds = [("--from", self.from), ("--to", self.to), ("--at", self.at)];
+        if survey.times.is_none()
+            && let Some((option, _)) = bounds.iter().find(|(_, bound)| bound.is_some())
+        {
+            bail!("{option}: the profiles have no times");
+        }
         let end_ns = survey.times.map(|(_, end_ns)| end_ns);
         let unix_ns = |bound: TimeBound, option: &'static str| bound.unix_ns(end_ns).context(option);
         let from_ns = self.from.map_or(Ok(0), |from| unix_ns(from, "--from"))?;

@@ -1,0 +1,52 @@
+//! The content of an input file, by its first bytes.
+
+use std::io::Read as _;
+
+use anyhow::{Context as _, bail};
+
+use crate::cli::input::Input;
+use crate::cli::recording;
+use crate::collapsed::is_collapsed;
+use crate::convert::Unpacked;
+use crate::pprof::is_pprof;
+
+/// The number of bytes that decide, after decompression.
+const FIRST: u64 = 1 << 16;
+/// The first bytes of a recording (JDK Flight Recorder, `jfrChunkWriter.cpp`).
+const RECORDING: [u8; 4] = *b"FLR\0";
+
+/// The formats of profiles that can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// OTLP in any form, or in no known format: its reader says so.
+    Otlp,
+    /// A recording of JDK Flight Recorder.
+    Recording,
+    /// pprof's `profile.proto`.
+    Pprof,
+    /// Collapsed stacks.
+    Collapsed,
+}
+
+impl Content {
+    /// Detects the content of an input, compressed with gzip or zstd or not.
+    ///
+    /// # Errors
+    /// The file cannot be read, or must be unpacked first.
+    pub(super) fn of(input: &Input) -> anyhow::Result<Self> {
+        let name = || input.path.display().to_string();
+        let mut first = Vec::new();
+        let mut unpacked = Unpacked::new(input.bytes()?).with_context(name)?.take(FIRST);
+        // The reader of the content reports where a compressed file is damaged.
+        let _ = unpacked.read_to_end(&mut first);
+        if let Some(advice) = recording::unsupported(&first) {
+            bail!("{}: {advice}", name());
+        }
+        Ok(match &first[..] {
+            bytes if bytes.starts_with(&RECORDING) => Self::Recording,
+            bytes if is_collapsed(bytes) => Self::Collapsed,
+            bytes if is_pprof(bytes) => Self::Pprof,
+            _ => Self::Otlp,
+        })
+    }
+}
