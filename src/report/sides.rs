@@ -77,7 +77,9 @@ mod tests {
 
     fn survey(types: &[(&str, &str)]) -> Survey {
         let measure = |&(name, unit): &(&str, &str)| (Measure { name: name.into(), unit: unit.into() }, 1);
-        Survey { measures: types.iter().map(measure).collect(), ..Survey::default() }
+        let mut survey = Survey::default();
+        survey.measures.extend(types.iter().map(measure));
+        survey
     }
 
     #[test]
