@@ -6,9 +6,10 @@
 #   scripts/page.sh test [FILE...]  runs the tests of the modules, and of the page in headless Chromium
 #   scripts/page.sh bench [NAME]    prints times and sizes on large generated profiles
 #   scripts/page.sh node FILE...    runs a script with the pinned Node and packages
+#   scripts/page.sh viewer FILE...  runs a script of tests/viewers with the pinned Node and viewers
 #
-# Needs python3 with venv; PyPI and npm for the first run. The packages are pinned below and in
-# page/package-lock.json. OTLPPROF_CACHE names another cache folder than .cache.
+# Needs python3 with venv; PyPI and npm for the first run. The packages are pinned below and in the files
+# package-lock.json of page and tests/viewers. OTLPPROF_CACHE names another cache folder than .cache.
 set -eu
 
 # Node as a PyPI package, which includes npm.
@@ -50,9 +51,10 @@ install_node() {
     npm_cli=$(dirname "$binaries")/../lib/node_modules/npm/bin/npm-cli.js
 }
 
-# Installs the npm packages of the lock file into the cache, and names their folder in OTLPPROF_PAGE_PACKAGES.
+# Installs the npm packages of a folder's lock file into the cache, and names their folder there in
+# OTLPPROF_PAGE_PACKAGES.
 install_packages() {
-    version=$(cat "$page/package.json" "$page/package-lock.json" | cksum | cut -d ' ' -f 1)
+    version=$(cat "$1/package.json" "$1/package-lock.json" | cksum | cut -d ' ' -f 1)
     OTLPPROF_PAGE_PACKAGES=$cache/page-packages-$version
     export OTLPPROF_PAGE_PACKAGES
     exec 9>"$OTLPPROF_PAGE_PACKAGES.lock"
@@ -60,10 +62,10 @@ install_packages() {
     if [ ! -e "$OTLPPROF_PAGE_PACKAGES/installed" ]; then
         rm -rf "$OTLPPROF_PAGE_PACKAGES"
         mkdir -p "$OTLPPROF_PAGE_PACKAGES"
-        cp "$page/package.json" "$page/package-lock.json" "$OTLPPROF_PAGE_PACKAGES"
+        cp "$1/package.json" "$1/package-lock.json" "$OTLPPROF_PAGE_PACKAGES"
         said=$(cd "$OTLPPROF_PAGE_PACKAGES" &&
             node "$npm_cli" ci --ignore-scripts --no-audit --no-fund 2>&1) ||
-            fail "the packages of page/package-lock.json cannot be installed: $(echo "$said" | last_words)"
+            fail "the packages of $1/package-lock.json cannot be installed: $(echo "$said" | last_words)"
         touch "$OTLPPROF_PAGE_PACKAGES/installed"
     fi
     exec 9>&-
@@ -82,19 +84,24 @@ check)
     ;;
 test)
     install_node
-    install_packages
+    install_packages "$page"
     [ $# -gt 0 ] || set -- "$page"/test/*.test.mjs
     exec node --test --test-concurrency=1 "$@"
     ;;
 bench)
     install_node
-    install_packages
+    install_packages "$page"
     exec node "$page/bench.mjs" "$@"
     ;;
 node)
     install_node
-    install_packages
+    install_packages "$page"
     exec node "$@"
     ;;
-*) fail "unknown command '$command': one of build check test bench node" ;;
+viewer)
+    install_node
+    install_packages "$root/tests/viewers"
+    exec node "$@"
+    ;;
+*) fail "unknown command '$command': one of build check test bench node viewer" ;;
 esac

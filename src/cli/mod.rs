@@ -11,6 +11,7 @@ mod call_grammar;
 mod check_stacks;
 pub mod collect;
 mod convert;
+mod export;
 mod flamegraph;
 mod input;
 mod payload;
@@ -45,6 +46,7 @@ enum Command {
     Report(report::Args),
     Flamegraph(flamegraph::Args),
     Diff(flamegraph::DiffArgs),
+    Export(export::Args),
     Print(print::Args),
     Validate(validate::Args),
     CheckStacks(check_stacks::Args),
@@ -89,6 +91,7 @@ pub fn run() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Diff(args) => flamegraph::run_diff(&args),
+        Command::Export(args) => export::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::CheckStacks(args) => check_stacks::run(&args),

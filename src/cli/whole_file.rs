@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+
 /// Writes a file by `body`: first a temporary file in the same directory, which then replaces the file and
 /// has its permissions. A pipe or a device is written directly.
 ///
@@ -30,6 +32,18 @@ pub(super) fn write(path: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result
     write_through(&temporary.file, body)?;
     temporary.name()?;
     fs::rename(&temporary.path, &place)
+}
+
+/// Writes a file by `body` as [`write`] does, or standard output if the path is `-`. Errors name the file.
+pub(super) fn write_or_print(
+    path: &Path,
+    body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        let mut out = io::stdout().lock();
+        return Ok(body(&mut out).and_then(|()| out.flush())?);
+    }
+    write(path, body).with_context(|| path.display().to_string())
 }
 
 /// Whether both paths denote the same regular file, so that writing to one would change the other. Never true

@@ -270,6 +270,11 @@ impl<'a> EncodedTables<'a> {
         self.entry(LINKS, index).filter(|_| index != 0).map(decoded)
     }
 
+    /// An attribute; `None` for index 0.
+    pub fn attribute(self, index: i32) -> Option<KeyValueAndUnit> {
+        self.entry(ATTRIBUTES, index).filter(|_| index != 0).map(decoded)
+    }
+
     /// The key and value of each attribute. Index 0 and indices out of range are skipped.
     pub fn attributes<'i>(
         self,

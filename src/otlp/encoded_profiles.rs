@@ -10,6 +10,8 @@ use crate::protobuf::{decoded, fields, payloads};
 const ORIGIN: u32 = 1;
 /// ResourceProfiles.scope_profiles, ScopeProfiles.profiles, and Profile.samples.
 const PARTS: u32 = 2;
+/// ResourceProfiles.schema_url and ScopeProfiles.schema_url.
+const SCHEMA_URL: u32 = 3;
 /// Profile.original_payload.
 const PAYLOAD: u32 = 10;
 
@@ -42,6 +44,12 @@ fn merged<T: Message + Default>(bytes: &[u8]) -> Option<T> {
     merged
 }
 
+/// The text of a field, of which the last occurrence counts.
+fn last_text(bytes: &[u8], field: u32) -> &str {
+    // SANITY: the check has found this text to be UTF-8.
+    payloads(bytes, field).last().and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default()
+}
+
 impl<'a> EncodedResource<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
@@ -50,6 +58,11 @@ impl<'a> EncodedResource<'a> {
     /// The resource, which describes the profiled process.
     pub fn resource(self) -> Option<Resource> {
         merged(self.bytes)
+    }
+
+    /// The schema of the resource's attributes; empty if there is none.
+    pub fn schema_url(self) -> &'a str {
+        last_text(self.bytes, SCHEMA_URL)
     }
 
     /// The profiles, grouped by scope.
@@ -62,6 +75,11 @@ impl<'a> EncodedScope<'a> {
     /// The scope, which names the library that made the profiles.
     pub fn scope(self) -> Option<InstrumentationScope> {
         merged(self.bytes)
+    }
+
+    /// The schema of the scope's and the profiles' attributes; empty if there is none.
+    pub fn schema_url(self) -> &'a str {
+        last_text(self.bytes, SCHEMA_URL)
     }
 
     /// The profiles.

@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::RandomState as FastState;
 
 use super::call_tree::NodeId;
-use super::last_states::LastStates;
 use super::measure::Measure;
 use super::profiled_time::ProfiledTime;
 use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
 use super::selection::{Window, text_of};
+use super::summed::{Summed, Values};
 use crate::otlp::wire::Sample;
 
 /// The self values of nodes.
-pub type SelfValues = HashMap<NodeId, i64, FastState>;
+pub type SelfValues = Values<NodeId>;
 
 /// The sum of self values.
 pub fn total(own: &SelfValues) -> i64 {
@@ -35,9 +35,7 @@ pub struct Collected<'w> {
     by: Option<&'w str>,
     /// The groups by name: a value of that attribute; empty for samples without it.
     group_ids: HashMap<String, GroupId>,
-    groups: BTreeMap<GroupId, SelfValues>,
-    /// Of a snapshot measure: by process, the values of the last state.
-    snapshots: LastStates<u64, BTreeMap<GroupId, SelfValues>>,
+    sums: Summed<(GroupId, NodeId)>,
     time: ProfiledTime,
     /// By the number of a sample's labels in the present profile.
     of_labels: HashMap<u64, GroupId, FastState>,
@@ -51,8 +49,7 @@ impl<'w> Collected<'w> {
             window,
             by,
             group_ids: HashMap::new(),
-            groups: BTreeMap::new(),
-            snapshots: LastStates::default(),
+            sums: Summed::default(),
             time: ProfiledTime::default(),
             of_labels: HashMap::default(),
         }
@@ -62,13 +59,9 @@ impl<'w> Collected<'w> {
     pub fn groups(&self) -> BTreeMap<&str, SelfValues> {
         let names: HashMap<GroupId, &str> = self.group_ids.iter().map(|(name, &id)| (id, &**name)).collect();
         let mut groups: BTreeMap<&str, SelfValues> = BTreeMap::new();
-        let of_snapshots = self.snapshots.contents().flatten();
-        for (group, values) in self.groups.iter().chain(of_snapshots) {
-            let sums = groups.entry(names[group]).or_default();
-            for (&node, &value) in values {
-                let sum = sums.entry(node).or_default();
-                *sum = sum.saturating_add(value);
-            }
+        for ((group, node), value) in self.sums.values() {
+            let sum = groups.entry(names[&group]).or_default().entry(node).or_default();
+            *sum = sum.saturating_add(value);
         }
         groups
     }
@@ -102,7 +95,7 @@ impl<'w> Collected<'w> {
 
 /// The value of an attribute: the sample's, else its profile's, else its resource's.
 fn group_name(profile: &ProfileContext<'_>, sample: &Sample, key: &str) -> Option<String> {
-    let indices = [&*sample.attribute_indices, profile.attribute_indices];
+    let indices = [&sample.attribute_indices, &profile.header.attribute_indices];
     let mut attributes = indices.into_iter().flat_map(|indices| profile.tables.attributes(indices));
     let found = attributes.find(|(found, _)| *found == key);
     let found = found.map(|(_, value)| text_of(profile.tables, value.as_ref()).into_owned());
@@ -119,9 +112,7 @@ impl SampleSink for Collected<'_> {
 
     fn begin_profile(&mut self, profile: &ProfileContext<'_>) -> bool {
         self.of_labels.clear();
-        if profile.measure != *self.measure
-            || profile.measure.is_snapshot() && self.snapshots.at(profile.process, profile.start_ns).is_none()
-        {
+        if profile.measure != *self.measure || !self.sums.begin(profile) {
             return false;
         }
         self.time.add(profile, self.window);
@@ -135,14 +126,6 @@ impl SampleSink for Collected<'_> {
             return;
         }
         let group = self.group_of(profile, sample);
-        let groups = match self.measure.is_snapshot() {
-            true => match self.snapshots.at(profile.process, profile.start_ns) {
-                Some(groups) => groups,
-                None => return,
-            },
-            false => &mut self.groups,
-        };
-        let own = groups.entry(group).or_default().entry(sample.node).or_default();
-        *own = own.saturating_add(sum);
+        self.sums.add(profile, (group, sample.node), sum);
     }
 }

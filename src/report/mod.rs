@@ -1,8 +1,8 @@
 //! The read side: profiles become tables of functions, trees of calls, and pages.
 //!
 //! In: encoded messages of OTLP profiles, in any number. Out: sums by function and by stack of the selected
-//! samples. Called by the commands that show profiles. Memory grows with the number of different stacks, not
-//! with the number of messages.
+//! samples, and formats of other tools. Called by the commands that show, export and merge profiles. Memory
+//! grows with the number of different stacks, not with the number of messages.
 //!
 //! | Module | Duty |
 //! |---|---|
@@ -11,14 +11,17 @@
 //! | [`selection`] | which samples are wanted |
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
 //! | [`frame_table`], [`call_tree`] | frames and stacks, interned |
+//! | [`summed`] | values by key, states of processes among them |
 //! | [`collect`] | collects the samples of one measure |
 //! | [`last_states`], [`profiled_time`] | the last state of each process; the time that profiles cover |
 //! | [`function_sums`] | sums by function |
 //! | [`sides`] | two sets of profiles side by side |
 //! | [`page`] | the flame graph page |
+//! | [`export`] | formats of other tools |
 
 pub mod call_tree;
 pub mod collect;
+pub mod export;
 pub mod frame_table;
 pub mod function_sums;
 pub mod last_states;
@@ -28,4 +31,5 @@ pub mod profiled_time;
 pub mod sample_reader;
 pub mod selection;
 pub mod sides;
+pub mod summed;
 pub mod survey;

@@ -51,8 +51,8 @@ pub struct ProfileContext<'p> {
     pub process: u64,
     /// The attributes of the resource, with their values as text.
     pub resource: &'p [(String, String)],
-    /// The indices of the profile's own attributes.
-    pub attribute_indices: &'p [i32],
+    /// The profile without its samples and its payload.
+    pub header: &'p Profile,
     /// The start, in nanoseconds since 1970.
     pub start_ns: u64,
     /// The length, in nanoseconds.
@@ -162,12 +162,12 @@ impl<'s> SampleReader<'s> {
                     weight: self.form.weight,
                     process,
                     resource: &attributes,
-                    attribute_indices: &header.attribute_indices,
+                    header: &header,
                     start_ns: header.time_unix_nano,
                     duration_ns: header.duration_nano,
                 };
                 if may_have_selected(&context, self.window) && sink.begin_profile(&context) {
-                    self.read_profile(profile, &header, &context, &found, &mut stacks, sink);
+                    self.read_profile(profile, &context, &found, &mut stacks, sink);
                 }
             }
         }
@@ -194,14 +194,13 @@ impl<'s> SampleReader<'s> {
     fn read_profile(
         &mut self,
         profile: EncodedProfile<'_>,
-        header: &Profile,
         context: &ProfileContext<'_>,
         found: &[bool],
         stacks: &mut MessageStacks,
         sink: &mut impl SampleSink,
     ) {
         let mut found = found.to_vec();
-        self.selection.note_attributes(context.tables, &header.attribute_indices, &mut found);
+        self.selection.note_attributes(context.tables, &context.header.attribute_indices, &mut found);
         // By the number of a sample's labels: the root of its stacks; `None` if they are not selected.
         let mut roots: HashMap<u64, Option<NodeId>, FastState> = HashMap::default();
         for sample in profile.samples() {
@@ -348,21 +347,26 @@ pub fn timed_values(
     window: Window,
     mut take: impl FnMut(u64, i64),
 ) {
-    let mut take_weighed = |unix_ns: u64, value: i64| {
+    observations(sample, profile.start_ns, |unix_ns, value| {
         if window.has(unix_ns) && value != 0 {
             take(unix_ns, profile.weigh(value));
         }
-    };
+    });
+}
+
+/// Calls `take` with each value of a sample and its time. Values without a time of their own have the time
+/// `start_ns`, in nanoseconds since 1970.
+pub fn observations(sample: &Sample, start_ns: u64, mut take: impl FnMut(u64, i64)) {
     let (values, times) = (&sample.values, &sample.timestamps_unix_nano);
     if times.is_empty() {
-        values.iter().for_each(|&value| take_weighed(profile.start_ns, value));
+        values.iter().for_each(|&value| take(start_ns, value));
     } else if values.len() == times.len() {
-        times.iter().zip(values).for_each(|(&time, &value)| take_weighed(time, value));
+        times.iter().zip(values).for_each(|(&time, &value)| take(time, value));
     } else if values.is_empty() {
-        times.iter().for_each(|&time| take_weighed(time, 1));
+        times.iter().for_each(|&time| take(time, 1));
     } else {
         // The values are not of these times. They are taken once, at the first time.
-        values.iter().for_each(|&value| take_weighed(times[0], value));
+        values.iter().for_each(|&value| take(times[0], value));
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Survey {
     pub largest_message: usize,
     /// The number of samples of each measure.
     pub measures: BTreeMap<Measure, u64>,
+    /// For each measure, the quantity and unit that its periods count; empty if unknown.
+    pub period_types: BTreeMap<Measure, (String, String)>,
     /// The services that the resources name.
     pub services: BTreeSet<String>,
     /// The first start and the last end of a profile, in nanoseconds since 1970; `None` if no profile has a
@@ -55,6 +57,10 @@ impl Survey {
         for profile in scopes.flat_map(EncodedScope::profiles) {
             let header = profile.header();
             let ProfileMeasure { measure, .. } = ProfileMeasure::of(tables, &header);
+            if !self.period_types.contains_key(&measure) {
+                let (name, unit) = tables.value_type(header.period_type);
+                self.period_types.insert(measure.clone(), (name.to_owned(), unit.to_owned()));
+            }
             *self.measures.entry(measure).or_default() += profile.sample_count() as u64;
             let has_times = |sample: Sample| !sample.timestamps_unix_nano.is_empty();
             self.has_sample_times |= profile.samples().next().is_some_and(has_times);
@@ -81,6 +87,18 @@ impl Survey {
     pub fn service_names(&self) -> String {
         let names = self.services.iter().map(|name| name.strip_prefix(NAMELESS).unwrap_or(name));
         names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The other measures that are taken at the same events as this one: their periods count the same
+    /// quantity, and both are states or both are not.
+    pub fn of_same_events(&self, measure: &Measure) -> impl Iterator<Item = &Measure> {
+        let period_type = self.period_types.get(measure).filter(|(name, _)| !name.is_empty());
+        let is_snapshot = measure.is_snapshot();
+        self.measures.keys().filter(move |&other| {
+            other != measure
+                && other.is_snapshot() == is_snapshot
+                && period_type.is_some_and(|known| self.period_types.get(other) == Some(known))
+        })
     }
 
     /// The measure with this name; without a name the CPU time, else the wall-clock time, else the one with

@@ -33,7 +33,13 @@ pub(in crate::cli) struct SelectionArgs {
     #[arg(long, value_name = "TIME", value_parser = time_bound::parse, allow_hyphen_values = true)]
     from: Option<TimeBound>,
     /// Only samples before this time; the same forms as --from
-    #[arg(long, value_name = "TIME", value_parser = time_bound::parse, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        visible_alias = "until",
+        value_name = "TIME",
+        value_parser = time_bound::parse,
+        allow_hyphen_values = true
+    )]
     to: Option<TimeBound>,
     /// Of profiles that are a state, such as live-space: the last one at this time
     #[arg(long, value_name = "TIME", value_parser = time_bound::parse, allow_hyphen_values = true)]
@@ -65,7 +71,7 @@ impl SelectionArgs {
         let from_ns = self.from.map_or(Ok(0), |from| unix_ns(from, "--from"))?;
         let to_ns = match (self.at, self.to) {
             (Some(at), _) => unix_ns(at, "--at")?.saturating_add(1),
-            (None, Some(to)) => unix_ns(to, "--to")?,
+            (None, Some(to)) => unix_ns(to, "--until")?,
             (None, None) => u64::MAX,
         };
         let thread = self.thread.iter().map(|name| Selection::thread(name));

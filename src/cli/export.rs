@@ -1,0 +1,188 @@
+//! `otlpprof export`: profiles in the formats of other tools.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::report::inputs::ProfileInputs;
+use super::report::selection_args::SelectionArgs;
+use super::report::stack_args::StackArgs;
+use super::{terminal, whole_file};
+use crate::report::collect::Collected;
+use crate::report::export::pprof::samples::PprofSamples;
+use crate::report::export::thread_samples::ThreadSamples;
+use crate::report::export::{collapsed, firefox, pprof, speedscope};
+use crate::report::measure::Measure;
+use crate::report::sample_reader::{SampleForm, SampleReader};
+use crate::report::selection::Selection;
+
+/// Write profiles in the format of another tool
+///
+/// One line on standard error names the parts of the profiles that the format cannot hold.
+#[derive(Debug, clap::Args)]
+// `--to` names the format here.
+#[command(mut_arg("to", |to| to.long("until").visible_alias(None::<&str>)))]
+pub(super) struct Args {
+    /// Profiles: OTLP (protobuf, plain or length-prefixed, or JSON), recordings of JDK Flight Recorder,
+    /// pprof, collapsed stacks; gzipped or not. - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The format
+    #[arg(id = "format", long = "to", value_enum, value_name = "FORMAT")]
+    to: Target,
+    /// The result; - is standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    #[command(flatten)]
+    selection: SelectionArgs,
+    #[command(flatten)]
+    stacks: StackArgs,
+}
+
+/// The format of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Target {
+    /// pprof's profile.proto, gzipped
+    Pprof,
+    /// Collapsed stacks for flame graph scripts: a line for each stack
+    Collapsed,
+    /// JSON for speedscope: a profile for each thread, of all types unless --type names one
+    Speedscope,
+    /// JSON for the Firefox Profiler: threads over time
+    Firefox,
+}
+
+/// An export that is being made.
+struct Export<'e> {
+    args: &'e Args,
+    inputs: &'e ProfileInputs,
+    /// The measure that `--type` names, or the default one.
+    measure: &'e Measure,
+    selection: &'e Selection,
+}
+
+/// The contents of a result.
+#[derive(Default)]
+struct Contents {
+    /// The measures, the one that is shown first at the end.
+    measures: Vec<Measure>,
+    /// Parts of the profiles that are left out, in words.
+    lost: Vec<&'static str>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let inputs = ProfileInputs::open(&args.files)?;
+    let measure = inputs.measure(args.selection.measure.as_deref())?;
+    let selection = args.selection.selection(&inputs.survey, measure.is_snapshot())?;
+    let export = Export { args, inputs: &inputs, measure, selection: &selection };
+    let contents = match args.to {
+        Target::Pprof => export.pprof()?,
+        Target::Collapsed => export.collapsed()?,
+        Target::Speedscope => export.speedscope()?,
+        Target::Firefox => export.firefox()?,
+    };
+    export.say(&contents)?;
+    Ok(ProfileInputs::exit_code([&inputs]))
+}
+
+impl Export<'_> {
+    fn collapsed(&self) -> anyhow::Result<Contents> {
+        let mut reader = SampleReader::new(self.selection, self.args.stacks.form());
+        let mut collected = Collected::new(self.measure, self.selection.window, None);
+        self.inputs.each_message(|message| reader.read(&message, &mut collected))?;
+        let own = collected.merged();
+        whole_file::write_or_print(&self.args.output, |out| {
+            collapsed::write(&reader.tree, &reader.frames, own, out)
+        })?;
+        Ok(Contents { measures: vec![self.measure.clone()], lost: vec!["labels", "times", "kinds of code"] })
+    }
+
+    /// The form of samples for a format that has threads of its own.
+    fn form(&self) -> SampleForm {
+        SampleForm { threads: false, ..self.args.stacks.form() }
+    }
+
+    /// The unit of a measure's values.
+    fn unit<'m>(&self, measure: &'m Measure) -> &'m str {
+        self.args.stacks.weight().unit(measure)
+    }
+
+    fn pprof(&self) -> anyhow::Result<Contents> {
+        let mut measures: Vec<_> = self.inputs.survey.of_same_events(self.measure).cloned().collect();
+        measures.push(self.measure.clone());
+        let mut reader = SampleReader::new(self.selection, self.form());
+        let mut samples =
+            PprofSamples::new(measures.clone(), self.selection.window, self.args.stacks.weight());
+        self.inputs.each_message(|message| reader.read(&message, &mut samples))?;
+        drop(reader);
+        let mut lost = vec!["kinds of code"];
+        lost.extend(samples.has_times.then_some("times of samples"));
+        lost.extend(samples.labels.has_lost_values.then_some("lists and bytes in labels"));
+        whole_file::write_or_print(&self.args.output, |out| pprof::write::write(samples, out))?;
+        Ok(Contents { measures, lost })
+    }
+
+    fn speedscope(&self) -> anyhow::Result<Contents> {
+        let measures: Vec<_> = match self.args.selection.measure {
+            Some(_) => vec![self.measure.clone()],
+            None => {
+                let others = self.inputs.survey.measures.keys().filter(|&other| other != self.measure);
+                std::iter::once(self.measure).chain(others).cloned().collect()
+            }
+        };
+        let (reader, samples) = self.thread_samples(measures.clone())?;
+        let weight = self.args.stacks.weight();
+        whole_file::write_or_print(&self.args.output, |out| {
+            speedscope::write(&reader.tree, &reader.frames, samples, &self.services(), weight, out)
+        })?;
+        Ok(Contents { measures, lost: vec!["labels but threads", "times but their order", "kinds of code"] })
+    }
+
+    fn firefox(&self) -> anyhow::Result<Contents> {
+        let (reader, samples) = self.thread_samples(vec![self.measure.clone()])?;
+        let weight = self.args.stacks.weight();
+        let mut lost = vec!["labels but threads"];
+        if samples.has_untimed {
+            lost.push("times within profiles (samples without a time are spread evenly)");
+        }
+        whole_file::write_or_print(&self.args.output, |out| {
+            firefox::write(&reader.tree, &reader.frames, samples, &self.services(), weight, out)
+        })?;
+        Ok(Contents { measures: vec![self.measure.clone()], lost })
+    }
+
+    fn thread_samples(&self, measures: Vec<Measure>) -> anyhow::Result<(SampleReader<'_>, ThreadSamples)> {
+        let mut reader = SampleReader::new(self.selection, self.form());
+        let mut samples = ThreadSamples::new(measures, self.selection.window);
+        self.inputs.each_message(|message| reader.read(&message, &mut samples))?;
+        Ok((reader, samples))
+    }
+
+    /// The services as text.
+    fn services(&self) -> String {
+        let services = self.inputs.survey.service_names();
+        if services.is_empty() { "profile".to_owned() } else { services }
+    }
+
+    /// Writes one line to standard error: what was written, and the parts of the profiles that were left out.
+    fn say(&self, contents: &Contents) -> anyhow::Result<()> {
+        let path = &self.args.output;
+        let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
+        let written =
+            contents.measures.iter().map(|measure| format!("{} in {}", measure.name, self.unit(measure)));
+        let written: Vec<_> = written.collect();
+        let mut lost: Vec<_> = contents.lost.iter().copied().map(str::to_owned).collect();
+        let others = self.inputs.survey.measures.keys().filter(|other| !contents.measures.contains(other));
+        let others: Vec<_> = others.map(|other| &*other.name).collect();
+        if !others.is_empty() {
+            lost.push(format!("{} (--type)", others.join(", ")));
+        }
+        let mut line = format!("{place} has {}", written.join(", "));
+        if !lost.is_empty() {
+            line.push_str("; left out: ");
+            line.push_str(&lost.join(", "));
+        }
+        writeln!(terminal::stderr(), "{line}")?;
+        Ok(())
+    }
+}

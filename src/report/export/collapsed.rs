@@ -1,0 +1,79 @@
+//! Collapsed stacks: a line for each stack, `caller;callee VALUE`, as flame graph scripts read them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use crate::model::markers;
+use crate::report::call_tree::CallTree;
+use crate::report::collect::SelfValues;
+use crate::report::frame_table::{FrameEntry, FrameTable};
+
+/// Writes a line for each stack with a value. `own` has the self values of the tree.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(tree: &CallTree, frames: &FrameTable, own: SelfValues, out: &mut dyn Write) -> io::Result<()> {
+    let names: Vec<String> = frames.all().iter().map(frame_text).collect();
+    // Nodes in the order of their numbers, so that equal input gives equal output.
+    let nodes: BTreeMap<_, _> = own.into_iter().filter(|&(_, value)| value != 0).collect();
+    let (mut stack, mut line) = (Vec::new(), String::new());
+    for (node, value) in nodes {
+        stack.clear();
+        stack.extend(tree.stack(node).map(|frame| &*names[frame as usize]));
+        if stack.is_empty() {
+            stack.push(markers::NO_STACK);
+        }
+        line.clear();
+        for frame in stack.iter().rev() {
+            line.push_str(frame);
+            line.push(';');
+        }
+        line.pop();
+        writeln!(out, "{line} {value}")?;
+    }
+    Ok(())
+}
+
+/// A frame: its name and, if lines are told apart, its line.
+fn frame_text(entry: &FrameEntry) -> String {
+    match entry.line {
+        0 => text(&entry.name),
+        line => format!("{}:{line}", text(&entry.name)),
+    }
+}
+
+/// A name without characters that have a meaning in the format: `;` becomes `:`, and characters that end a
+/// line or control a terminal become spaces.
+fn text(name: &str) -> String {
+    let replaced = |character: char| match character {
+        ';' => ':',
+        '\u{2028}' | '\u{2029}' => ' ',
+        control if control.is_control() => ' ',
+        other => other,
+    };
+    name.chars().map(replaced).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::call_tree::ROOT;
+
+    #[test]
+    fn names_cannot_end_a_frame_or_a_line() {
+        assert_eq!(text("a;b\nc\rd\u{85}e\u{2028}f\tg"), "a:b c d e f g");
+        assert_eq!(text("<script>é日本"), "<script>é日本");
+    }
+
+    #[test]
+    fn every_value_has_a_line() {
+        let (mut tree, mut frames) = (CallTree::default(), FrameTable::default());
+        let (caller, callee) = (frames.intern_group("main"), frames.intern_group("f;g"));
+        let node = tree.child(ROOT, caller);
+        let leaf = tree.child(node, callee);
+        let own = [(leaf, 5), (node, 3), (ROOT, 2)].into_iter().collect();
+        let mut out = Vec::new();
+        write(&tree, &frames, own, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "[no_stack] 2\nmain 3\nmain;f:g 5\n");
+    }
+}

@@ -1,0 +1,103 @@
+//! The file format of speedscope: a "sampled" profile for each measure and thread, frames shared.
+//!
+//! Source: `file-format-schema.json` in speedscope's package. Samples are in the order of their times; a
+//! sample's width is its value.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::thread_samples::{KindSamples, Thread, ThreadSample, ThreadSamples};
+use crate::model::attribute_keys;
+use crate::report::call_tree::CallTree;
+use crate::report::frame_table::{FrameEntry, FrameTable};
+use crate::report::measure::Weight;
+
+const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
+/// Units of the format that measures have.
+const UNITS: [&str; 5] = ["nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"];
+
+/// Writes the file. `title` is its name.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(
+    tree: &CallTree,
+    frames: &FrameTable,
+    mut samples: ThreadSamples,
+    title: &str,
+    weight: Weight,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write!(out, "{{\"$schema\":{},\"exporter\":", json!(SCHEMA))?;
+    write!(out, "{},", json!(concat!("otlpprof ", env!("CARGO_PKG_VERSION"))))?;
+    write!(out, "\"name\":{},\"activeProfileIndex\":0,\"shared\":{{\"frames\":[", json!(title))?;
+    for (at, entry) in frames.all().iter().enumerate() {
+        write!(out, "{}{}", separator(at), frame(entry))?;
+    }
+    write!(out, "]}},\"profiles\":[")?;
+    let kinds = samples.take_kinds();
+    let has_kinds = kinds.len() > 1;
+    let mut at = 0;
+    for KindSamples { measure, threads } in &kinds {
+        for (thread, of_thread) in threads {
+            let name = thread_name(&samples, &samples.threads()[*thread]);
+            let name = if has_kinds { format!("{}: {name}", measure.name) } else { name };
+            write!(out, "{}", separator(at))?;
+            write_profile(tree, &name, weight.unit(measure), of_thread, out)?;
+            at += 1;
+        }
+    }
+    writeln!(out, "]}}")
+}
+
+fn write_profile(
+    tree: &CallTree,
+    name: &str,
+    unit: &str,
+    samples: &[ThreadSample],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let unit = if UNITS.contains(&unit) { unit } else { "none" };
+    let end = samples.iter().fold(0_i64, |sum, sample| sum.saturating_add(sample.value));
+    write!(out, "{{\"type\":\"sampled\",\"name\":{},\"unit\":{},", json!(name), json!(unit))?;
+    write!(out, "\"startValue\":0,\"endValue\":{end},\"samples\":[")?;
+    let mut stack = Vec::new();
+    for (at, sample) in samples.iter().enumerate() {
+        stack.clear();
+        stack.extend(tree.stack(sample.node));
+        write!(out, "{}[", separator(at))?;
+        for (at, frame) in stack.iter().rev().enumerate() {
+            write!(out, "{}{frame}", separator(at))?;
+        }
+        write!(out, "]")?;
+    }
+    write!(out, "],\"weights\":[")?;
+    for (at, sample) in samples.iter().enumerate() {
+        write!(out, "{}{}", separator(at), sample.value)?;
+    }
+    write!(out, "]}}")
+}
+
+/// The separator before an element of a list.
+fn separator(at: usize) -> &'static str {
+    if at == 0 { "" } else { "," }
+}
+
+fn frame(entry: &FrameEntry) -> serde_json::Value {
+    let mut frame = json!({ "name": entry.name });
+    if !entry.file.is_empty() {
+        frame["file"] = json!(entry.file);
+    }
+    if entry.line != 0 {
+        frame["line"] = json!(entry.line);
+    }
+    frame
+}
+
+/// The thread's name, with its process if there are several.
+fn thread_name(samples: &ThreadSamples, thread: &Thread) -> String {
+    let name = thread.label();
+    let pid = samples.processes.attribute(thread.process, attribute_keys::PROCESS_PID);
+    if samples.processes.len() > 1 && !pid.is_empty() { format!("{name} (pid {pid})") } else { name }
+}

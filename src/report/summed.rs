@@ -1,0 +1,68 @@
+//! Values of one measure, summed by a key. States of a snapshot measure are not added up: of each process the
+//! last one counts.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use foldhash::fast::RandomState as FastState;
+
+use super::last_states::LastStates;
+use super::sample_reader::ProfileContext;
+
+/// Values by key.
+pub type Values<K> = HashMap<K, i64, FastState>;
+
+/// Sums by key.
+#[derive(Debug)]
+pub struct Summed<K> {
+    added: Values<K>,
+    /// Of a snapshot measure: by process, the values of the last state.
+    states: LastStates<u64, Values<K>>,
+}
+
+impl<K> Default for Summed<K> {
+    fn default() -> Self {
+        Self { added: Values::default(), states: LastStates::default() }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Summed<K> {
+    /// Begins a profile. Returns whether its values count: those of a state do not if a later state of the
+    /// process is known.
+    pub fn begin(&mut self, profile: &ProfileContext<'_>) -> bool {
+        !profile.measure.is_snapshot() || self.states.at(profile.process, profile.start_ns).is_some()
+    }
+
+    /// Adds a value of a profile.
+    pub fn add(&mut self, profile: &ProfileContext<'_>, key: K, value: i64) {
+        let values = match profile.measure.is_snapshot() {
+            true => match self.states.at(profile.process, profile.start_ns) {
+                Some(values) => values,
+                None => return,
+            },
+            false => &mut self.added,
+        };
+        add(values, key, value);
+    }
+
+    /// The values. A key occurs once for each process if the measure is a snapshot.
+    pub fn values(&self) -> impl Iterator<Item = (K, i64)> {
+        let all = std::iter::once(&self.added).chain(self.states.contents()).flatten();
+        all.map(|(&key, &value)| (key, value))
+    }
+
+    /// The sum of each key, over all processes.
+    pub fn into_sums(self) -> Values<K> {
+        let Self { mut added, states } = self;
+        for (key, value) in states.into_states().flat_map(|(.., values)| values) {
+            add(&mut added, key, value);
+        }
+        added
+    }
+}
+
+/// Adds a value to the sum of a key.
+fn add<K: Eq + Hash>(values: &mut Values<K>, key: K, value: i64) {
+    let sum = values.entry(key).or_default();
+    *sum = sum.saturating_add(value);
+}

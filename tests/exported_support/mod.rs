@@ -1,0 +1,133 @@
+//! Exports and merges files as a user does, and reads the results: sums of stacks by OpenTelemetry's Python
+//! package, and pprof files by pprof itself.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+#[path = "../loud_support/mod.rs"]
+mod loud_support;
+pub(crate) mod pprof;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use loud_support::not_tested;
+use otlpprof::otlp::wire::ProfilesData;
+use prost::Message as _;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The sum of each stack; the stack has the names of its frames, from the root on.
+pub(crate) type Stacks = BTreeMap<Vec<String>, i64>;
+
+/// Self and total of each function.
+pub(crate) type Functions = BTreeMap<String, (i64, i64)>;
+
+/// A folder of test files.
+pub(crate) struct Files(TempDir);
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.0.path().join(name).into_os_string().into_string().unwrap()
+    }
+
+    /// Writes a file of length-prefixed messages.
+    pub(crate) fn add(&self, name: &str, messages: &[ProfilesData]) -> String {
+        let framed = messages.iter().flat_map(|message| {
+            let message = message.encode_to_vec();
+            let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+            [&length[..], &message].concat()
+        });
+        let path = self.path(name);
+        std::fs::write(&path, framed.collect::<Vec<_>>()).unwrap();
+        path
+    }
+
+    /// Exports files; returns the result and the line about it.
+    pub(crate) fn export(&self, files: &[&str], to: &str, options: &[&str]) -> (PathBuf, String) {
+        let out = self.path(&format!("out.{to}"));
+        let arguments = [&["export", "--to", to, "-o", &out], files, options].concat();
+        let output = otlpprof(&arguments).success().get_output().clone();
+        assert_eq!(output.stdout, b"", "nothing on stdout");
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(line.lines().count(), 1, "{line}");
+        (out.into(), line)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
+    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
+}
+
+/// The standard output of a command that succeeds.
+pub(crate) fn stdout(arguments: &[&str]) -> String {
+    String::from_utf8(otlpprof(arguments).success().get_output().stdout.clone()).unwrap()
+}
+
+/// The sums of all stacks in OTLP files, by type, as Python reads them; `None` if Python is not available,
+/// which is reported.
+pub(crate) fn truth(files: &[&str]) -> Option<BTreeMap<String, Stacks>> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python-oracle.sh");
+    let output = Command::new(script).arg("stacks").args(files).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("cannot be installed") {
+        not_tested(&format!("sums of stacks, for want of Python: {error}"));
+        return None;
+    }
+    assert!(output.status.success() && error.is_empty(), "{error}");
+    let rows: Vec<(String, String, Vec<String>, i64)> = serde_json::from_slice(&output.stdout).unwrap();
+    let mut types: BTreeMap<String, Stacks> = BTreeMap::new();
+    for (name, _, stack, value) in rows {
+        *types.entry(name).or_default().entry(stack).or_default() += value;
+    }
+    types.values_mut().for_each(|stacks| stacks.retain(|_, value| *value != 0));
+    Some(types)
+}
+
+/// The sums of collapsed stacks.
+pub(crate) fn collapsed(file: &Path) -> Stacks {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut stacks = Stacks::new();
+    for line in text.lines() {
+        let (stack, value) = line.rsplit_once(' ').expect("a stack and a value");
+        let stack = stack.split(';').map(str::to_owned).collect();
+        *stacks.entry(stack).or_default() += value.parse::<i64>().expect("a number");
+    }
+    stacks
+}
+
+/// Self and total of each function. A recursive function counts once in total.
+pub(crate) fn functions(stacks: &Stacks) -> Functions {
+    let mut functions = Functions::new();
+    for (stack, value) in stacks {
+        if let Some(leaf) = stack.last() {
+            functions.entry(leaf.clone()).or_default().0 += value;
+        }
+        for function in stack.iter().collect::<BTreeSet<_>>() {
+            functions.entry(function.clone()).or_default().1 += value;
+        }
+    }
+    functions
+}
+
+/// The answer of a script of `tests/viewers`, which opens a file in its viewer: one JSON document. `None`
+/// if Node or its packages are not available, which is reported.
+pub(crate) fn viewer(script: &str, arguments: &[&str]) -> Option<Value> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new(root.join("scripts/page.sh"));
+    command.arg("viewer").arg(root.join("tests/viewers").join(script)).args(arguments);
+    let output = command.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("cannot be installed") {
+        not_tested(&format!("{script}: {error}"));
+        return None;
+    }
+    assert!(output.status.success(), "{script}: {error}");
+    Some(serde_json::from_slice(&output.stdout).unwrap_or_else(|wrong| panic!("{wrong}: {output:?}")))
+}
