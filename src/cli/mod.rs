@@ -14,6 +14,7 @@ mod convert;
 mod export;
 mod flamegraph;
 mod input;
+mod merge;
 mod payload;
 mod print;
 mod recording;
@@ -47,6 +48,7 @@ enum Command {
     Flamegraph(flamegraph::Args),
     Diff(flamegraph::DiffArgs),
     Export(export::Args),
+    Merge(merge::Args),
     Print(print::Args),
     Validate(validate::Args),
     CheckStacks(check_stacks::Args),
@@ -92,6 +94,7 @@ pub fn run() -> ExitCode {
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Diff(args) => flamegraph::run_diff(&args),
         Command::Export(args) => export::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::CheckStacks(args) => check_stacks::run(&args),

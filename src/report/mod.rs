@@ -18,6 +18,7 @@
 //! | [`sides`] | two sets of profiles side by side |
 //! | [`page`] | the flame graph page |
 //! | [`export`] | formats of other tools |
+//! | [`merge`] | many messages summed into one |
 
 pub mod call_tree;
 pub mod collect;
@@ -26,6 +27,7 @@ pub mod frame_table;
 pub mod function_sums;
 pub mod last_states;
 pub mod measure;
+pub mod merge;
 pub mod page;
 pub mod profiled_time;
 pub mod sample_reader;
