@@ -5,12 +5,13 @@ mod attach_support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use agent_support::running::Running;
 use agent_support::{JavaRun, agent, oldest_and_newest, profiles};
 use attach_support::{
-    attach, caught, command, exit_code, otlpprof, refusal, request_of, send, starting_jvm, state, text_of,
-    wait_for,
+    PATIENCE, attach, caught, command, exit_code, otlpprof, refusal, request_of, send, starting_jvm, state,
+    text_of, wait_for,
 };
 use tempfile::TempDir;
 
@@ -37,8 +38,16 @@ fn record(pid: u32, arguments: &[&str]) -> Output {
 /// Starts a recording, and waits until it has samples. Returns the folder of its temporary file, too.
 fn begin(pid: u32, arguments: &[&str]) -> (Child, PathBuf) {
     let mut command = record_command(pid, &[&["cpu=1ms", "-d", "24h"], arguments].concat());
-    let recording = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for("samples", || samples(pid) > 0);
+    let mut recording = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while samples(pid) == 0 {
+        let has_ended = recording.try_wait().unwrap().is_some();
+        if has_ended || start.elapsed() > PATIENCE {
+            let _ = recording.kill();
+            panic!("no samples: {:?}", recording.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let state = state(pid);
     let file = Path::new(state["session"]["destinations"][0].as_str().unwrap());
     let folder = file.parent().unwrap().to_owned();

@@ -18,7 +18,7 @@ use serde_json::Value;
 pub(crate) const NOBODY: u32 = 65_534;
 
 /// A wait of this length is taken to last for ever.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn otlpprof() -> Command {
     Command::new(env!("CARGO_BIN_EXE_otlpprof"))
