@@ -289,6 +289,19 @@ fn a_jvm_that_is_still_starting_is_asked_again() {
     assert_eq!(json(&output)["message"], "started");
 }
 
+/// Regression: an agent that was attached before the JVM's live phase found no JVMTI environment and gave up.
+#[test]
+fn an_agent_that_is_attached_before_the_live_phase_waits_for_it() {
+    for home in oldest_and_newest() {
+        let loader = "-Djava.system.class.loader=programs.SlowLoader";
+        let jvm = jvm(&home, &["-XX:+StartAttachListener", loader]);
+        let attached = attach(jvm.pid(), "file=a.otlp", &jvm.profiles());
+        assert_eq!(exit_code(&attached), 0, "{attached:?}");
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
 #[test]
 fn options_that_are_too_long_for_the_jvm_are_refused() {
     let (target, _jvm) = attach_support::fake_jvm();

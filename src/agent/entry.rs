@@ -2,6 +2,8 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::catch_unwind;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use jni::sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 use log::LevelFilter;
@@ -14,6 +16,10 @@ use super::logging;
 use super::options::{self, Environment, Request};
 use crate::export::answer::Answer;
 use crate::jvm::jvmti::Jvmti;
+use crate::jvm::jvmti_error::DETACHED;
+
+/// The longest wait for a JVM that is still starting when the agent is attached.
+const START_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Starts the agent at the JVM's start: `-agentpath:…/libotlpprof.so=OPTIONS`.
 ///
@@ -103,6 +109,8 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
 unsafe fn attach(vm: *mut JavaVM, options: &[u8]) -> jint {
     let (socket, options) = answer::split(options);
     // SAFETY: the contract requires the JavaVM of this process.
+    unsafe { wait_for_live_phase(vm) };
+    // SAFETY: the contract requires the JavaVM of this process.
     let outcome = unsafe { carry_out(vm, options) };
     let result = if outcome.is_ok() { JNI_OK } else { JNI_ERR };
     if let Some(socket) = socket {
@@ -120,6 +128,29 @@ unsafe fn attach(vm: *mut JavaVM, options: &[u8]) -> jint {
         answer::send(socket, &answer);
     }
     result
+}
+
+/// Waits until the JVM provides JVMTI environments. A JVM that is still starting may attach agents already,
+/// but has no environments until its live phase begins.
+///
+/// # Safety
+/// `vm` is the JavaVM of this process.
+unsafe fn wait_for_live_phase(vm: *mut JavaVM) {
+    let start = Instant::now();
+    loop {
+        // SAFETY: the contract requires the JavaVM of this process.
+        match unsafe { Jvmti::new(vm) } {
+            Err(error) if error.code == DETACHED && start.elapsed() < START_PATIENCE => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(_) => return,
+            Ok(jvmti) => {
+                // SAFETY: this environment has no other copy, and is not used again.
+                let _ = unsafe { jvmti.dispose() };
+                return;
+            }
+        }
+    }
 }
 
 /// Carries out the request that the options make, and prints the outcome. Returns the outcome in one line.

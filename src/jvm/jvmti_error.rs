@@ -26,6 +26,8 @@ impl fmt::Display for JvmtiError {
 
 impl std::error::Error for JvmtiError {}
 
+/// `GetEnv`: no environment exists in this phase (prims/jvmtiExport.cpp, get_jvmti_interface, 11-25).
+pub const DETACHED: i32 = -2;
 /// The thread has ended.
 pub const THREAD_NOT_ALIVE: i32 = 15;
 /// The property does not exist.
@@ -36,7 +38,7 @@ pub const WRONG_PHASE: i32 = 112;
 /// The names of all error codes. `GetEnv` returns the negative ones (`jni.h`).
 pub const ERROR_NAMES: &[(i32, &str)] = &[
     (-3, "JNI_EVERSION"),
-    (-2, "JNI_EDETACHED"),
+    (DETACHED, "JNI_EDETACHED"),
     (-1, "JNI_ERR"),
     (10, "INVALID_THREAD"),
     (11, "INVALID_THREAD_GROUP"),
