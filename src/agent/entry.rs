@@ -16,7 +16,7 @@ use super::logging;
 use super::options::{self, Environment, Request};
 use crate::export::answer::Answer;
 use crate::jvm::jvmti::Jvmti;
-use crate::jvm::jvmti_error::DETACHED;
+use crate::jvm::jvmti_error::{DETACHED, JvmtiError};
 
 /// The longest wait for a JVM that is still starting when the agent is attached.
 const START_PATIENCE: Duration = Duration::from_secs(10);
@@ -109,8 +109,6 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
 unsafe fn attach(vm: *mut JavaVM, options: &[u8]) -> jint {
     let (socket, options) = answer::split(options);
     // SAFETY: the contract requires the JavaVM of this process.
-    unsafe { wait_for_live_phase(vm) };
-    // SAFETY: the contract requires the JavaVM of this process.
     let outcome = unsafe { carry_out(vm, options) };
     let result = if outcome.is_ok() { JNI_OK } else { JNI_ERR };
     if let Some(socket) = socket {
@@ -128,29 +126,6 @@ unsafe fn attach(vm: *mut JavaVM, options: &[u8]) -> jint {
         answer::send(socket, &answer);
     }
     result
-}
-
-/// Waits until the JVM provides JVMTI environments. A JVM that is still starting may attach agents already,
-/// but has no environments until its live phase begins.
-///
-/// # Safety
-/// `vm` is the JavaVM of this process.
-unsafe fn wait_for_live_phase(vm: *mut JavaVM) {
-    let start = Instant::now();
-    loop {
-        // SAFETY: the contract requires the JavaVM of this process.
-        match unsafe { Jvmti::new(vm) } {
-            Err(error) if error.code == DETACHED && start.elapsed() < START_PATIENCE => {
-                thread::sleep(Duration::from_millis(1));
-            }
-            Err(_) => return,
-            Ok(jvmti) => {
-                // SAFETY: this environment has no other copy, and is not used again.
-                let _ = unsafe { jvmti.dispose() };
-                return;
-            }
-        }
-    }
 }
 
 /// Carries out the request that the options make, and prints the outcome. Returns the outcome in one line.
@@ -183,7 +158,7 @@ unsafe fn carry_out(vm: *mut JavaVM, options: &[u8]) -> Result<String, Failure> 
 pub(super) unsafe fn environment(vm: *mut JavaVM) -> Environment {
     let environment = Environment::of_process();
     // SAFETY: the contract requires the JavaVM of this process.
-    let Ok(jvmti) = (unsafe { Jvmti::new(vm) }) else { return environment };
+    let Ok(jvmti) = (unsafe { jvmti_of_started(vm) }) else { return environment };
     let property = |name: String| {
         let value = jvmti.system_property(&CString::new(name.as_str()).ok()?).ok()??;
         Some((name, value))
@@ -192,6 +167,24 @@ pub(super) unsafe fn environment(vm: *mut JavaVM) -> Environment {
     // SAFETY: this environment has no other copy, and is not used again.
     let _ = unsafe { jvmti.dispose() };
     environment
+}
+
+/// Returns a new JVMTI environment. A JVM that is still starting may attach agents already, but has no
+/// environments until its live phase begins: waits for that phase.
+///
+/// # Safety
+/// `vm` is the JavaVM of this process, and is not destroyed while the result is used.
+unsafe fn jvmti_of_started(vm: *mut JavaVM) -> Result<Jvmti, JvmtiError> {
+    let start = Instant::now();
+    loop {
+        // SAFETY: the contract requires the JavaVM of this process, and its life.
+        match unsafe { Jvmti::new(vm) } {
+            Err(error) if error.code == DETACHED && start.elapsed() < START_PATIENCE => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Carries out a request. Returns the outcome in one line. A mistake is printed, and leaves the JVM running
