@@ -2,13 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::logging;
-use crate::export::answer::{ANSWER_OPTION, Answer, connect_at_once};
+use crate::export::answer::{ANSWER_OPTION, Answer, connect_at_once, peer};
 
 /// Splits the socket's path off an agent string: `answer=/tmp/NAME,OPTIONS`.
 pub(super) fn split(options: &[u8]) -> (Option<&Path>, &[u8]) {
@@ -29,7 +28,7 @@ pub(super) fn send(path: &Path, answer: &Answer) {
 fn try_to_send(path: &Path, answer: &Answer) -> io::Result<()> {
     // A command that does not accept or read loses the answer, and delays nobody.
     let socket = connect_at_once(path)?;
-    let uid = peer_uid(&socket)?;
+    let uid = peer(socket.as_fd())?.uid;
     // SAFETY: the call accesses no memory.
     let own_uid = unsafe { libc::geteuid() };
     if !is_trusted(uid, own_uid) {
@@ -55,24 +54,6 @@ fn try_to_send(path: &Path, answer: &Answer) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The user of the process that listens on the other end, as this process's user namespace knows it (unix(7):
-/// SO_PEERCRED).
-fn peer_uid(socket: &UnixStream) -> io::Result<libc::uid_t> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: both pointers are to variables of this frame, and the length is that of the first.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &raw mut length,
-        )
-    };
-    if result == 0 { Ok(peer.uid) } else { Err(io::Error::last_os_error()) }
 }
 
 fn is_trusted(peer: libc::uid_t, own: libc::uid_t) -> bool {

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 use std::mem::offset_of;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -166,6 +166,27 @@ impl SessionState {
             counters: counters.collect(),
         }
     }
+}
+
+/// The user and the process on the other end of a socket, as this process's namespaces know them (unix(7):
+/// SO_PEERCRED).
+///
+/// # Errors
+/// Errors of getsockopt(2).
+pub fn peer(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: both pointers are to variables of this frame, and the length is that of the first.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 { Ok(peer) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Connects to a socket without waiting, and returns a connection that never waits either.

@@ -12,8 +12,8 @@ use super::error::AttachError;
 use super::interrupts::Interrupts;
 use super::listener::{self, Reply};
 use super::process::JvmProcess;
-use super::target_files::{TargetFiles, TemporaryName, peer, random_name};
-use crate::export::answer::{ANSWER_OPTION, Answer};
+use super::target_files::{TargetFiles, TemporaryName, random_name};
+use crate::export::answer::{ANSWER_OPTION, Answer, peer};
 
 /// An answer of the agent.
 pub(super) struct Received {

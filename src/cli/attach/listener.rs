@@ -15,8 +15,8 @@ use std::time::Duration;
 use super::error::AttachError;
 use super::interrupts::Interrupts;
 use super::process::JvmProcess;
-use super::target_files::{TargetFiles, peer};
-use crate::export::answer::connect_at_once;
+use super::target_files::TargetFiles;
+use crate::export::answer::{connect_at_once, peer};
 
 /// The most bytes of an argument (AttachOperation::arg_length_max).
 const MOST_ARGUMENT_BYTES: usize = 1024;

@@ -7,7 +7,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -236,21 +236,4 @@ fn owned(descriptor: libc::c_long) -> io::Result<OwnedFd> {
         Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// The user and the process on the other end of a socket (unix(7): SO_PEERCRED).
-pub(super) fn peer(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: both pointers are to variables of this frame, and the length is that of the first.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &raw mut length,
-        )
-    };
-    if result == 0 { Ok(peer) } else { Err(io::Error::last_os_error()) }
 }
