@@ -44,7 +44,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("aggregate", &["core", "model"]),
     ("protobuf", &[]),
     ("otlp", &["core", "model", "protobuf"]),
-    ("report", &["core", "model", "otlp"]),
+    ("report", &["core", "model", "otlp", "pprof"]),
     ("export", &["core"]),
     ("convert", &["core", "jfr", "model"]),
     ("pprof", &["core", "model", "protobuf"]),

@@ -17,7 +17,7 @@
 //! | Module | Duty |
 //! |---|---|
 //! | `detect` | distinguishes pprof from OTLP |
-//! | `messages` | the parts of a profile as Rust types |
+//! | [`messages`] | the messages of `profile.proto`, also for the writer in `report` |
 //! | `parts` | the places of the parts in the bytes |
 //! | `types` | sample types to types of the model |
 //! | `frames` | locations to frames |
@@ -27,7 +27,7 @@
 mod detect;
 mod error;
 mod frames;
-mod messages;
+pub mod messages;
 mod parts;
 mod read;
 mod types;

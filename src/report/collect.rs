@@ -10,7 +10,7 @@ use foldhash::fast::RandomState as FastState;
 use super::call_tree::NodeId;
 use super::measure::Measure;
 use super::profiled_time::ProfiledTime;
-use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
+use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
 use super::selection::{Window, text_of};
 use super::summed::{Summed, Values};
 use crate::otlp::wire::Sample;
@@ -120,8 +120,7 @@ impl SampleSink for Collected<'_> {
     }
 
     fn take(&mut self, profile: &ProfileContext<'_>, sample: &SelectedSample<'_>) {
-        let mut sum = 0_i64;
-        timed_values(profile, sample.sample, self.window, |_, value| sum = sum.saturating_add(value));
+        let sum = sum_in(profile, sample.sample, self.window);
         if sum == 0 {
             return;
         }

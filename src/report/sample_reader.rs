@@ -354,6 +354,13 @@ pub fn timed_values(
     });
 }
 
+/// The sum of the weights of a sample's values in the window.
+pub fn sum_in(profile: &ProfileContext<'_>, sample: &Sample, window: Window) -> i64 {
+    let mut sum = 0_i64;
+    timed_values(profile, sample, window, |_, value| sum = sum.saturating_add(value));
+    sum
+}
+
 /// Calls `take` with each value of a sample and its time. Values without a time of their own have the time
 /// `start_ns`, in nanoseconds since 1970.
 pub fn observations(sample: &Sample, start_ns: u64, mut take: impl FnMut(u64, i64)) {

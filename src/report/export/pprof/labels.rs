@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState as FastState;
 
 use super::tables::Tables;
-use super::wire::Label;
 use crate::model::{AttributeSetId, SliceInterner};
 use crate::otlp::encoded::EncodedTables;
 use crate::otlp::wire::Value;
+use crate::pprof::messages::Label;
 use crate::report::sample_reader::SelectedSample;
 use crate::report::selection::text_of;
 
@@ -68,9 +68,9 @@ impl LabelSets {
         let attribute = tables.attribute(index)?;
         let value = attribute.value.and_then(|value| value.value)?;
         let key = tables.text(attribute.key_strindex);
-        if let Value::IntValue(num) = value {
-            let num_unit = texts.text(tables.text(attribute.unit_strindex));
-            return Some(Label { key: texts.text(key), str: 0, num, num_unit });
+        if let Value::IntValue(number) = value {
+            let unit = texts.text(tables.text(attribute.unit_strindex));
+            return Some(Label { key: texts.text(key), text: 0, number, unit });
         }
         self.has_lost_values |=
             matches!(value, Value::ArrayValue(_) | Value::KvlistValue(_) | Value::BytesValue(_));
@@ -81,5 +81,5 @@ impl LabelSets {
 /// A label with a text; `None` for an empty text, which would be no label.
 pub fn text_label(texts: &mut Tables, key: &str, text: &str) -> Option<Label> {
     let is_label = !text.is_empty();
-    is_label.then(|| Label { key: texts.text(key), str: texts.text(text), num: 0, num_unit: 0 })
+    is_label.then(|| Label { key: texts.text(key), text: texts.text(text), number: 0, unit: 0 })
 }

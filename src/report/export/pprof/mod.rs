@@ -2,11 +2,11 @@
 //!
 //! In: selected samples, with the tables of their messages. Out: one pprof profile. Locations are translated
 //! from OTLP's tables, so that inlined calls, addresses, mappings and build-ids are kept. Memory grows with
-//! the number of different stacks and sets of labels.
+//! the number of different stacks and sets of labels. The messages of `profile.proto` are
+//! [`crate::pprof::messages`].
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`wire`] | the messages of `profile.proto` |
 //! | [`tables`] | strings, functions, mappings, locations and stacks |
 //! | [`labels`] | sets of labels |
 //! | [`samples`] | the samples, summed by stack, labels and process |
@@ -15,5 +15,4 @@
 pub mod labels;
 pub mod samples;
 pub mod tables;
-pub mod wire;
 pub mod write;

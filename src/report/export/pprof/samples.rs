@@ -2,11 +2,11 @@
 
 use super::labels::LabelSets;
 use super::tables::Tables;
-use super::wire::ValueType;
 use crate::model::{AttributeSetId, StackId};
+use crate::pprof::messages::ValueType;
 use crate::report::export::processes::Processes;
 use crate::report::measure::{Measure, Weight};
-use crate::report::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
+use crate::report::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
 use crate::report::selection::Window;
 use crate::report::summed::Summed;
 
@@ -63,7 +63,7 @@ impl PprofSamples {
         let mut tables = Tables::default();
         let kinds = measures.into_iter().map(|measure| Kind {
             sample_type: ValueType {
-                r#type: tables.text(&measure.name),
+                quantity: tables.text(&measure.name),
                 unit: tables.text(weight.unit(&measure)),
             },
             measure,
@@ -92,10 +92,10 @@ impl Kind {
         let (name, _) = profile.tables.value_type(profile.header.sample_type);
         // Values that count periods have become amounts of the measure.
         if name != "samples" && !name.is_empty() {
-            self.sample_type.r#type = texts.text(name);
+            self.sample_type.quantity = texts.text(name);
         }
         let (name, unit) = profile.tables.value_type(profile.header.period_type);
-        self.period_type = Some(ValueType { r#type: texts.text(name), unit: texts.text(unit) });
+        self.period_type = Some(ValueType { quantity: texts.text(name), unit: texts.text(unit) });
         let period = profile.header.period;
         self.period = Some(if self.period.is_none_or(|known| known == period) { period } else { 0 });
     }
@@ -126,8 +126,7 @@ impl SampleSink for PprofSamples {
     }
 
     fn take(&mut self, profile: &ProfileContext<'_>, sample: &SelectedSample<'_>) {
-        let mut sum = 0_i64;
-        timed_values(profile, sample.sample, self.window, |_, value| sum = sum.saturating_add(value));
+        let sum = sum_in(profile, sample.sample, self.window);
         if sum == 0 {
             return;
         }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState as FastState;
 
-use super::wire::{Function, Line, Location, Mapping, Profile};
 use crate::model::{
     FrameId, FunctionId, Id, Interner, MappingId, SliceInterner, StackId, StringId, StringInterner,
     attribute_keys, markers,
@@ -13,6 +12,7 @@ use crate::model::{
 use crate::otlp::encoded::EncodedTables;
 use crate::otlp::frames::{Frame, push_location};
 use crate::otlp::wire as otlp;
+use crate::pprof::messages::{Function, Line, Location, Mapping, Profile};
 
 /// The attributes that identify a mapping's object, the best first.
 const BUILD_IDS: [&str; 3] =
@@ -72,8 +72,8 @@ impl Tables {
             None => {
                 let name = self.text(&markers::no_stack_at(index));
                 let function_id = self.function(Function { name, ..Function::default() });
-                let line = vec![Line { function_id, ..Line::default() }];
-                vec![self.locations.intern(Location { line, ..Location::default() })]
+                let lines = vec![Line { function_id, ..Line::default() }];
+                vec![self.locations.intern(Location { lines, ..Location::default() })]
             }
         };
         let stack = self.stacks.intern(&locations);
@@ -95,17 +95,17 @@ impl Tables {
         let location = tables.location(index).unwrap_or_default();
         let mapping = tables.mapping(location.mapping_index);
         let mapping_id = mapping.map_or(0, |mapping| self.mapping(tables, &mapping));
-        let mut line = Vec::new();
+        let mut lines = Vec::new();
         if !location.lines.is_empty() || mapping_id == 0 {
             let mut frames = Vec::new();
             push_location(tables, index, &mut frames);
             let none = otlp::Line::default();
             for (at, frame) in frames.iter().enumerate() {
                 let of_frame = location.lines.get(at).unwrap_or(&none);
-                line.push(self.line(tables, frame, of_frame));
+                lines.push(self.line(tables, frame, of_frame));
             }
         }
-        let location = Location { id: 0, mapping_id, address: location.address, line };
+        let location = Location { id: 0, mapping_id, address: location.address, lines };
         let location = self.locations.intern(location);
         self.of_locations.insert(index, location);
         location
@@ -181,15 +181,15 @@ impl Tables {
             let Some(at) = location.mapping_id.checked_sub(1) else { continue };
             // SANITY: `mapping` has given out no id beyond the table.
             let mapping = &mut mappings[at as usize];
-            let has_lines = !location.line.is_empty();
+            let has_lines = !location.lines.is_empty();
             let has_file = |line: &Line| {
                 // SANITY: `function` has given out no id beyond the table.
                 self.functions.values()[line.function_id as usize - 1].filename != 0
             };
             mapping.has_functions &= has_lines;
             mapping.has_inline_frames &= has_lines;
-            mapping.has_filenames &= has_lines && location.line.iter().all(has_file);
-            mapping.has_line_numbers &= has_lines && location.line.iter().all(|line| line.line != 0);
+            mapping.has_filenames &= has_lines && location.lines.iter().all(has_file);
+            mapping.has_line_numbers &= has_lines && location.lines.iter().all(|line| line.line != 0);
         }
         mappings
     }

@@ -9,7 +9,7 @@ use prost::Message as _;
 
 use super::labels::text_label;
 use super::samples::{PprofSamples, SampleKey};
-use super::wire::{Label, Profile, Sample};
+use crate::pprof::messages::{Label, Profile, Sample};
 
 /// Writes the profile, gzipped. Parts of it are encoded one after another: protobuf merges them.
 ///
@@ -35,7 +35,7 @@ pub fn write(samples: PprofSamples, out: &mut dyn Write) -> io::Result<()> {
         period_type: shown.and_then(|kind| kind.period_type),
         period: shown.and_then(|kind| kind.period).unwrap_or(0),
         comment: shared.iter().map(|comment| tables.text(comment)).collect(),
-        default_sample_type: shown.map_or(0, |kind| kind.sample_type.r#type),
+        default_sample_type: shown.map_or(0, |kind| kind.sample_type.quantity),
         ..Profile::default()
     })?;
     let of_processes: Vec<Vec<Label>> = processes
@@ -50,11 +50,12 @@ pub fn write(samples: PprofSamples, out: &mut dyn Write) -> io::Result<()> {
             rows.entry(key).or_insert_with(|| vec![0; types])[at] = value;
         }
     }
-    for (key, value) in rows {
-        let mut label = labels.get(key.labels).to_vec();
+    for (key, values) in rows {
+        let mut labels_of_row = labels.get(key.labels).to_vec();
         // SANITY: `Processes::of` has given out the number.
-        label.extend(&of_processes[key.process as usize]);
-        let sample = vec![Sample { location_id: tables.location_ids(key.stack), value, label }];
+        labels_of_row.extend(&of_processes[key.process as usize]);
+        let sample =
+            vec![Sample { location_ids: tables.location_ids(key.stack), values, labels: labels_of_row }];
         put(&Profile { sample, ..Profile::default() })?;
     }
     tables.parts(put)?;
