@@ -1,11 +1,9 @@
 //! `otlpprof flamegraph`: profiles as one page that a browser opens without network.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-use anyhow::Context as _;
 
 use super::report::compare_args::{CompareArgs, measure_of_either};
 use super::report::inputs::ProfileInputs;
@@ -163,13 +161,10 @@ fn write(
         sides,
         comparison: base.map_or_else(Comparison::default, |base| base.compare.comparison()),
     };
-    let mut write = |out: &mut dyn Write| -> io::Result<()> {
+    whole_file::write_or_print(output, |out| {
         html::write(out, |out| columns::write(&reader.tree, &reader.frames, &mut rows, &texts, out))
-    };
-    if output == Path::new("-") {
-        write(&mut io::stdout().lock())?;
-    } else {
-        whole_file::write(output, write).with_context(|| output.display().to_string())?;
+    })?;
+    if output != Path::new("-") {
         writeln!(terminal::stderr(), "{} written: open it in a browser", output.display())?;
     }
     Ok(ProfileInputs::exit_code(base.map(|base| &base.inputs).into_iter().chain([new])))

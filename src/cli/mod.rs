@@ -27,6 +27,7 @@ mod sums;
 mod terminal;
 mod validate;
 mod whole_file;
+mod whole_messages;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

@@ -35,8 +35,9 @@ pub(super) fn cut(path: &Path) -> io::Result<u64> {
     Ok(0)
 }
 
-/// The length of the whole messages: lines of JSON, or protobuf with length prefixes.
-fn whole_length(file: &mut (impl Read + Seek), length: u64) -> io::Result<u64> {
+/// The length of the whole messages in a file of `length` bytes: lines of JSON, or protobuf with length
+/// prefixes.
+pub(super) fn whole_length(file: &mut (impl Read + Seek), length: u64) -> io::Result<u64> {
     let mut first = [0];
     if length == 0 {
         return Ok(0);
@@ -100,6 +101,18 @@ mod tests {
         for length in 0..=whole.len() {
             let end = ends.into_iter().rfind(|&end| end <= length).unwrap();
             assert_eq!(left_of(&whole[..length]), whole[..end], "{length}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_cut_is_left_out() {
+        let bytes = b"\0\0\0\x03abc\0\0\0\0\0\0\0\x02de";
+        // The ends of the messages.
+        let ends = [7, 11, 17];
+        for length in 0..=bytes.len() {
+            let whole = ends.into_iter().rfind(|end| *end <= length).unwrap_or(0);
+            let mut file = io::Cursor::new(&bytes[..length]);
+            assert_eq!(whole_length(&mut file, length as u64).unwrap(), whole as u64, "{length}");
         }
     }
 

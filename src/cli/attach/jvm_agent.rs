@@ -33,7 +33,8 @@ impl JvmAgent {
         self.process.maps.agent.is_some()
     }
 
-    /// Reads the library that [`Self::load`] needs: the one at `path`, or else the one beside this command.
+    /// Reads the library that [`Self::load`] needs: the one at `path`, or else the one that is installed
+    /// with this command.
     /// `None` if the JVM has loaded the agent already and no path is given.
     pub(super) fn library(&self, path: Option<&Path>) -> Result<Option<Library>, AttachError> {
         if self.is_loaded() && path.is_none() { Ok(None) } else { Library::read(path).map(Some) }

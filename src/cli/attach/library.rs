@@ -11,6 +11,7 @@ use goblin::elf::header::{EM_AARCH64, EM_X86_64, header64};
 use super::error::AttachError;
 use super::process::JvmProcess;
 use super::target_files::{TargetFiles, TemporaryName, inode, random_name};
+use crate::cli::agent_library;
 use crate::elf::build_id;
 
 /// The agent's library.
@@ -31,10 +32,9 @@ pub(super) struct VisibleLibrary {
 }
 
 impl Library {
-    /// Reads the library at `path`, or else the one beside this command.
+    /// Reads the library at `path`, or else the one that is installed with this command.
     pub(super) fn read(path: Option<&Path>) -> Result<Self, AttachError> {
-        let beside = || std::env::current_exe().map(|exe| exe.with_file_name("libotlpprof.so"));
-        let path = path.map_or_else(beside, |path| Ok(path.to_owned()));
+        let path = path.map_or_else(agent_library::expected, |path| Ok(path.to_owned()));
         let path = path.map_err(AttachError::Wait)?;
         let failed = |error: String| AttachError::Library { path: path.clone(), error };
         let io_failed = |error: std::io::Error| failed(error.to_string());

@@ -94,7 +94,7 @@ struct AgentArgs {
     /// Options of the agent, such as cpu=5ms,wall. Relative paths begin at the current folder
     #[arg(default_value = "")]
     options: String,
-    /// The agent's library. The default is libotlpprof.so beside this command
+    /// The agent's library. The default is libotlpprof.so beside this command, else in ../lib
     #[arg(long, value_name = "PATH")]
     library: Option<PathBuf>,
 }

@@ -1,15 +1,14 @@
 //! The temporary file of a recording: in the JVM's /tmp, written by the agent, read by the command.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
-use std::os::unix::fs::FileExt as _;
+use std::io::{Read as _, Seek as _};
 use std::path::Path;
 
 use super::error::AttachError;
 use super::jvm_agent::JvmAgent;
 use super::target_files::{TemporaryFolder, random_name};
 use super::target_user::TargetUser;
-use crate::cli::spool;
+use crate::cli::{spool, whole_messages};
 
 /// The name of the file in its folder.
 const NAME: &str = "recording.otlp";
@@ -42,46 +41,11 @@ impl RecordingFile {
 
     /// A copy of the messages, and their length in bytes. The agent may still be writing.
     pub(super) fn messages(&self) -> anyhow::Result<(File, u64)> {
-        let length = whole_messages(&self.file)?;
         let mut file = &self.file;
+        let length = file.metadata()?.len();
+        // The JVM may have ended while it wrote a message.
+        let length = whole_messages::whole_length(&mut file, length)?;
         file.rewind()?;
         Ok((spool::kept(file.take(length), Path::new(&self.path))?, length))
-    }
-}
-
-/// The length of the messages that are whole. The JVM may have ended while it wrote another one.
-fn whole_messages(file: &File) -> io::Result<u64> {
-    let length = file.metadata()?.len();
-    let mut end = 0;
-    loop {
-        let mut prefix = [0; 4];
-        if length - end < prefix.len() as u64 {
-            return Ok(end);
-        }
-        file.read_exact_at(&mut prefix, end)?;
-        let message = prefix.len() as u64 + u64::from(u32::from_be_bytes(prefix));
-        if message > length - end {
-            return Ok(end);
-        }
-        end += message;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_that_is_cut_is_left_out() {
-        let file = tempfile::tempfile().unwrap();
-        let bytes = b"\0\0\0\x03abc\0\0\0\0\0\0\0\x02de";
-        // The ends of the messages.
-        let ends = [7, 11, 17];
-        for length in 0..=bytes.len() {
-            file.set_len(0).unwrap();
-            file.write_all_at(&bytes[..length], 0).unwrap();
-            let whole = ends.into_iter().rfind(|end| *end <= length).unwrap_or(0);
-            assert_eq!(whole_messages(&file).unwrap(), whole as u64, "{length}");
-        }
     }
 }

@@ -13,7 +13,6 @@ mod program;
 mod program_signals;
 mod results;
 mod tool_options;
-mod whole_messages;
 
 use std::ffi::OsString;
 use std::fs;

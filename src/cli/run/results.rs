@@ -9,8 +9,7 @@ use anyhow::Context as _;
 
 use super::outputs::Outputs;
 use super::profile_folder::{ProcessFile, ProfileFolder};
-use super::whole_messages;
-use crate::cli::{flamegraph, report, terminal, whole_file};
+use crate::cli::{flamegraph, report, terminal, whole_file, whole_messages};
 
 /// The options of the report.
 #[derive(Debug, clap::Args)]
