@@ -9,7 +9,7 @@ mod report_support;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use agent_support::{JavaRun, java_homes};
+use agent_support::{java_homes, under_all_engines};
 use exported_support::{Files, Stacks, collapsed, functions, otlpprof, pprof, stdout, truth};
 use otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
 use otlpprof::otlp::wire::{Function, Line, ProfilesData};
@@ -118,12 +118,7 @@ fn every_stack_has_the_sum_that_the_files_have() {
 #[test]
 fn exports_of_real_jvms_have_the_samples_of_all_engines() {
     for home in java_homes() {
-        let engines = "cpu,wall,alloc=64k,live=64k,lock,wait,exceptions,nativemem=256k,nativemem.leaks";
-        let run = JavaRun::new(&home, "MixedWork")
-            .argument(2)
-            .agent(&format!("{engines},interval=1s,remotesym=true,file=FILE"))
-            .run()
-            .expect_success();
+        let run = under_all_engines(&home, 2);
         let files = Files::new();
         for file in run.files() {
             check(&files, file.to_str().unwrap(), &run.label);

@@ -8,7 +8,7 @@ mod page_support;
 
 use std::path::Path;
 
-use agent_support::{JavaRun, java_homes};
+use agent_support::{java_homes, under_all_engines};
 use otlp_fixture::valid;
 use otlpprof::otlp::wire::ProfilesData;
 use page_support::generated::generated;
@@ -106,12 +106,7 @@ fn a_value_that_differs_and_exchanged_sides_are_found() {
 #[test]
 fn pages_of_real_jvms_have_the_samples_of_all_engines() {
     for home in java_homes() {
-        let engines = "cpu,wall,alloc=64k,live=64k,lock,wait,exceptions,nativemem=256k,nativemem.leaks";
-        let run = JavaRun::new(&home, "MixedWork")
-            .argument(2)
-            .agent(&format!("{engines},interval=1s,remotesym=true,file=FILE"))
-            .run()
-            .expect_success();
+        let run = under_all_engines(&home, 2);
         let folder = TempDir::new().unwrap();
         for file in run.files() {
             let Some(counts) = check(&folder, &file, &[]) else { return };

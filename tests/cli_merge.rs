@@ -6,7 +6,7 @@ mod exported_support;
 mod otlp_fixture;
 mod report_support;
 
-use agent_support::{JavaRun, java_homes};
+use agent_support::{java_homes, under_all_engines};
 use exported_support::{Files, otlpprof, pprof, stdout, truth};
 use otlp_fixture::{DURATION, TIME, valid};
 use otlpprof::otlp::read::read;
@@ -219,12 +219,7 @@ fn a_reference_to_nothing_is_one_line_and_leaves_the_old_file() {
 #[test]
 fn files_of_real_jvms_are_merged_without_loss() {
     for home in java_homes() {
-        let engines = "cpu,wall,alloc=64k,live=64k,lock,wait,exceptions,nativemem=256k,nativemem.leaks";
-        let run = JavaRun::new(&home, "MixedWork")
-            .argument(3)
-            .agent(&format!("{engines},interval=1s,remotesym=true,file=FILE"))
-            .run()
-            .expect_success();
+        let run = under_all_engines(&home, 3);
         let files = Files::new();
         for file in run.files() {
             let file = file.to_str().unwrap();

@@ -240,6 +240,16 @@ fn with_paths(options: &str, profiles: &Path) -> String {
     parts.join(&format!("{folder}/profile.otlp"))
 }
 
+/// A program of mixed work of this many seconds under the engines, in messages of one second.
+pub(crate) fn under_all_engines(home: &Path, seconds: u32) -> Finished {
+    let engines = "cpu,wall,alloc=64k,live=64k,lock,wait,exceptions,nativemem=256k,nativemem.leaks";
+    JavaRun::new(home, "MixedWork")
+        .argument(seconds)
+        .agent(&format!("{engines},interval=1s,remotesym=true,file=FILE"))
+        .run()
+        .expect_success()
+}
+
 /// The number of the line of a test program that ends in the comment `mark`.
 pub(crate) fn line_marked(program: &str, mark: &str) -> i64 {
     let source = fs::read_to_string(format!("{PROGRAMS}/{program}.java")).unwrap();
