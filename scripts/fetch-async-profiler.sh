@@ -24,6 +24,8 @@ if [ ! -f "$library" ]; then
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     mkdir -p "$directory"
+    exec 9>"$directory/.lock"
+    flock 9
     python3 -m zipfile -e "$jar" "$work/jar"
     # Move the complete file into place, so that no reader sees a partial one.
     cp "$work/jar/$platform/libasyncProfiler.so" "$directory/.incoming"

@@ -13,6 +13,9 @@ if [ "${1:-}" = --with-dependencies ]; then
 fi
 cache=$PWD/.cache/maven
 mkdir -p "$cache"
+# One fetch at a time: concurrent ones share the cache, and Maven's repository.
+exec 9>"$cache/.lock"
+flock 9
 work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 

@@ -22,6 +22,9 @@ readonly CORPUS=$PWD/.cache/jfr-corpus
 readonly PROGRAMS=${CLASSES:-$PWD/${CARGO_TARGET_DIR:-target}/debug/testprograms}
 readonly SECONDS_LONG=1
 mkdir -p "$CORPUS"
+# A recording is made once: a concurrent run must not replace what a test is reading.
+exec 9>"$CORPUS/.lock"
+flock 9
 
 work=$(mktemp -d "$CORPUS/.making.XXXXXX")
 trap 'rm -rf "$work"' EXIT
