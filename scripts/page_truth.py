@@ -3,15 +3,17 @@
     page_truth.py PAGE NEW... [--base BASE...] [--lines] [FILTERS]
 
 Reads the files by OpenTelemetry's Python package and the page by the format of its data, independently of
-otlpprof's code. Every row must be equal: type, stack, labels, time step, side, value. The filters are those of
-the command that wrote the page: --type, --where, --thread, --frame, --without, --from, --to. Prints one line
-of JSON; exits with 1 at the first difference.
+otlpprof's code. Every row must be equal: type, stack, labels, time step, side, value. Labels are the attributes
+of samples, and those of resources that differ among the resources of a side. The filters are those of the
+command that wrote the page: --type, --where, --thread, --frame, --without, --from, --to. Prints one line of
+JSON; exits with 1 at the first difference.
 """
 
 import argparse
 import base64
 import collections
 import datetime
+import functools
 import json
 import re
 import sys
@@ -240,11 +242,40 @@ def parser():
     return made
 
 
-def rows_of(files, side, header, options):
+# The most values of a label that a page keeps.
+MOST_VALUES = 2000
+
+
+@functools.cache
+def messages_of(file):
+    """The messages of a file."""
+    return list(decoded(open(file, "rb").read()))
+
+
+def resource_attributes(tables, resource):
+    """Key and text of each attribute of a resource, sorted."""
+    return sorted((a.key or tables.strings[a.key_strindex], plain(tables.strings, a.value))
+                  for a in resource.resource.attributes)
+
+
+def differing(files):
+    """The keys of the attributes that are not the same in all resources that have profiles."""
+    found = []
+    for message in (message for file in files for message in messages_of(file)):
+        tables = Tables(message.dictionary)
+        found += [dict(resource_attributes(tables, resource)) for resource in message.resource_profiles
+                  if any(scope.profiles for scope in resource.scope_profiles)]
+    keys = {key for attributes in found for key in attributes}
+    return {key for key in keys if len({attributes.get(key, "") for attributes in found}) > 1}
+
+
+def rows_of(files, side, header, options, resource_keys=frozenset()):
     """The rows that a page of these files must have: their values by type, unit, stack, labels, step and side.
-    The states of snapshot types are apart: such rows by type, unit, process, step and side."""
+    The states of snapshot types are apart: such rows by type, unit, process, step and side. Also the values of
+    each key that labels have, on the page or not."""
     times, kept = header["times"], {label["key"] for label in header["labels"]}
     rows, states, filters = collections.Counter(), {}, Filters(options)
+    seen = collections.defaultdict(set)
 
     def step_of(unix_ns):
         if times is None:
@@ -253,12 +284,12 @@ def rows_of(files, side, header, options):
         return min(max(unix_ns - start_ns, 0) // step_ns, times["count"] - 1)
 
     for file in files:
-        for message in decoded(open(file, "rb").read()):
+        for message in messages_of(file):
             tables = Tables(message.dictionary)
             for resource in message.resource_profiles:
-                attributes = sorted((a.key or tables.strings[a.key_strindex], plain(tables.strings, a.value))
-                                    for a in resource.resource.attributes)
+                attributes = resource_attributes(tables, resource)
                 process = json.dumps(attributes)
+                of_resource = {key: value for key, value in attributes if key in resource_keys}
                 for profile in (p for scope in resource.scope_profiles for p in scope.profiles):
                     name, unit, factor = quantity(tables.strings, profile)
                     if filters.type not in (None, name):
@@ -283,6 +314,10 @@ def rows_of(files, side, header, options):
                         all_of = [*attributes, *of_profile, *labels.items()]
                         if not (filters.has_labels(all_of) and filters.has_stack(stack)):
                             continue
+                        labels = of_resource | {key: value for key, value in labels.items() if value}
+                        for key, value in labels.items():
+                            if value:
+                                seen[key].add(value)
                         labels = tuple(sorted((k, v) for k, v in labels.items() if k in kept and v))
                         for value, time in zip(values, at):
                             step = step_of_state if is_state else step_of(time)
@@ -290,7 +325,7 @@ def rows_of(files, side, header, options):
                             target = known[1] if is_state else rows
                             if value and filters.has_time(time):
                                 target[key] += value * factor
-    return rows, {place: of_state for place, (_, of_state) in states.items()}
+    return rows, {place: of_state for place, (_, of_state) in states.items()}, seen
 
 
 def without_series(states):
@@ -303,12 +338,18 @@ def without_series(states):
 
 
 def expected_of(options, header):
-    """The rows and states of both sides."""
-    rows, states = rows_of(options.new, 1 if header["sides"] == 2 else 0, header, options)
+    """The rows and states of both sides. The page must have every label that its rows have."""
+    side, keys = (1 if header["sides"] == 2 else 0), differing(options.new) | differing(options.base)
+    rows, states, seen = rows_of(options.new, side, header, options, keys)
     if options.base:
-        of_base, base_states = rows_of(options.base, 0, header, options)
+        of_base, base_states, base_seen = rows_of(options.base, 0, header, options, keys)
         rows.update(of_base)
         states.update(base_states)
+        for key, values in base_seen.items():
+            seen[key] |= values
+    kept = {label["key"] for label in header["labels"]}
+    missing = [key for key, values in seen.items() if key not in kept and len(values) <= MOST_VALUES]
+    assert not missing, f"the page lacks the labels {missing}"
     return rows, states
 
 

@@ -5,7 +5,7 @@
 #   scripts/python-oracle.sh -           prints one line of JSON for each file name read from standard input
 #   scripts/python-oracle.sh page ARGUMENTS...    compares a flame graph page with its files (page_truth.py)
 #   scripts/python-oracle.sh views ARGUMENTS...   compares its views in a browser with them (page_views.py)
-#   scripts/python-oracle.sh stacks FILE...       prints the sum of each stack (stack_truth.py)
+#   scripts/python-oracle.sh stacks ARGUMENTS...  prints the sum of each stack (stack_truth.py)
 #
 # Files are protobuf, plain or length-prefixed, or JSON, one document per line. Needs python3 with venv, and
 # PyPI for the first run. OTLPPROF_CACHE names another cache folder than .cache.

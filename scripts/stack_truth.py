@@ -1,10 +1,10 @@
 """Prints the sum of each stack in OTLP files.
 
-    stack_truth.py FILE...
+    stack_truth.py FILE... [FILTERS]
 
 Reads the files by OpenTelemetry's Python package, independently of otlpprof's code. Prints one line of JSON:
 a list of [type, unit, names of the frames from the root on, value]. Of states the last one of each process
-counts.
+counts. The filters are those of page_truth.py.
 """
 
 import collections
@@ -14,9 +14,9 @@ import sys
 from page_truth import parser, rows_of, without_series
 
 
-def main(files):
-    without_filters = parser().parse_args(["no page", *files])
-    rows, states = rows_of(files, 0, {"times": None, "labels": []}, without_filters)
+def main(arguments):
+    options = parser().parse_args(["no page", *arguments])
+    rows, states, _ = rows_of(options.new, 0, {"times": None, "labels": []}, options)
     sums = collections.Counter()
     for (name, unit, stack, *_), value in [*rows.items(), *without_series(states).items()]:
         sums[name, unit, tuple(frame for frame, _ in stack)] += value

@@ -131,10 +131,13 @@ fn write(
     if page.steps.is_none() {
         rows.most_rows = MOST_ROWS;
     }
+    rows.resource_keys = new.survey.resources.differing();
     let mut reader = SampleReader::new(&selection, page.stacks.form());
     let mut base_labels = BTreeSet::new();
     if let Some(base) = base {
         rows.side = 0;
+        // Attributes that differ between the sides alone would only repeat the comparison.
+        rows.resource_keys.extend(base.inputs.survey.resources.differing());
         // Times relative to the end are relative to the end of each side.
         let window = wanted.selection(&base.inputs.survey, is_snapshot)?.window;
         (rows.window, reader.window) = (window, window);

@@ -30,6 +30,7 @@ pub mod measure;
 pub mod merge;
 pub mod page;
 pub mod profiled_time;
+pub mod resource_survey;
 pub mod sample_reader;
 pub mod selection;
 pub mod sides;

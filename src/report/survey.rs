@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::measure::{Measure, ProfileMeasure};
+use super::resource_survey::ResourceSurvey;
+use super::selection::text_of;
 use crate::model::attribute_keys;
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
@@ -28,6 +30,8 @@ pub struct Survey {
     pub period_types: BTreeMap<Measure, (String, String)>,
     /// The services that the resources name.
     pub services: BTreeSet<String>,
+    /// The attributes of the resources that have profiles.
+    pub resources: ResourceSurvey,
     /// The first start and the last end of a profile, in nanoseconds since 1970; `None` if no profile has a
     /// time.
     pub times: Option<(u64, u64)>,
@@ -44,13 +48,17 @@ impl Survey {
         self.largest_message = self.largest_message.max(message.bytes().len());
         let tables = message.tables();
         for resource in message.resources() {
-            for attribute in resource.resource().unwrap_or_default().attributes {
+            let attributes = resource.resource().unwrap_or_default().attributes;
+            let pairs = attributes.iter().map(|attribute| {
                 let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
-                if tables.key(&attribute) == attribute_keys::SERVICE_NAME
-                    && let Some(service) = value.and_then(|value| tables.value_text(value))
-                {
-                    self.services.insert(service.to_owned());
-                }
+                (tables.key(attribute), value)
+            });
+            for (_, value) in pairs.clone().filter(|(key, _)| *key == attribute_keys::SERVICE_NAME) {
+                let service = value.and_then(|value| tables.value_text(value));
+                self.services.extend(service.map(str::to_owned));
+            }
+            if resource.scopes().flat_map(EncodedScope::profiles).next().is_some() {
+                self.resources.add(pairs.map(|(key, value)| (key, text_of(tables, value))));
             }
         }
         let scopes = message.resources().flat_map(EncodedResource::scopes);

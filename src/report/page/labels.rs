@@ -55,14 +55,20 @@ impl Labels {
         self.sets[set].get(key).copied().filter(|_| !is_dropped).unwrap_or(0)
     }
 
-    /// The set of these attributes.
-    pub fn set_of(&mut self, tables: EncodedTables<'_>, attributes: &[i32]) -> LabelSetId {
+    /// The set of a sample's attributes and of attributes of its resource. Where both have a key, the
+    /// sample's value counts.
+    pub fn set_of<'r>(
+        &mut self,
+        tables: EncodedTables<'_>,
+        of_resource: impl Iterator<Item = &'r (String, String)>,
+        of_sample: &[i32],
+    ) -> LabelSetId {
         let mut set = vec![0; self.keys.len()];
-        for (name, value) in tables.attributes(attributes) {
-            let key = self.key(name);
-            let number = self.keys[key].number(&text_of(tables, value.as_ref()), self.most_values);
-            set.resize(self.keys.len(), 0);
-            set[key] = number;
+        for (name, value) in of_resource {
+            self.enter(&mut set, name, value);
+        }
+        for (name, value) in tables.attributes(of_sample) {
+            self.enter(&mut set, name, &text_of(tables, value.as_ref()));
         }
         while set.last() == Some(&0) {
             set.pop();
@@ -78,6 +84,16 @@ impl Labels {
         id
     }
 
+    /// Enters a label in a set. An empty value is no label.
+    fn enter(&mut self, set: &mut Vec<u32>, name: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        let key = self.key(name);
+        set.resize(self.keys.len(), 0);
+        set[key] = self.keys[key].number(value, self.most_values);
+    }
+
     fn key(&mut self, name: &str) -> usize {
         let known = self.keys.iter().position(|key| key.name == name);
         known.unwrap_or_else(|| {
@@ -89,9 +105,9 @@ impl Labels {
 }
 
 impl Key {
-    /// The number of a value; 0 once the key is dropped, and for an empty value.
+    /// The number of a value; 0 once the key is dropped.
     fn number(&mut self, value: &str, most_values: usize) -> u32 {
-        if self.is_dropped || value.is_empty() {
+        if self.is_dropped {
             return 0;
         }
         if let Some(&known) = self.numbers.get(value) {

@@ -1,6 +1,6 @@
 //! The rows of a page: selected samples of all measures, summed by stack, labels, time and side.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState as FastState;
 
@@ -45,6 +45,8 @@ pub struct PageRows {
     pub window: Window,
     /// The side of the profiles that are being read.
     pub side: u8,
+    /// The keys of the resource's attributes that are labels.
+    pub resource_keys: BTreeSet<String>,
     /// The steps of time; `None` if times are not kept.
     steps: Option<Steps>,
     /// Steps are merged where there are more rows than this.
@@ -53,8 +55,10 @@ pub struct PageRows {
     wanted: Vec<Measure>,
     measures: Vec<MeasureRows>,
     labels: Labels,
-    /// By the number of a sample's labels in the present message.
+    /// By the number of a sample's labels in the present message, of the present process.
     of_labels: HashMap<u64, LabelSetId, FastState>,
+    /// The process of the present profile; `None` before the first one of a message.
+    process: Option<u64>,
     /// The measure of the present profile, by its number.
     present: usize,
     /// The time that the profiles of each side cover.
@@ -81,12 +85,14 @@ impl PageRows {
         Self {
             window,
             side: 1,
+            resource_keys: BTreeSet::new(),
             steps,
             most_rows: usize::MAX,
             wanted,
             measures: Vec::new(),
             labels: Labels::new(most_values),
             of_labels: HashMap::default(),
+            process: None,
             present: 0,
             times: Default::default(),
             weight: Weight::default(),
@@ -185,11 +191,15 @@ fn add(rows: &mut Rows, key: RowKey, value: i64) {
 impl SampleSink for PageRows {
     fn begin_message(&mut self) {
         self.of_labels.clear();
+        self.process = None;
     }
 
     fn begin_profile(&mut self, profile: &ProfileContext<'_>) -> bool {
         if !self.wanted.is_empty() && !self.wanted.contains(&profile.measure) {
             return false;
+        }
+        if self.process.replace(profile.process) != Some(profile.process) {
+            self.of_labels.clear();
         }
         self.merge_steps();
         let known = self.measures.iter().position(|known| known.measure == profile.measure);
@@ -212,7 +222,9 @@ impl SampleSink for PageRows {
         let labels = match self.of_labels.get(&sample.labels) {
             Some(&known) => known,
             None => {
-                let labels = self.labels.set_of(profile.tables, &sample.sample.attribute_indices);
+                let of_resource = profile.resource.iter().filter(|(key, _)| self.resource_keys.contains(key));
+                let of_sample = &sample.sample.attribute_indices;
+                let labels = self.labels.set_of(profile.tables, of_resource, of_sample);
                 self.of_labels.insert(sample.labels, labels);
                 labels
             }

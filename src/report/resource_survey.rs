@@ -1,0 +1,72 @@
+//! The attributes of resources in profile files. Those that differ tell processes and services apart.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most keys that are compared, so that memory is bounded whatever the files have.
+const MOST_KEYS: usize = 256;
+
+/// The attributes of all resources that were added.
+#[derive(Debug, Default)]
+pub struct ResourceSurvey {
+    resources: u64,
+    keys: BTreeMap<String, Known>,
+}
+
+/// An attribute.
+#[derive(Debug)]
+struct Known {
+    /// The first value.
+    value: String,
+    /// The number of resources that have the attribute.
+    resources: u64,
+    /// Whether a resource has another value.
+    differs: bool,
+}
+
+impl ResourceSurvey {
+    /// Adds a resource by its attributes, with their values as text. An empty text counts as no value.
+    pub fn add<'a>(&mut self, attributes: impl IntoIterator<Item = (&'a str, Cow<'a, str>)>) {
+        self.resources += 1;
+        for (key, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
+            if let Some(known) = self.keys.get_mut(key) {
+                known.resources += 1;
+                known.differs |= known.value != value;
+            } else if self.keys.len() < MOST_KEYS {
+                let known = Known { value: value.into_owned(), resources: 1, differs: false };
+                self.keys.insert(key.to_owned(), known);
+            }
+        }
+    }
+
+    /// The keys of the attributes that are not the same in all resources: the values differ, or some
+    /// resources lack the attribute.
+    pub fn differing(&self) -> BTreeSet<String> {
+        let is_shared = |known: &Known| !known.differs && known.resources == self.resources;
+        self.keys.iter().filter(|(_, known)| !is_shared(known)).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn differing(resources: &[&[(&'static str, &'static str)]]) -> Vec<String> {
+        let mut survey = ResourceSurvey::default();
+        for &resource in resources {
+            survey.add(resource.iter().map(|&(key, value)| (key, value.into())));
+        }
+        survey.differing().into_iter().collect()
+    }
+
+    #[test]
+    fn attributes_differ_that_some_resource_lacks_or_has_with_another_value() {
+        let (one, two) = ([("service", "shop"), ("pid", "1")], [("service", "shop"), ("pid", "2")]);
+        assert_eq!(differing(&[&one, &one]), [""; 0]);
+        assert_eq!(differing(&[&one, &two, &one]), ["pid"]);
+        assert_eq!(differing(&[&one, &two[..1]]), ["pid"]);
+        assert_eq!(differing(&[&one[..1], &one]), ["pid"]);
+        assert_eq!(differing(&[&one, &[("service", "shop"), ("pid", "")]]), ["pid"]);
+        assert_eq!(differing(&[&one, &[]]), ["pid", "service"]);
+    }
+}
