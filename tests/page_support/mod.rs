@@ -1,9 +1,12 @@
-//! Pages of the command, and the answers of their independent reader in Python.
+//! Pages of the command, the answers of their independent reader in Python, and their use in a browser.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod generated;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use otlpprof::otlp::wire::ProfilesData;
 use serde_json::Value;
@@ -42,4 +45,28 @@ pub(crate) fn compare(reader: &str, page: &Path, arguments: &[&str]) -> Option<R
         true => Ok(serde_json::from_str(&out).unwrap()),
         false => Err(out.into_owned()),
     })
+}
+
+/// Uses a page in headless Chromium by the steps of `page/use.mjs`. Returns the page's answer to each step.
+/// `None` if Node or Chromium is not available, which is reported.
+pub(crate) fn used(page: &Path, steps: &Value) -> Option<Vec<Value>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new(root.join("scripts/page.sh"));
+    command.arg("node").arg(root.join("page/use.mjs")).arg(page);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let written = child.stdin.take().unwrap().write_all(steps.to_string().as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("cannot be installed") {
+        not_tested(&format!("pages, as the browser is missing: {error}"));
+        return None;
+    }
+    assert!(output.status.success() && error.is_empty(), "{error}");
+    written.unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let mut answers: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = answers.pop().unwrap();
+    assert_eq!(last, serde_json::json!({ "requests": [], "errors": [] }), "nothing but the page");
+    Some(answers)
 }
