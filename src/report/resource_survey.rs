@@ -1,4 +1,4 @@
-//! The attributes of resources in profile files. Those that differ tell processes and services apart.
+//! The attributes of resources in profile files. Some differ, and tell processes and services apart.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
