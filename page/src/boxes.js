@@ -90,8 +90,8 @@ export class PartBoxes {
       return known;
     }
     const boxes = [];
-    boxesOfLevel(this.tree, this.sums, level, this.begin, this.end, this.pixels, (...box) =>
-      boxes.push(...box),
+    boxesOfLevel(this.tree, this.sums, level, this.begin, this.end, this.pixels, (node, left, width) =>
+      boxes.push(node, left, width),
     );
     this.levels.set(level, boxes);
     return boxes;

@@ -13,7 +13,7 @@ export const KIND_MARKER = 4;
 /** The kinds of frames, by number. */
 export const KIND_NAMES = ['Java', 'native', 'kernel', 'stub', 'marker'];
 
-/** Texts in one column of UTF-8, decoded at the first use of each. */
+/** Texts in one column of UTF-8, each cut out at its first use. */
 class Texts {
   constructor(lengths, bytes) {
     this.count = lengths.length;
@@ -24,6 +24,10 @@ class Texts {
     }
     this.decoded = new Array(lengths.length);
     this.decoder = new TextDecoder();
+    // A call of the decoder takes longer than a short text. In ASCII the offsets of bytes are those of
+    // letters, so that one call is enough.
+    const whole = this.decoder.decode(bytes);
+    this.whole = whole.length === bytes.length ? whole : null;
   }
 
   get(index) {
@@ -31,7 +35,8 @@ class Texts {
     if (known !== undefined) {
       return known;
     }
-    const text = this.decoder.decode(this.bytes.subarray(this.offsets[index], this.offsets[index + 1]));
+    const [from, to] = [this.offsets[index], this.offsets[index + 1]];
+    const text = this.whole?.slice(from, to) ?? this.decoder.decode(this.bytes.subarray(from, to));
     this.decoded[index] = text;
     return text;
   }
