@@ -1,14 +1,27 @@
 // Times and sizes on large generated profiles, printed for both yardsticks: `deep` has 1,000,000 distinct
-// stacks, `labels` has 100,000 stacks in 1,000,000 rows of 40 endpoints, 64 threads and 360 times.
+// stacks, `labels` has 100,000 stacks in 1,000,000 rows of 40 endpoints, 64 threads and 360 times. PAGE is a
+// page with such a profile that a command has written; otherwise the profile is generated here.
 //
-//   scripts/page.sh bench [deep|labels]
+//   scripts/page.sh bench [deep|labels [PAGE]]
+//
+// Times are medians, followed by all of them. `load` is the time from the opening of the page to its first
+// frame. Other times are those of a change: until the page is changed, and until its next frame.
 
+import { statSync } from 'node:fs';
 import { loadavg } from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { Browser } from './test/support/browser.mjs';
 import { manyStacks, TYPES } from './test/support/generate.mjs';
 import { ProfileWriter } from './test/support/writer.mjs';
 
-const REPEATS = 3;
+const REPEATS = 5;
+
+/** The goals in milliseconds, by profile and measurement. */
+const GOALS = {
+  deep: { load: 3000, search: 300, 'search, wide': 300, zoom: 50, inverted: 1000, sandwich: 1000 },
+  labels: { load: 3000, label: 300, 'other label': 300, window: 300, 'window, narrow': 300 },
+};
 
 function deep() {
   const writer = new ProfileWriter({ title: '1,000,000 stacks', types: [TYPES[0]], isSplit: true });
@@ -75,8 +88,8 @@ const CHANGES = {
   ],
 };
 
-/** The milliseconds of a change in the page, until the canvas is drawn. */
-function measure(change) {
+/** Runs in the page: the milliseconds of a change, until the canvas is drawn and until the next frame. */
+async function measure(change) {
   const { app } = window.otlpprof;
   const named = {
     zoom: () => ({
@@ -92,30 +105,38 @@ function measure(change) {
     const begin = performance.now();
     app.model.stages.functions.key = undefined;
     app.model.functions();
-    return performance.now() - begin;
+    return [performance.now() - begin];
   }
+  const changes = named[change]?.();
   const begin = performance.now();
-  app.set(named[change]?.() ?? (window.otlpprof.set(change), {}));
-  return performance.now() - begin;
+  if (changes) {
+    app.set(changes);
+  } else {
+    window.otlpprof.set(change);
+  }
+  const changed = performance.now() - begin;
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  return [changed, performance.now() - begin];
 }
 
-async function run(browser, name, writer) {
-  const { header } = writer;
-  const text = writer.text();
-  const address = browser.write(text, name);
-  console.log(
-    `${name}: ${writer.nodeFrames.length} nodes, ${writer.rows[0].length} rows, ` +
-      `${writer.frames.length} frames,` +
-      ` page ${((text.length + 130_000) / 1e6).toFixed(1)} MB (${header.title})`,
-  );
+const median = (list) => list.toSorted((left, right) => left - right)[list.length >> 1];
+const text = (ms) => `${ms.toFixed(0)} ms`.padStart(9);
+
+async function run(browser, name, address) {
+  const bytes = statSync(new URL(address)).size;
   const results = new Map();
   for (let repeat = 0; repeat < REPEATS; repeat++) {
     const page = await browser.show(address);
     const timings = await page.evaluate(() => window.otlpprof.timings);
     await page.evaluate(() => window.otlpprof.app.tableDone);
+    if (repeat === 0) {
+      const { nodes, rows, frames } = await page.evaluate(() => window.otlpprof.header);
+      const numbers = `${nodes} nodes, ${rows[0]} rows, ${frames} functions`;
+      console.log(`page ${name}: ${numbers}, ${(bytes / 1e6).toFixed(2)} MB`);
+    }
     const add = (key, ms) => results.set(key, [...(results.get(key) ?? []), ms]);
     for (const key of ['load', 'inflate', 'read', 'build']) {
-      add(key, timings[key]);
+      add(key, [timings[key]]);
     }
     for (const [key, change] of CHANGES[name]) {
       add(key, await page.evaluate(measure, change));
@@ -124,15 +145,21 @@ async function run(browser, name, writer) {
     await page.close();
   }
   for (const [key, list] of results) {
-    console.log(`  ${key.padEnd(20)} ${list.map((ms) => `${ms.toFixed(0)} ms`.padStart(9)).join('')}`);
+    const [changed, framed] = [0, 1].map((at) => list.map((times) => times[at]));
+    const ofFrame = framed[0] === undefined ? '' : `, next frame ${text(median(framed)).trim()}`;
+    const goal = GOALS[name][key] ? `  (goal: ${GOALS[name][key]} ms)` : '';
+    console.log(
+      `  ${key.padEnd(20)} ${text(median(changed))}  [${changed.map(text).join('')} ]${ofFrame}${goal}`,
+    );
   }
 }
 
-const chosen = process.argv[2] ? [process.argv[2]] : ['deep', 'labels'];
+const [wanted, file] = process.argv.slice(2);
 const browser = await Browser.open();
 try {
-  for (const name of chosen) {
-    await run(browser, name, name === 'deep' ? deep() : labels());
+  for (const name of wanted ? [wanted] : ['deep', 'labels']) {
+    const made = () => browser.write((name === 'deep' ? deep() : labels()).text(), name);
+    await run(browser, name, file ? pathToFileURL(path.resolve(file)).href : made());
   }
   console.log(
     `load average of the machine: ${loadavg()

@@ -11,6 +11,8 @@
 #   unwind_compile   milliseconds and bytes of libjvm's unwind table
 #   jfr              reading and converting recordings, beside the JDK's reader, JMC's, async-profiler's,
 #                    jfrs, and jfrconv
+#   flamegraph       time, memory and size of flame graph pages of large profiles, beside async-profiler's
+#                    jfrconv; times of the pages in headless Chromium
 #   context          nanoseconds of setting a context, beside Datadog's java-profiler, and of reading it in a
 #                    handler
 #
@@ -22,7 +24,7 @@ cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-names=(size startup recording_start storm handler encode unwind_compile jfr context)
+names=(size startup recording_start storm handler encode unwind_compile jfr flamegraph context)
 if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;
@@ -68,6 +70,10 @@ for name in "${names[@]}"; do
         ;;
     jfr)
         JAVA=${JAVAS%%:*} scripts/bench-jfr.sh
+        continue
+        ;;
+    flamegraph)
+        JAVA=${JAVAS%%:*} scripts/bench-flamegraph.sh
         continue
         ;;
     context)

@@ -4,7 +4,7 @@
 #   scripts/page.sh build           writes page/dist/page.html from page/src
 #   scripts/page.sh check           whether page/dist/page.html is what page/src builds
 #   scripts/page.sh test [FILE...]  runs the tests of the modules, and of the page in headless Chromium
-#   scripts/page.sh bench [NAME]    prints times and sizes on large generated profiles
+#   scripts/page.sh bench [NAME [PAGE]]    prints times and sizes of pages of large profiles
 #   scripts/page.sh node FILE...    runs a script with the pinned Node and packages
 #   scripts/page.sh viewer FILE...  runs a script of tests/viewers with the pinned Node and viewers
 #
