@@ -2,8 +2,8 @@
 # Installs the missing tools that the tests need, then runs all tests: scripts/test.sh [ARGUMENT...]
 #
 # Arguments are passed to `cargo test`, which then runs one file of tests after another. Without arguments,
-# LANES (2) files run at a time: most tests wait for a JVM more than they use a processor. The output of a file
-# is printed as a whole at its end.
+# LANES (2) files run at a time: most tests wait for a JVM more than they use a processor. The output of a
+# file is printed as a whole at its end.
 #
 # Everything uses the dev profile (optimised dependencies): tests, agent and command share one build, and the
 # integration tests load the agent from that build.
