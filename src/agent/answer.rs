@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::logging;
@@ -17,15 +18,17 @@ pub(super) fn split(options: &[u8]) -> (Option<&Path>, &[u8]) {
     (Some(Path::new(OsStr::from_bytes(path))), options.strip_prefix(b",").unwrap_or(options))
 }
 
-/// Writes the answer to the socket at `path`, if root or this process's own user listens on it. A failure is
-/// logged.
-pub(super) fn send(path: &Path, answer: &Answer) {
-    if let Err(error) = try_to_send(path, answer) {
+/// Writes the answer to the socket at `path`, if root or this process's own user listens on it. Returns the
+/// connection, which does not block. A failure is logged.
+pub(super) fn send(path: &Path, answer: &Answer) -> Option<UnixStream> {
+    let sent = try_to_send(path, answer);
+    let failed = |error: &io::Error| {
         logging::say(&format!("error: answer={}: {error}; nobody gets the answer", path.display()));
-    }
+    };
+    sent.inspect_err(failed).ok()
 }
 
-fn try_to_send(path: &Path, answer: &Answer) -> io::Result<()> {
+fn try_to_send(path: &Path, answer: &Answer) -> io::Result<UnixStream> {
     // A command that does not accept or read loses the answer, and delays nobody.
     let socket = connect_at_once(path)?;
     let uid = peer(socket.as_fd())?.uid;
@@ -53,7 +56,7 @@ fn try_to_send(path: &Path, answer: &Answer) -> io::Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(socket)
 }
 
 fn is_trusted(peer: libc::uid_t, own: libc::uid_t) -> bool {

@@ -195,6 +195,11 @@ impl Budget {
         std::mem::replace(&mut self.longest, current)
     }
 
+    /// The longest stretch of each engine in the interval so far.
+    pub(super) const fn longest(&self) -> [u32; Engine::COUNT] {
+        self.longest
+    }
+
     /// Returns the CPU time that the profiler has used since the session began.
     pub(super) const fn used(&self) -> Used {
         self.used

@@ -37,7 +37,7 @@ use super::output::EncodeStats;
 use crate::context::blocks::BLOCKS;
 use crate::context::counts as context_counts;
 use crate::core::engine::Engine;
-use crate::export::stats::{FileStats, Loss, Tally, UploadStats};
+use crate::export::stats::{FileStats, Loss, StreamStats, Tally, UploadStats};
 use crate::model::{AttributeId, Tables};
 use crate::sampling::{cpu, wall};
 use crate::signal::counters::COUNTERS;
@@ -80,6 +80,7 @@ impl Snapshot {
         encoded: EncodeStats,
         upload: Option<&UploadStats>,
         file: Option<&FileStats>,
+        stream: StreamStats,
     ) -> Self {
         let mut counts = vec![
             ("otlpprof.handler.samples_recorded".to_owned(), recorded.samples.iter().sum()),
@@ -139,6 +140,9 @@ impl Snapshot {
             levels.push(("otlpprof.file.pending.messages".into(), file.pending.messages));
             levels.push(("otlpprof.file.pending.samples".into(), file.pending.samples));
         }
+        counts.push(("otlpprof.stream.sent.messages".to_owned(), stream.sent));
+        counts.push(("otlpprof.stream.lost.messages".to_owned(), stream.lost));
+        levels.push(("otlpprof.stream.readers".to_owned(), stream.readers));
         Self { counts, of_engines: of_engines(&recorded), levels }
     }
 
@@ -250,8 +254,14 @@ mod tests {
     fn the_document_of_counters_has_every_counter_and_no_other() {
         let reported = Events::default().counts().into_iter().chain(Recording::default().counts());
         let (upload, file) = (UploadStats::default(), FileStats::default());
-        let Snapshot { counts, of_engines, levels } =
-            Snapshot::now(Recorded::default(), reported, EncodeStats::default(), Some(&upload), Some(&file));
+        let Snapshot { counts, of_engines, levels } = Snapshot::now(
+            Recorded::default(),
+            reported,
+            EncodeStats::default(),
+            Some(&upload),
+            Some(&file),
+            StreamStats::default(),
+        );
         let of_engines = of_engines.into_iter().map(|(_, name, _)| name);
         // The interval's end adds these, where they are above 1.
         assert!(include_str!("session/interval_end.rs").contains("attribute_keys::LIMIT_OF_ENGINE"));

@@ -14,7 +14,9 @@ use super::engines;
 use super::lifecycle;
 use super::logging;
 use super::options::{self, Environment, Request};
+use super::session::ProfilingSession;
 use crate::export::answer::Answer;
+use crate::export::stream::MOST_READERS;
 use crate::jvm::jvmti::Jvmti;
 use crate::jvm::jvmti_error::{DETACHED, JvmtiError};
 
@@ -40,7 +42,7 @@ pub(super) unsafe extern "system" fn Agent_OnLoad(
 /// Loads the agent into a running JVM: `jcmd PID JVMTI.agent_load …/libotlpprof.so "OPTIONS"`. A repeated
 /// load controls the agent that is already running. A mistake is a result other than `JNI_OK`, whatever
 /// `strict` is: the JVM passes the result to the caller, and goes on. With `answer=SOCKET` before the options
-/// the outcome is also written to that socket.
+/// the outcome is also written to that socket; with `stream=INTERVAL` after it profiles follow.
 ///
 /// # Safety
 /// Called by the JVM only.
@@ -89,6 +91,14 @@ struct Failure {
     strict: bool,
 }
 
+impl Failure {
+    /// A failure that has been printed.
+    fn reported(message: String, strict: bool) -> Self {
+        logging::say(&format!("error: {message}"));
+        Self { message, strict }
+    }
+}
+
 /// Loads the agent with these options, in whatever way the library was loaded. The caller ends the JVM with
 /// any result other than `JNI_OK`.
 ///
@@ -96,7 +106,7 @@ struct Failure {
 /// `vm` is the JavaVM of this process.
 pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
     // SAFETY: the contract requires the JavaVM of this process.
-    match unsafe { carry_out(vm, options) } {
+    match unsafe { carry_out(vm, options, false) } {
         Err(failure) if failure.strict => JNI_ERR,
         _ => JNI_OK,
     }
@@ -108,31 +118,60 @@ pub(super) unsafe fn load_with(vm: *mut JavaVM, options: &[u8]) -> jint {
 /// `vm` is the JavaVM of this process.
 unsafe fn attach(vm: *mut JavaVM, options: &[u8]) -> jint {
     let (socket, options) = answer::split(options);
-    // SAFETY: the contract requires the JavaVM of this process.
-    let outcome = unsafe { carry_out(vm, options) };
-    let result = if outcome.is_ok() { JNI_OK } else { JNI_ERR };
-    if let Some(socket) = socket {
-        let mut session = None;
-        if let Some(agent) = lifecycle::agent() {
-            agent.with_session(|running| session = Some(running.state()));
+    let Some(socket) = socket else {
+        // SAFETY: the contract requires the JavaVM of this process.
+        return result_of(&unsafe { carry_out(vm, options, false) });
+    };
+    let (interval, options) = options::split_stream(options);
+    let mut outcome = match &interval {
+        // SAFETY: the contract requires the JavaVM of this process.
+        Ok(interval) => unsafe { carry_out(vm, options, interval.is_some()) },
+        Err(message) => Err(Failure::reported(message.clone(), false)),
+    };
+    let interval = interval.ok().flatten().filter(|_| outcome.is_ok());
+    let mut session = None;
+    with_session(|running| {
+        session = Some(running.state());
+        if interval.is_some() && running.readers().is_full() {
+            let message = format!("{MOST_READERS} commands read along already: end one of them");
+            outcome = Err(Failure::reported(message, false));
         }
-        let answer = Answer {
-            succeeded: outcome.is_ok(),
-            message: outcome.unwrap_or_else(|failure| failure.message),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            session,
-            last_error: logging::last_error(),
-        };
-        answer::send(socket, &answer);
+    });
+    let result = result_of(&outcome);
+    let answer = Answer {
+        succeeded: outcome.is_ok(),
+        message: outcome.unwrap_or_else(|failure| failure.message),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        session,
+        last_error: logging::last_error(),
+    };
+    let connection = answer::send(socket, &answer);
+    if let (Some(interval), true) = (interval, answer.succeeded) {
+        with_session(|running| match connection {
+            Some(connection) => running.readers().add(connection, interval),
+            None => running.readers().note_missed(),
+        });
     }
     result
 }
 
-/// Carries out the request that the options make, and prints the outcome. Returns the outcome in one line.
+fn result_of(outcome: &Result<String, Failure>) -> jint {
+    if outcome.is_ok() { JNI_OK } else { JNI_ERR }
+}
+
+/// Calls `body` with the running session, if there is one.
+fn with_session(body: impl FnOnce(&ProfilingSession)) {
+    if let Some(agent) = lifecycle::agent() {
+        agent.with_session(body);
+    }
+}
+
+/// Carries out the request that the options make, and prints the outcome. Returns the outcome in one line. If
+/// a command reads the profiles along, no other destination is needed.
 ///
 /// # Safety
 /// `vm` is the JavaVM of this process.
-unsafe fn carry_out(vm: *mut JavaVM, options: &[u8]) -> Result<String, Failure> {
+unsafe fn carry_out(vm: *mut JavaVM, options: &[u8], is_read_along: bool) -> Result<String, Failure> {
     let result = catch_unwind(|| {
         // A running session keeps its log level, whatever controls it later.
         if lifecycle::agent().is_none() {
@@ -140,14 +179,13 @@ unsafe fn carry_out(vm: *mut JavaVM, options: &[u8]) -> Result<String, Failure> 
         }
         // SAFETY: the contract requires the JavaVM of this process.
         let environment = unsafe { environment(vm) };
-        let request = options::parse_bytes(options, &environment);
+        let request = options::parse_bytes(options, &environment, is_read_along);
         // SAFETY: the contract requires the JavaVM of this process.
         unsafe { obey(vm, request) }
     });
     result.unwrap_or_else(|_| {
         let message = "internal error at start; the JVM continues without profiling".to_owned();
-        logging::say(&format!("error: {message}"));
-        Err(Failure { message, strict: false })
+        Err(Failure::reported(message, false))
     })
 }
 
@@ -192,11 +230,8 @@ unsafe fn jvmti_of_started(vm: *mut JavaVM) -> Result<Jvmti, JvmtiError> {
 unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) -> Result<String, Failure> {
     let is_profiling = lifecycle::agent().is_some_and(lifecycle::Agent::is_profiling);
     let outcome = if is_profiling { "profiling continues as before" } else { "the agent does not start" };
-    let failed = |message: &str, strict: bool| {
-        let message = format!("{message}; {outcome}");
-        logging::say(&format!("error: {message}"));
-        Err(Failure { message, strict })
-    };
+    let failed =
+        |message: &str, strict: bool| Err(Failure::reported(format!("{message}; {outcome}"), strict));
     match request {
         Ok(Request::Start(options)) => {
             let strict = options.strict;
@@ -228,8 +263,7 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
             Some(agent) => Ok(agent.obey(&command)),
             None => {
                 let message = "the agent is not running in this JVM; load it with `start` first".to_owned();
-                logging::say(&format!("error: {message}"));
-                Err(Failure { message, strict: false })
+                Err(Failure::reported(message, false))
             }
         },
         Err(error) => failed(&error.message, error.strict),

@@ -33,6 +33,7 @@ struct State {
 }
 
 /// The object and address of a frame, or the reason for which there is none.
+#[derive(Clone)]
 enum PcLocation {
     /// In an object, at an address of the object's own. There is no name if naming is left to the backend.
     InObject(Arc<ObjectDetails>, ElfVaddr, Option<NativeName>),
@@ -65,17 +66,17 @@ impl NativeFrames {
     /// Returns the frame, interned in `tables`. Each frame is requested once in an interval.
     pub(super) fn frame(&self, tables: &mut Tables, frame: UnnamedFrame) -> Frame {
         let known = self.state.lock().known.remove(&frame);
-        match known.unwrap_or_else(|| self.location(frame)) {
-            PcLocation::InObject(details, address, name) => {
-                in_object(tables, &details, address, name.as_ref())
-            }
-            PcLocation::Kernel(pc) => kernel_frame(tables, pc),
-            PcLocation::Nowhere(pc) => marker(tables, &native_frame_nowhere(pc)),
-            PcLocation::UnknownObject => {
-                self.state.lock().unknown_objects += 1;
-                marker(tables, markers::UNKNOWN_OBJECT)
-            }
+        let location = known.unwrap_or_else(|| self.location(frame));
+        if matches!(location, PcLocation::UnknownObject) {
+            self.state.lock().unknown_objects += 1;
         }
+        location.frame(tables)
+    }
+
+    /// Returns the frame, as [`NativeFrames::frame`]. The frame can be requested again.
+    pub(super) fn frame_so_far(&self, tables: &mut Tables, frame: UnnamedFrame) -> Frame {
+        let known = self.state.lock().known.get(&frame).cloned();
+        known.unwrap_or_else(|| self.location(frame)).frame(tables)
     }
 
     fn location(&self, UnnamedFrame { frame, since }: UnnamedFrame) -> PcLocation {
@@ -109,6 +110,18 @@ impl NativeFrames {
             self.remote_symbols && details.build_id.is_some() && details.code_segment_at(address).is_some();
         let name = (!is_remote).then(|| self.objects.function(&details, address));
         PcLocation::InObject(details, address, name)
+    }
+}
+
+impl PcLocation {
+    /// The frame, interned in `tables`.
+    fn frame(&self, tables: &mut Tables) -> Frame {
+        match self {
+            Self::InObject(details, address, name) => in_object(tables, details, *address, name.as_ref()),
+            Self::Kernel(pc) => kernel_frame(tables, *pc),
+            Self::Nowhere(pc) => marker(tables, &native_frame_nowhere(*pc)),
+            Self::UnknownObject => marker(tables, markers::UNKNOWN_OBJECT),
+        }
     }
 }
 

@@ -80,20 +80,40 @@ impl NativeThreadNames {
         java_names: impl Iterator<Item = &'a str>,
         is_java: impl Fn(u32) -> bool,
     ) -> HashMap<NativeLife, String> {
-        let mut names = std::mem::take(&mut *self.seen.lock());
-        // Threads of the VM that Java does not show have a JavaThread, too.
-        thread_records::for_each_thread(|record| {
-            let incarnation = record.java_incarnation.load(Ordering::Relaxed);
-            let life = (record.os_tid.load(Ordering::Relaxed), incarnation);
-            if !is_java(incarnation) && !names.contains_key(&life) {
-                names.extend(name_of(life.0).map(|name| (life, name)));
-            }
-        });
-        let inherited: HashSet<&[u8]> = java_names.map(as_kept).collect();
-        let of_process = of_process();
-        names.retain(|_, name| Some(&*name) != of_process.as_ref() && !inherited.contains(name.as_bytes()));
-        names
+        let seen = std::mem::take(&mut *self.seen.lock());
+        completed(seen, java_names, is_java)
     }
+
+    /// The names of the interval so far, as [`NativeThreadNames::of_interval`]. The interval goes on.
+    pub(super) fn so_far<'a>(
+        &self,
+        java_names: impl Iterator<Item = &'a str>,
+        is_java: impl Fn(u32) -> bool,
+    ) -> HashMap<NativeLife, String> {
+        let seen = self.seen.lock().clone();
+        completed(seen, java_names, is_java)
+    }
+}
+
+/// Adds the names of threads that have not been seen, and removes inherited names.
+fn completed<'a>(
+    seen: HashMap<NativeLife, String>,
+    java_names: impl Iterator<Item = &'a str>,
+    is_java: impl Fn(u32) -> bool,
+) -> HashMap<NativeLife, String> {
+    let mut names = seen;
+    // Threads of the VM that Java does not show have a JavaThread, too.
+    thread_records::for_each_thread(|record| {
+        let incarnation = record.java_incarnation.load(Ordering::Relaxed);
+        let life = (record.os_tid.load(Ordering::Relaxed), incarnation);
+        if !is_java(incarnation) && !names.contains_key(&life) {
+            names.extend(name_of(life.0).map(|name| (life, name)));
+        }
+    });
+    let inherited: HashSet<&[u8]> = java_names.map(as_kept).collect();
+    let of_process = of_process();
+    names.retain(|_, name| Some(&*name) != of_process.as_ref() && !inherited.contains(name.as_bytes()));
+    names
 }
 
 /// Returns the part of a Java thread's name that the kernel keeps.

@@ -1,4 +1,5 @@
-//! The output of finished profiles: encodes them, writes them to the file, and submits them to the uploader.
+//! The output of profiles: encodes them, writes them to the file, submits them to the uploader, and sends
+//! them to other processes that read along.
 
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use super::options::Options;
 use crate::export::file_error::FileError;
 use crate::export::notice::Notices;
 use crate::export::stats::{FileStats, UploadStats};
+use crate::export::stream::Readers;
 use crate::export::upload::{ConfigError, Room};
 use crate::export::{ContentType, FileExporter, Message, Uploader};
 use crate::model::Batch;
@@ -40,6 +42,9 @@ pub(super) struct EncodeStats {
 /// The longest time that one wait for room in the queue takes before the caller's `meanwhile` is called.
 const ROOM_WAIT: Duration = Duration::from_millis(50);
 
+/// The longest time for which the end of a session waits for readers of the stream.
+const LAST_WAIT: Duration = Duration::from_millis(200);
+
 /// Kinds of log lines.
 const OVER_LIMIT: u32 = 0;
 const UNTIMED: u32 = 1;
@@ -50,6 +55,8 @@ pub(super) struct Output {
     uploader: Option<Uploader>,
     encoding: EncodeOptions,
     limit_bytes: usize,
+    /// Other processes that read along.
+    readers: Readers,
     stats: Mutex<EncodeStats>,
     notices: Notices,
 }
@@ -81,8 +88,8 @@ impl Output {
         let limit_bytes =
             options.upload.as_ref().map_or(FILE_MESSAGE_BYTES, |upload| upload.max_request_bytes);
         let encoding = options.encode;
-        let (stats, notices) = Default::default();
-        Ok(Self { file, uploader, encoding, limit_bytes, stats, notices })
+        let (readers, stats, notices) = Default::default();
+        Ok(Self { file, uploader, encoding, limit_bytes, readers, stats, notices })
     }
 
     /// Sends a batch. Returns whether the batch gave any message.
@@ -95,6 +102,7 @@ impl Output {
         let split = encode_split(batch, &self.encoding, self.limit_bytes);
         self.count(&split);
         let any = !split.messages.is_empty();
+        self.send_to_readers(batch, &split);
         let content_type = content_type(self.encoding.format);
         if let Some(file) = &self.file {
             file.retry();
@@ -113,6 +121,41 @@ impl Output {
             }
         }
         any
+    }
+
+    /// Sends the profiles of an ended interval to the readers.
+    fn send_to_readers(&self, batch: &Batch, split: &Split) {
+        if self.readers.is_empty() {
+            return;
+        }
+        let encoded;
+        let split = match self.encoding.format {
+            Format::Proto => split,
+            Format::Json => {
+                encoded = self.encoded_for_readers(batch);
+                &encoded
+            }
+        };
+        split.messages.iter().for_each(|message| self.readers.send_to_all(&message.bytes));
+    }
+
+    /// Sends the profiles of an interval so far to the readers that are due.
+    pub(super) fn send_so_far(&self, batch: &Batch) {
+        // One message, unless no reader could hold it.
+        let split = self.encoded_for_readers(batch);
+        if let [message] = &*split.messages {
+            self.readers.send_to_due(&message.bytes);
+        }
+    }
+
+    fn encoded_for_readers(&self, batch: &Batch) -> Split {
+        let encoding = EncodeOptions { format: Format::Proto, ..self.encoding };
+        encode_split(batch, &encoding, FILE_MESSAGE_BYTES)
+    }
+
+    /// Other processes that read along.
+    pub(super) const fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     fn count(&self, split: &Split) {
@@ -149,6 +192,7 @@ impl Output {
 
     /// Sends pending messages within the time limit, and ends.
     pub(super) fn shutdown(&self, within: Duration) {
+        self.readers.finish(within.min(LAST_WAIT));
         if let Some(file) = &self.file {
             file.give_up();
         }

@@ -36,6 +36,7 @@ use crate::context::reclaim;
 use crate::context::slot_names::{SLOT_NAMES, SlotNameError};
 use crate::core::engine::Engine;
 use crate::export::answer::SessionState;
+use crate::export::stream::Readers;
 use crate::sampling::{cpu, own_threads};
 use crate::signal::buffer;
 use crate::signal::rate_limit::LIMITS;
@@ -186,7 +187,12 @@ impl ProfilingSession {
                 break;
             }
             let until_flush = end.map_or(next, |end| end.min(next)).saturating_duration_since(now);
-            self.drain.wait(until_flush.min(DRAIN_PERIOD));
+            let until_message = self.interval_end.readers().tend().unwrap_or(DRAIN_PERIOD);
+            if self.is_abandoned() {
+                self.has_lost_its_readers(env);
+                break;
+            }
+            self.drain.wait(until_flush.min(until_message).min(DRAIN_PERIOD));
             self.drain_now();
             self.labels.native.scan();
             self.interval_end.native_frames.find(self.drain.new_unnamed_frames());
@@ -203,6 +209,8 @@ impl ProfilingSession {
                 publication::withdraw_if_contested(self.vm);
                 self.flush(env);
                 next = (next + self.options.interval).max(Instant::now());
+            } else if self.interval_end.readers().note_due() {
+                self.interval_end.send_so_far(&self.drain, self.labels.so_far(env));
             }
         }
         if env.is_some() {
@@ -216,6 +224,24 @@ impl ProfilingSession {
             self.threads.join_others();
             log::info!("stopped: profiled for {:?}, as `duration` requests", self.started.elapsed());
         }
+    }
+
+    /// Whether readers were the session's only destination, and all of them are gone.
+    fn is_abandoned(&self) -> bool {
+        self.options.has_no_destination() && self.interval_end.readers().have_gone()
+    }
+
+    /// Ends a session that nobody reads. Runs in the session's own thread.
+    fn has_lost_its_readers(&self, env: Option<*mut JNIEnv>) {
+        if (self.end)(self, env) {
+            self.threads.join_others();
+            log::info!("stopped: no command reads the profiles any more");
+        }
+    }
+
+    /// The commands that read the profiles so far.
+    pub(super) const fn readers(&self) -> &Readers {
+        self.interval_end.readers()
     }
 
     /// Takes all samples out of the buffer.

@@ -53,18 +53,34 @@ impl ThreadLabels {
     /// Returns the labels for an interval that ends now, by incarnation: those of `live` threads, which are
     /// given by kernel thread id, and those of threads that ended in the interval.
     pub(super) fn of_interval(&self, live: HashMap<i32, ThreadLabel>) -> HashMap<u32, ThreadLabel> {
-        let mut labels = std::mem::take(&mut *self.ended.lock());
-        let mut live = live;
-        thread_records::for_each_thread(|record| {
-            let incarnation = record.java_incarnation.load(Ordering::Relaxed);
-            if let Some(label) = live.remove(&record.os_tid.load(Ordering::Relaxed)) {
-                THREAD_NAMES.compare(incarnation, &label.name);
-                // A thread that has just ended keeps the name with which it ended.
-                labels.entry(incarnation).or_insert(label);
-            }
-        });
-        labels
+        let ended = std::mem::take(&mut *self.ended.lock());
+        with_live(ended, live, |incarnation, label| THREAD_NAMES.compare(incarnation, &label.name))
     }
+
+    /// The labels of the interval so far, as [`ThreadLabels::of_interval`]. The interval goes on.
+    pub(super) fn so_far(&self, live: HashMap<i32, ThreadLabel>) -> HashMap<u32, ThreadLabel> {
+        let ended = self.ended.lock().clone();
+        with_live(ended, live, |_, _| ())
+    }
+}
+
+/// Adds the labels of live threads, which are given by kernel thread id, to those of ended threads. `visit`
+/// is called for each live thread.
+fn with_live(
+    ended: HashMap<u32, ThreadLabel>,
+    mut live: HashMap<i32, ThreadLabel>,
+    visit: impl Fn(u32, &ThreadLabel),
+) -> HashMap<u32, ThreadLabel> {
+    let mut labels = ended;
+    thread_records::for_each_thread(|record| {
+        let incarnation = record.java_incarnation.load(Ordering::Relaxed);
+        if let Some(label) = live.remove(&record.os_tid.load(Ordering::Relaxed)) {
+            visit(incarnation, &label);
+            // A thread that has just ended keeps the name with which it ended.
+            labels.entry(incarnation).or_insert(label);
+        }
+    });
+    labels
 }
 
 /// Adds the names of all lives in which threads have been sampled so far. Called when the samples have been
@@ -76,6 +92,11 @@ pub(super) fn add_names_of_incarnations(labels: &mut HashMap<u32, ThreadLabel>) 
         present.insert(record.java_incarnation.load(Ordering::Relaxed));
     });
     THREAD_NAMES.forget_all_but(&present);
+}
+
+/// Adds the names, as [`add_names_of_incarnations`]. The interval goes on.
+pub(super) fn add_names_so_far(labels: &mut HashMap<u32, ThreadLabel>) {
+    THREAD_NAMES.put_into(labels);
 }
 
 /// Returns the attributes of one thread's samples: a Java thread's name and managed id; for other threads the

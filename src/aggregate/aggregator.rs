@@ -203,6 +203,17 @@ impl Aggregator {
         }
     }
 
+    /// Copies the interval's sums so far, without the times and numbers of samples. The interval goes on.
+    pub fn so_far(&self) -> Interval {
+        Interval {
+            tables: self.tables.clone(),
+            unnamed: self.frames.unnamed.clone(),
+            sums: self.sums.clone(),
+            moments: None,
+            numbered: Vec::new(),
+        }
+    }
+
     /// The number of samples whose memory or objects may outlive the interval.
     pub fn numbered_count(&self) -> usize {
         self.numbered.len()

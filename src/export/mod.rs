@@ -8,7 +8,8 @@
 //! [`process_context`] publishes one more message, which outside readers fetch from the memory of this
 //! process.
 //!
-//! [`answer`] is the form in which the agent answers a command of another process.
+//! [`answer`] is the form in which the agent answers a command of another process. [`stream`] sends messages
+//! to such commands over the connections of their answers.
 //!
 //! Imports `core` only. The agent calls this module from its own threads, never from a signal handler.
 
@@ -27,6 +28,7 @@ mod queue;
 mod response;
 mod retry;
 pub mod stats;
+pub mod stream;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "tls")]

@@ -194,6 +194,17 @@ pub struct FileStats {
     pub pending: Tally,
 }
 
+/// Messages to the readers of a stream so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamStats {
+    /// The present readers.
+    pub readers: u64,
+    /// Messages written whole, each counted for each reader.
+    pub sent: u64,
+    /// Messages that a reader missed because it did not read, or was gone.
+    pub lost: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

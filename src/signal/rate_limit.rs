@@ -34,6 +34,11 @@ impl RateLimits {
         Engine::ALL.map(|engine| self.of(engine).map_or(1, RateLimit::take_longest))
     }
 
+    /// The longest stretch of each engine since the last call of [`RateLimits::take_longest`].
+    pub fn longest(&self) -> [u32; Engine::COUNT] {
+        Engine::ALL.map(|engine| self.of(engine).map_or(1, |limit| limit.longest.load(Ordering::Relaxed)))
+    }
+
     pub(super) fn of(&self, engine: Engine) -> Option<&RateLimit> {
         self.0.get(engine as usize)
     }

@@ -77,6 +77,11 @@ fn name_of(command: Command) -> &'static str {
 }
 
 fn unknown(name: &str, is_bare: bool) -> String {
+    if ["answer", "stream"].contains(&name) {
+        return "answer=SOCKET and stream=INTERVAL come from commands such as `otlpprof top`, in this order \
+                before all other options"
+            .to_owned();
+    }
     if is_bare && command(name).is_some() {
         return format!("'{name}' must be the first word of the options");
     }

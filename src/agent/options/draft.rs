@@ -37,6 +37,8 @@ pub(super) struct Draft {
     pub(super) event_period: Option<u64>,
     /// The reason for which the protocol that the environment demands is not supported.
     pub(super) unusable_protocol: Option<String>,
+    /// Whether a command reads the profiles along, so that no other destination is needed.
+    pub(super) is_read_along: bool,
 }
 
 impl Draft {
@@ -50,7 +52,8 @@ impl Draft {
 
     /// Checks the options together, and completes them.
     pub(super) fn finish(self) -> Result<Options, String> {
-        let Self { mut options, mut upload, destination, event_period, unusable_protocol } = self;
+        let Self { mut options, mut upload, destination, event_period, unusable_protocol, is_read_along } =
+            self;
         if let (Some(event), Some(period)) = (&mut options.event, event_period) {
             event.period = period;
         }
@@ -67,7 +70,8 @@ impl Draft {
             return Err("loop needs a file name with the time: write file=PATH with %t in it".into());
         }
         let endpoint = match destination {
-            Destination::Off if options.file.is_none() => {
+            // A reader does not wait for a session that begins later.
+            Destination::Off if options.file.is_none() && !(is_read_along && options.delay.is_zero()) => {
                 return Err(
                     "endpoint=off without file leaves no destination for profiles: add file=PATH".into()
                 );
@@ -189,6 +193,7 @@ impl Default for Draft {
             destination: Destination::Unspecified,
             event_period: None,
             unusable_protocol: None,
+            is_read_along: false,
         }
     }
 }

@@ -30,12 +30,17 @@ pub enum Request {
     Disabled(String),
 }
 
-/// [`parse`] for an agent string of any bytes, as the JVM passes it.
-pub fn parse_bytes(agent_string: &[u8], environment: &Environment) -> Result<Request, OptionError> {
+/// [`parse`] for an agent string of any bytes, as the JVM passes it. If a command reads the profiles along,
+/// no other destination is needed.
+pub fn parse_bytes(
+    agent_string: &[u8],
+    environment: &Environment,
+    is_read_along: bool,
+) -> Result<Request, OptionError> {
     let text = String::from_utf8_lossy(agent_string);
     // Replacement characters must not turn into another path or name. The text is parsed nevertheless, to
     // find `strict`.
-    parse(&text, environment).and_then(|request| match text {
+    parse_text(&text, environment, is_read_along).and_then(|request| match text {
         Cow::Borrowed(_) => Ok(request),
         Cow::Owned(_) => {
             let strict = matches!(&request, Request::Start(options) if options.strict);
@@ -47,19 +52,27 @@ pub fn parse_bytes(agent_string: &[u8], environment: &Environment) -> Result<Req
 /// Parses the agent string (the text after `=` in `-agentpath:…=`, or the argument of `JVMTI.agent_load`) and
 /// the environment.
 pub fn parse(agent_string: &str, environment: &Environment) -> Result<Request, OptionError> {
-    request(agent_string, environment).map_err(|message| {
+    parse_text(agent_string, environment, false)
+}
+
+fn parse_text(
+    agent_string: &str,
+    environment: &Environment,
+    is_read_along: bool,
+) -> Result<Request, OptionError> {
+    request(agent_string, environment, is_read_along).map_err(|message| {
         let strict = agent_string::find_strict(agent_string).or_else(|| environment.get("OTLPPROF_STRICT"));
         OptionError { message, strict: strict.is_some_and(|text| value::boolean(text) == Ok(true)) }
     })
 }
 
-fn request(agent_string: &str, environment: &Environment) -> Result<Request, String> {
+fn request(agent_string: &str, environment: &Environment, is_read_along: bool) -> Result<Request, String> {
     let (command, given) = agent_string::split(agent_string)?;
     if let (Command::Start, Some(name)) = (command, otel::disabled_by(environment)) {
         return Ok(Request::Disabled(name.to_owned()));
     }
     Ok(match command {
-        Command::Start => Request::Start(Box::new(options(&given, environment)?)),
+        Command::Start => Request::Start(Box::new(options(&given, environment, is_read_along)?)),
         Command::Stop => Request::Stop,
         Command::Flush => Request::Flush,
         Command::Status => Request::Status,
@@ -69,8 +82,12 @@ fn request(agent_string: &str, environment: &Environment) -> Result<Request, Str
 
 /// Reads the options from the source of lowest precedence to that of the highest: each overwrites the earlier
 /// ones.
-fn options(given: &[GivenOption<'_>], environment: &Environment) -> Result<Options, String> {
-    let mut draft = Draft::default();
+fn options(
+    given: &[GivenOption<'_>],
+    environment: &Environment,
+    is_read_along: bool,
+) -> Result<Options, String> {
+    let mut draft = Draft { is_read_along, ..Draft::default() };
     for option in table::all() {
         option.default.map_or(Ok(()), |text| read(option, option.name, text, &mut draft))?;
     }

@@ -477,11 +477,31 @@ fn variables_that_are_not_utf8_are_reported() {
 /// Regression: bytes that are not UTF-8 turned into another path.
 #[test]
 fn an_agent_string_that_is_not_utf8_is_an_error() {
-    let parse = |text| parse_bytes(text, &Environment::default());
+    let parse = |text| parse_bytes(text, &Environment::default(), false);
     assert_eq!(parse(b"file=/tmp/x"), super::parse("file=/tmp/x", &Environment::default()));
     for (text, strict) in [(&b"file=/tmp/\xff"[..], false), (b"strict,service=caf\xe9", true)] {
         let error = parse(text).unwrap_err();
         assert_eq!((error.message.as_str(), error.strict), ("the options: must be UTF-8", strict));
+    }
+}
+
+#[test]
+fn profiles_that_a_command_reads_along_need_no_other_destination() {
+    let parse =
+        |text: &str, is_read_along| parse_bytes(text.as_bytes(), &Environment::default(), is_read_along);
+    for (text, is_read_along) in [("endpoint=off", false), ("endpoint=off,delay=1s", true)] {
+        assert!(parse(text, is_read_along).unwrap_err().message.contains("leaves no destination"));
+    }
+    assert!(
+        matches!(parse("endpoint=off", true), Ok(Request::Start(options)) if options.has_no_destination())
+    );
+}
+
+#[test]
+fn reading_along_needs_the_socket_of_a_command() {
+    for text in ["stream=1s", "cpu=1ms,stream=1s", "status,stream=1s", "answer=/tmp/x"] {
+        let error = super::parse(text, &Environment::default()).unwrap_err();
+        assert!(error.message.contains("answer=SOCKET"), "{error:?}");
     }
 }
 

@@ -129,7 +129,8 @@ pub struct Options {
     pub encode: EncodeOptions,
     /// The path of the file for profiles, with its %p, %t and %h not yet expanded.
     pub file: Option<String>,
-    /// The collector that profiles are uploaded to. This or `file` is set, or both.
+    /// The collector that profiles are uploaded to. This or `file` is set, or both, unless a command reads
+    /// the profiles along.
     pub upload: Option<UploadConfig>,
     /// Resource attributes that the user set, including `service.name` if set. Keys are unique.
     pub resource: Vec<(String, String)>,
@@ -139,4 +140,11 @@ pub struct Options {
     pub strict: bool,
     /// Warnings for the user, one line each, that do not keep the agent from starting.
     pub warnings: Vec<String>,
+}
+
+impl Options {
+    /// Whether profiles go neither to a file nor to a collector: commands alone read them.
+    pub const fn has_no_destination(&self) -> bool {
+        self.file.is_none() && self.upload.is_none()
+    }
 }

@@ -73,6 +73,9 @@ pub(super) fn engines(options: &Options) -> Vec<String> {
 
 /// The file and the collector, as far as they are requested.
 pub(super) fn destinations(options: &Options) -> Vec<String> {
+    if options.has_no_destination() {
+        return vec!["the command that reads along".to_owned()];
+    }
     let upload = options.upload.as_ref().map(|upload| upload.endpoint.shown());
     options.file.iter().cloned().chain(upload).collect()
 }

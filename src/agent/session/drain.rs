@@ -110,6 +110,17 @@ impl Drain {
         DrainedInterval { interval, recorded: state.recorded, end_ns, unix_offset_ns }
     }
 
+    /// Drains, and copies the interval's sums so far. The interval goes on.
+    pub(super) fn interval_so_far(&self) -> DrainedInterval {
+        // As in `drain`.
+        let loads = load_counts();
+        let mut state = self.state.lock();
+        state.drain(self.buffer, loads);
+        let (end_ns, unix_offset_ns) = clocks();
+        let interval = state.aggregator.so_far();
+        DrainedInterval { interval, recorded: state.recorded, end_ns, unix_offset_ns }
+    }
+
     /// Takes the native frames that have been drained since the last call.
     pub(super) fn new_unnamed_frames(&self) -> Vec<UnnamedFrame> {
         self.state.lock().aggregator.new_unnamed_frames()

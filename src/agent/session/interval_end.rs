@@ -1,6 +1,8 @@
 //! The end of an interval, in five steps: its samples are collected, selected, and summed to profiles; the
 //! profiler's counters are added; the profiles are sent.
 
+mod so_far;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +17,12 @@ use crate::agent::events::Events;
 use crate::agent::native_frames::NativeFrames;
 use crate::agent::objects::Objects;
 use crate::agent::options::Options;
-use crate::agent::output::{EncodeStats, Output};
+use crate::agent::output::Output;
 use crate::agent::recording::Recording;
 use crate::agent::thread_labels::{self, IntervalLabels, OwnerLabels};
 use crate::aggregate::{Interval, Survivors, ThreadKey};
 use crate::core::engine::{Engine, Pace};
+use crate::export::stream::Readers;
 use crate::model::{AttributeId, Batch, Profile, Resource, Scope, Tables, attribute_keys};
 use crate::signal::rate_limit::LIMITS;
 use crate::signal::sample::monotonic_ns;
@@ -67,8 +70,8 @@ impl IntervalEnd {
         resource: Resource,
     ) -> Self {
         let events = Events::default();
-        let counters =
-            Snapshot::now(Recorded::default(), events.counts(), EncodeStats::default(), None, None);
+        let (encoded, stream) = Default::default();
+        let counters = Snapshot::now(Recorded::default(), events.counts(), encoded, None, None, stream);
         let start = IntervalStart { monotonic_ns: monotonic_ns(), counters: counters.clone() };
         let budget =
             Budget::new(options.budget.map(|hundredths| f64::from(hundredths) / 10_000.0), options.interval);
@@ -186,7 +189,14 @@ impl IntervalEnd {
 
     /// Returns the longest stretch of each engine, by the budget and by limits, since the last call.
     fn take_longest_stretches(&self) -> [u32; Engine::COUNT] {
-        let (of_budget, of_limits) = (self.budget.lock().take_longest(), LIMITS.take_longest());
+        Self::combined_stretches(self.budget.lock().take_longest(), LIMITS.take_longest())
+    }
+
+    /// The stretch of each engine, from those by the budget and those by limits.
+    fn combined_stretches(
+        of_budget: [u32; Engine::COUNT],
+        of_limits: [u32; Engine::COUNT],
+    ) -> [u32; Engine::COUNT] {
         Engine::ALL.map(|engine| {
             let (of_budget, of_limit) = (of_budget[engine as usize], of_limits[engine as usize]);
             match engine.pace() == Pace::Source {
@@ -238,6 +248,11 @@ impl IntervalEnd {
         self.output.send(&batch, patience, meanwhile)
     }
 
+    /// The readers of the profiles so far.
+    pub(super) const fn readers(&self) -> &Readers {
+        self.output.readers()
+    }
+
     /// Sends pending messages within the time limit. Nothing is sent afterwards.
     pub(super) fn shutdown(&self, within: Duration) {
         self.output.shutdown(within);
@@ -253,7 +268,8 @@ impl IntervalEnd {
         let output = &self.output;
         let (upload, file) = (output.upload_stats(), output.file_stats());
         let reported = self.events.counts().into_iter().chain(self.recording.counts());
-        Snapshot::now(recorded, reported, output.encode_stats(), upload.as_ref(), file.as_ref())
+        let stream = output.readers().stats();
+        Snapshot::now(recorded, reported, output.encode_stats(), upload.as_ref(), file.as_ref(), stream)
     }
 
     /// The counters when the session began.

@@ -32,6 +32,14 @@ impl SessionLabels {
         IntervalLabels { java, native }
     }
 
+    /// Returns the names of the interval so far, as [`SessionLabels::of_interval`]. The interval goes on.
+    pub(super) fn so_far(&self, env: Option<*mut JNIEnv>) -> IntervalLabels {
+        let java = self.java.so_far(self.live_threads(env));
+        let java_names = java.values().map(|label| label.name.as_str());
+        let native = self.native.so_far(java_names, |incarnation| java.contains_key(&incarnation));
+        IntervalLabels { java, native }
+    }
+
     /// The labels of the threads that the VM lists, by kernel thread id.
     fn live_threads(&self, env: Option<*mut JNIEnv>) -> HashMap<i32, ThreadLabel> {
         let (Some(env), Some(names), Some(layout)) = (env, self.vm.names(), self.vm.layout()) else {

@@ -1,0 +1,55 @@
+//! The profiles of the interval so far, for the readers of a stream. Nothing is taken out of the interval:
+//! its end gives the same profiles as without readers.
+//!
+//! A message covers the time from the interval's start until now, so that each message replaces the one
+//! before. Survivors, reported events and the recording are in the message of the interval's end alone.
+
+use super::super::drain::{Drain, DrainedInterval};
+use super::{IntervalEnd, IntervalStart, Summed};
+use crate::agent::counters::Recorded;
+use crate::agent::engine_profiles::profiles_of;
+use crate::agent::thread_labels::{self, IntervalLabels, OwnerLabels};
+use crate::aggregate::ThreadKey;
+use crate::model::{Batch, Scope, Tables};
+use crate::signal::rate_limit::LIMITS;
+
+impl IntervalEnd {
+    /// Sends the profiles of the interval so far to the readers that are due. Does nothing while another
+    /// thread ends the interval: the readers then receive the profiles of that end.
+    pub(in crate::agent::session) fn send_so_far(&self, drain: &Drain, mut labels: IntervalLabels) {
+        let Some(start) = self.start.try_lock() else { return };
+        let mut drained = drain.interval_so_far();
+        thread_labels::add_names_so_far(&mut labels.java);
+        drained.interval.name_frames(|tables, frame| self.native_frames.frame_so_far(tables, frame));
+        let left_out = self.select(&mut drained.interval, &labels);
+        let recorded = drained.recorded;
+        let recorded = Recorded { left_out: recorded.left_out + left_out, ..recorded };
+        let mut summed = self.sum_so_far(drained, &labels, &start);
+        if !self.count(&mut summed, &self.counters(recorded), &start.counters) {
+            return;
+        }
+        drop(start);
+        let Summed { tables, profiles, .. } = summed;
+        let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
+        self.output.send_so_far(&batch);
+    }
+
+    /// Sums the samples to profiles.
+    fn sum_so_far(&self, drained: DrainedInterval, labels: &IntervalLabels, start: &IntervalStart) -> Summed {
+        let DrainedInterval { interval, end_ns, unix_offset_ns, .. } = drained;
+        let attributes_of =
+            |tables: &mut Tables, thread: ThreadKey| thread_labels::attributes(tables, thread, labels);
+        let stretches = Self::combined_stretches(self.budget.lock().longest(), LIMITS.longest());
+        let mut owners = OwnerLabels::new(&labels.java);
+        let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
+        let (tables, mut profiles) =
+            interval.into_profiles(kinds, unix_offset_ns, attributes_of, |tables, owner| {
+                owners.attributes(tables, owner)
+            });
+        for profile in &mut profiles {
+            profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
+            profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
+        }
+        Summed { tables, profiles, stretches, left_out: 0 }
+    }
+}
