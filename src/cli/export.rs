@@ -72,7 +72,7 @@ struct Contents {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let inputs = ProfileInputs::open(&args.files)?;
-    let measure = inputs.measure(args.selection.measure.as_deref())?;
+    let measure = inputs.measure(args.selection.measure())?;
     let selection = args.selection.selection(&inputs.survey, measure.is_snapshot())?;
     let export = Export { args, inputs: &inputs, measure, selection: &selection };
     let contents = match args.to {
@@ -123,7 +123,7 @@ impl Export<'_> {
     }
 
     fn speedscope(&self) -> anyhow::Result<Contents> {
-        let measures: Vec<_> = match self.args.selection.measure {
+        let measures: Vec<_> = match self.args.selection.measure() {
             Some(_) => vec![self.measure.clone()],
             None => {
                 let others = self.inputs.survey.measures.keys().filter(|&other| other != self.measure);

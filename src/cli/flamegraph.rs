@@ -115,7 +115,7 @@ fn write(
     wanted: &SelectionArgs,
     page: &PageArgs,
 ) -> anyhow::Result<ExitCode> {
-    let measures = match (&wanted.measure, base) {
+    let measures = match (wanted.measure(), base) {
         (Some(name), Some(base)) => vec![measure_of_either(&base.inputs, new, Some(name))?.clone()],
         (Some(name), None) => vec![new.measure(Some(name))?.clone()],
         (None, _) => new.measure(None).map(|_| Vec::new())?,

@@ -15,6 +15,7 @@ mod export;
 mod flamegraph;
 mod input;
 mod merge;
+mod message_frames;
 mod payload;
 mod print;
 mod recording;
@@ -25,6 +26,7 @@ mod signals;
 mod spool;
 mod sums;
 mod terminal;
+mod top;
 mod validate;
 mod whole_file;
 mod whole_messages;
@@ -62,6 +64,7 @@ enum Command {
     Flush(attach::FlushArgs),
     List(attach::ListArgs),
     Record(attach::RecordArgs),
+    Top(top::Args),
 }
 
 /// The format of a result.
@@ -108,6 +111,7 @@ pub fn run() -> ExitCode {
         Command::Flush(args) => attach::flush(&args),
         Command::List(args) => attach::list(&args),
         Command::Record(args) => attach::record(&args),
+        Command::Top(args) => top::run(&args),
     };
     match result {
         Ok(code) => code,

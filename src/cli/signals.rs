@@ -1,7 +1,7 @@
 //! The signals that end a command.
 
 use std::io;
-use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 /// SIGINT and SIGTERM, and possibly SIGHUP, which are waited for rather than handled.
 pub(super) struct Signals(libc::sigset_t);
@@ -23,6 +23,11 @@ impl Signals {
             libc::SIG_IGN => Self::block(),
             _ => Self::block_all(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]),
         }
+    }
+
+    /// Blocks SIGTSTP alone, so that a command can restore the terminal before it stops.
+    pub(super) fn block_stop() -> Self {
+        Self::block_all(&[libc::SIGTSTP])
     }
 
     fn block_all(signals: &[libc::c_int]) -> Self {
@@ -54,6 +59,15 @@ impl Signals {
         }
         // SAFETY: the descriptor was just opened, and nobody else has it.
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    }
+
+    /// Takes a signal that has arrived at a descriptor, and returns the signal's number.
+    pub(super) fn take(arrived: BorrowedFd<'_>) -> u8 {
+        // SAFETY: the structure consists of integers, so zeros are a valid value.
+        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer and the length are those of the structure.
+        unsafe { libc::read(arrived.as_raw_fd(), (&raw mut info).cast(), size_of_val(&info)) };
+        u8::try_from(info.ssi_signo).unwrap_or(0)
     }
 
     /// Lets the next signal end the process: this thread receives it.

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub(super) struct Received {
     pub(super) answer: Answer,
     /// The answer as it is: an agent of another version may say more.
     pub(super) json: Value,
+    /// The connection, on which messages follow if they were requested.
+    pub(super) connection: UnixStream,
 }
 
 /// The longest time for an agent that has connected to write its answer.
@@ -111,7 +113,10 @@ impl AnswerSocket {
             match Answer::read_json(&mut agent) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return None,
-                Ok(json) => return Answer::from_json(&json).map(|answer| Received { answer, json }),
+                Ok(json) => {
+                    let answer = Answer::from_json(&json)?;
+                    return Some(Received { answer, json, connection: agent });
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// A reason why a JVM cannot be commanded.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum AttachError {
+pub(in crate::cli) enum AttachError {
     #[error("there is no process {0}; `otlpprof list` shows the JVMs")]
     NoProcess(u32),
     #[error("/proc is not that of this PID namespace; mount it by `mount -t proc proc /proc`")]
@@ -94,6 +94,10 @@ pub(super) enum AttachError {
     OptionOfRecord(String),
     #[error("{0} is a command of the agent, but record takes options; run `otlpprof {0} PID`")]
     CommandInRecord(String),
+    #[error("{0}: top shows a session from its start; leave the option out")]
+    OptionOfTop(String),
+    #[error("{0} is a command of the agent, but top takes options; run `otlpprof {0} PID`")]
+    CommandInTop(String),
     #[error("user {uid} cannot be switched to: {error}; run the command as that user")]
     Switch { uid: libc::uid_t, error: io::Error },
     /// A signal asked the command to end.

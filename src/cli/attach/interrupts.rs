@@ -2,14 +2,14 @@
 //! command ends.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::error::AttachError;
 use crate::cli::signals::Signals;
 
 /// The signals that end the command, and the time at which it gives up.
-pub(super) struct Interrupts {
+pub(in crate::cli) struct Interrupts {
     signals: Signals,
     /// Has something to read when a signal has arrived.
     arrived: OwnedFd,
@@ -19,39 +19,49 @@ pub(super) struct Interrupts {
 
 impl Interrupts {
     /// Takes the signals over. The command gives up after `timeout`.
-    pub(super) fn new(timeout: Duration) -> Result<Self, AttachError> {
+    pub(in crate::cli) fn new(timeout: Duration) -> Result<Self, AttachError> {
         let signals = Signals::block_with_hangup();
         let arrived = signals.descriptor().map_err(AttachError::Wait)?;
         Ok(Self { signals, arrived, started: Instant::now(), timeout })
     }
 
     /// Begins another request: the command gives up `timeout` from now.
-    pub(super) fn restart(&mut self) {
+    pub(in crate::cli) fn restart(&mut self) {
         self.started = Instant::now();
     }
 
     /// Lets the next signal end the command at once.
-    pub(super) fn release(self) {
+    pub(in crate::cli) fn release(self) {
         self.signals.unblock();
     }
 
     /// The time until the command gives up.
-    pub(super) fn left(&self) -> Duration {
+    pub(in crate::cli) fn left(&self) -> Duration {
         self.timeout.saturating_sub(self.started.elapsed())
     }
 
     /// The time after which the command gives up.
-    pub(super) fn timeout(&self) -> Duration {
+    pub(in crate::cli) fn timeout(&self) -> Duration {
         self.timeout
     }
 
     /// Waits until one of the descriptors has something to read, or until the time has passed. Returns which
     /// of them have.
-    pub(super) fn wait<const N: usize>(
+    pub(in crate::cli) fn wait<const N: usize>(
         &self,
         descriptors: [BorrowedFd<'_>; N],
         time: Duration,
     ) -> Result<[bool; N], AttachError> {
+        let ready = self.wait_any(&descriptors, time)?;
+        Ok(std::array::from_fn(|index| ready[index]))
+    }
+
+    /// As [`Interrupts::wait`], for any number of descriptors.
+    pub(in crate::cli) fn wait_any(
+        &self,
+        descriptors: &[BorrowedFd<'_>],
+        time: Duration,
+    ) -> Result<Vec<bool>, AttachError> {
         let entry = |descriptor: i32| libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
         let mut entries = vec![entry(self.arrived.as_raw_fd())];
         entries.extend(descriptors.iter().map(|descriptor| entry(descriptor.as_raw_fd())));
@@ -63,20 +73,11 @@ impl Interrupts {
             if error.kind() != io::ErrorKind::Interrupted {
                 return Err(AttachError::Wait(error));
             }
-            return Ok([false; N]);
+            return Ok(vec![false; descriptors.len()]);
         }
         if entries[0].revents != 0 {
-            return Err(AttachError::Interrupted(self.signal()));
+            return Err(AttachError::Interrupted(Signals::take(self.arrived.as_fd())));
         }
-        Ok(std::array::from_fn(|index| entries[index + 1].revents != 0))
-    }
-
-    /// The number of the signal that has arrived.
-    fn signal(&self) -> u8 {
-        // SAFETY: the structure consists of integers, so zeros are a valid value.
-        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer and the length are those of the structure.
-        unsafe { libc::read(self.arrived.as_raw_fd(), (&raw mut info).cast(), size_of_val(&info)) };
-        u8::try_from(info.ssi_signo).unwrap_or(0)
+        Ok(entries[1..].iter().map(|entry| entry.revents != 0).collect())
     }
 }

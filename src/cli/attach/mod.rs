@@ -1,4 +1,5 @@
-//! `otlpprof attach`, `status`, `stop`, `flush`, `list` and `record`: the agent in running JVMs.
+//! `otlpprof attach`, `status`, `stop`, `flush`, `list` and `record`: the agent in running JVMs. `top` reads
+//! its profiles along.
 //!
 //! Input: a process id, and options of the agent. Output: the agent's answer, as lines or JSON; of `record`
 //! the profile. The command speaks HotSpot's attach protocol itself, so that neither a JDK nor `jcmd` is
@@ -16,6 +17,7 @@ mod process;
 mod record;
 mod recording_file;
 mod state;
+mod stream;
 mod target_files;
 mod target_user;
 
@@ -25,12 +27,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use self::command::Received;
-use self::error::AttachError;
-use self::interrupts::Interrupts;
+pub(super) use self::error::AttachError;
+pub(super) use self::interrupts::Interrupts;
 use self::jvm_agent::JvmAgent;
 pub(super) use self::record::{RecordArgs, record};
+pub(super) use self::stream::{AgentStream, Opened, StreamArgs};
 use super::terminal::{self, write_json};
 use super::{EXIT_FAILED, Format};
+
+/// The agent's commands.
+const AGENT_COMMANDS: [&str; 4] = ["stop", "flush", "status", "help"];
 
 /// Loads the agent into a running JVM and starts to profile
 #[derive(Debug, clap::Args)]
@@ -143,7 +149,7 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn run(target: &Target, form: &AnswerArgs, request: &Request<'_>) -> anyhow::Result<ExitCode> {
-    let Received { answer, json } = match answer(target, request) {
+    let Received { answer, json, .. } = match answer(target, request) {
         // All files have been removed by now. A shell sees the signal in the exit code.
         Err(AttachError::Interrupted(signal)) => return Ok(ExitCode::from(128 + signal)),
         answer => answer?,

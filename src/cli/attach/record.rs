@@ -15,14 +15,12 @@ use super::error::AttachError;
 use super::interrupts::Interrupts;
 use super::jvm_agent::JvmAgent;
 use super::recording_file::RecordingFile;
-use super::{AgentArgs, Target, caller_paths};
+use super::{AGENT_COMMANDS, AgentArgs, Target, caller_paths};
 use crate::cli::{EXIT_BAD_INPUT, EXIT_FAILED, flamegraph, report, terminal, whole_file};
 use crate::export::answer::{Answer, LoggedError};
 
 /// Options that the command sets itself.
 const OWN_OPTIONS: [&str; 6] = ["file", "endpoint", "format", "loop", "delay", "duration"];
-/// The agent's commands.
-const COMMANDS: [&str; 4] = ["stop", "flush", "status", "help"];
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Intervals of a recording, by which a page divides its time.
@@ -227,7 +225,7 @@ fn checked_options(options: &str) -> Result<&str, AttachError> {
         if OWN_OPTIONS.contains(&name) {
             return Err(AttachError::OptionOfRecord(item.to_owned()));
         }
-        if COMMANDS.contains(&item) {
+        if AGENT_COMMANDS.contains(&item) {
             return Err(AttachError::CommandInRecord(item.to_owned()));
         }
     }

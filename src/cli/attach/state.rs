@@ -64,6 +64,11 @@ fn print_session(session: &SessionState, out: &mut impl Write) -> io::Result<()>
             submitted.saturating_sub(done.iter().sum())
         )?;
     }
+    let along = ["stream.readers", "stream.sent.messages", "stream.lost.messages"].map(count);
+    if along.iter().any(|&count| count > 0) {
+        let [readers, sent, lost] = along;
+        writeln!(out, "read along   by {readers} commands now, {sent} messages sent, {lost} lost")?;
+    }
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub(super) fn run(
     new: &ProfileInputs,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let measure = measure_of_either(base, new, args.selection.measure.as_deref())?;
+    let measure = measure_of_either(base, new, args.selection.measure())?;
     let is_snapshot = measure.is_snapshot();
     // Times relative to the end are relative to the end of each side.
     let of_base = args.selection.selection(&base.survey, is_snapshot)?;

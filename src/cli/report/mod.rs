@@ -30,6 +30,7 @@ use self::inputs::ProfileInputs;
 use self::selection_args::SelectionArgs;
 use self::stack_args::StackArgs;
 use self::style::Style;
+pub(super) use self::table::kind_name;
 use super::Format;
 use super::terminal::{self, Terminal};
 use crate::model::attribute_keys;
@@ -83,13 +84,22 @@ pub(super) struct Args {
 
 /// The order of functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Sort {
+pub(super) enum Sort {
     /// The function itself
     #[default]
     #[value(name = "self")]
     Own,
     /// With the functions that it calls
     Total,
+}
+
+impl Sort {
+    pub(super) fn by(self) -> SortBy {
+        match self {
+            Self::Own => SortBy::Own,
+            Self::Total => SortBy::Total,
+        }
+    }
 }
 
 impl Args {
@@ -117,10 +127,7 @@ impl Args {
     }
 
     fn sort_by(&self) -> SortBy {
-        match self.sort {
-            Sort::Own => SortBy::Own,
-            Sort::Total => SortBy::Total,
-        }
+        self.sort.by()
     }
 
     /// The most functions.

@@ -7,9 +7,9 @@ use super::time_bound::{self, TimeBound};
 use crate::report::selection::{MOST_EXPRESSIONS, Selection, Window};
 use crate::report::survey::Survey;
 
-/// The options that select samples. All of them must hold.
+/// The options that select samples by their attributes and stacks. All of them must hold.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(in crate::cli) struct SelectionArgs {
+pub(in crate::cli) struct SampleArgs {
     /// The kind of profile, such as cpu, wall or alloc-space [default: cpu]
     #[arg(long = "type", value_name = "NAME")]
     pub(in crate::cli) measure: Option<String>,
@@ -28,6 +28,13 @@ pub(in crate::cli) struct SelectionArgs {
     /// Only stacks without a function that matches this regular expression
     #[arg(long, value_name = "REGEX")]
     without: Vec<Regex>,
+}
+
+/// The options that select samples, by time as well. All of them must hold.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(in crate::cli) struct SelectionArgs {
+    #[command(flatten)]
+    samples: SampleArgs,
     /// Only samples from this time on: 2026-01-31T12:00:00Z, with an offset, in local time without one, or
     /// -5m for five minutes before the end
     #[arg(long, value_name = "TIME", value_parser = time_bound::parse, allow_hyphen_values = true)]
@@ -46,17 +53,36 @@ pub(in crate::cli) struct SelectionArgs {
     at: Option<TimeBound>,
 }
 
+impl SampleArgs {
+    /// The selection in this window of time.
+    pub(in crate::cli) fn selection(&self, window: Window) -> anyhow::Result<Selection> {
+        if self.frames.len() + self.without.len() > MOST_EXPRESSIONS {
+            bail!("--frame and --without: at most {MOST_EXPRESSIONS} expressions");
+        }
+        let thread = self.thread.iter().map(|name| Selection::thread(name));
+        Ok(Selection {
+            attributes: self.attributes.iter().cloned().chain(thread).collect(),
+            trace: self.trace,
+            frames: self.frames.clone(),
+            without: self.without.clone(),
+            window,
+        })
+    }
+}
+
 impl SelectionArgs {
     /// All samples of a measure.
     pub(super) fn of_measure(measure: Option<String>) -> Self {
-        Self { measure, ..Self::default() }
+        Self { samples: SampleArgs { measure, ..SampleArgs::default() }, ..Self::default() }
+    }
+
+    /// The name of the measure, if one is chosen.
+    pub(in crate::cli) fn measure(&self) -> Option<&str> {
+        self.samples.measure.as_deref()
     }
 
     /// The selection in the files of this survey.
     pub(in crate::cli) fn selection(&self, survey: &Survey, is_snapshot: bool) -> anyhow::Result<Selection> {
-        if self.frames.len() + self.without.len() > MOST_EXPRESSIONS {
-            bail!("--frame and --without: at most {MOST_EXPRESSIONS} expressions");
-        }
         if self.at.is_some() && !is_snapshot {
             bail!("--at: this kind of profile is no state at a time; use --from and --to");
         }
@@ -74,14 +100,7 @@ impl SelectionArgs {
             (None, Some(to)) => unix_ns(to, "--until")?,
             (None, None) => u64::MAX,
         };
-        let thread = self.thread.iter().map(|name| Selection::thread(name));
-        Ok(Selection {
-            attributes: self.attributes.iter().cloned().chain(thread).collect(),
-            trace: self.trace,
-            frames: self.frames.clone(),
-            without: self.without.clone(),
-            window: Window { from_ns, to_ns },
-        })
+        self.samples.selection(Window { from_ns, to_ns })
     }
 }
 

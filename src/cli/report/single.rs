@@ -25,7 +25,7 @@ pub(super) fn run(
     inputs: &ProfileInputs,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let measure = inputs.measure(args.selection.measure.as_deref())?;
+    let measure = inputs.measure(args.selection.measure())?;
     let selection = args.selection.selection(&inputs.survey, measure.is_snapshot())?;
     let mut reader = SampleReader::new(&selection, args.stacks.form());
     let mut collected = Collected::new(measure, selection.window, args.group_key());

@@ -53,7 +53,7 @@ pub(super) fn print(
 }
 
 /// The name of a kind of code.
-pub(super) fn kind_name(kind: FrameKind) -> &'static str {
+pub(in crate::cli) fn kind_name(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::Managed => "Java",
         FrameKind::Native => "native",

@@ -1,0 +1,79 @@
+//! The terminal in the mode of a full screen, which is left again however the command ends.
+
+use std::io::{self, Stdout};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::panic;
+use std::sync::Once;
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+use crate::cli::signals::Signals;
+
+/// The terminal in the mode of a full screen, until this value is dropped.
+pub(super) struct Screen {
+    pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Has something to read when SIGTSTP has arrived.
+    pub(super) stop_signal: OwnedFd,
+    signals: Signals,
+}
+
+impl Screen {
+    pub(super) fn open() -> io::Result<Self> {
+        restore_before_a_panic_is_printed();
+        let signals = Signals::block_stop();
+        let stop_signal = signals.descriptor()?;
+        enter()?;
+        let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| leave())?;
+        Ok(Self { terminal, stop_signal, signals })
+    }
+
+    /// Handles SIGTSTP: restores the terminal, stops this process until SIGCONT, and takes the terminal
+    /// again.
+    pub(super) fn suspend(&mut self) -> io::Result<()> {
+        Signals::take(self.stop_signal.as_fd());
+        leave();
+        // SAFETY: the call accesses no memory.
+        unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+        enter()?;
+        // A new one: clearing the old one would ask the terminal for the cursor's place, and wait for the
+        // answer.
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        leave();
+        self.signals.unblock();
+    }
+}
+
+fn enter() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All)).inspect_err(|_| leave())
+}
+
+/// A terminal that is gone needs nothing restored.
+fn leave() {
+    let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
+    let _ = disable_raw_mode();
+}
+
+/// The message of a panic belongs on the restored screen.
+fn restore_before_a_panic_is_printed() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            leave();
+            print(info);
+        }));
+    });
+}

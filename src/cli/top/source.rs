@@ -1,0 +1,82 @@
+//! The origin of messages: the agent in a JVM, or a file that grows.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use super::growing_file::GrowingFile;
+use super::recent::Succession;
+use crate::cli::attach::{AgentStream, AttachError, Interrupts, Opened, StreamArgs};
+use crate::otlp::encoded::EncodedMessage;
+
+/// The origin of messages.
+pub(super) enum Source {
+    Agent(Box<AgentStream>),
+    File { file: GrowingFile, window_ns: u64 },
+}
+
+/// The result of opening a source.
+pub(super) enum OpenedSource {
+    Source(Source),
+    /// The agent sends nothing, for this reason.
+    Refused(String),
+}
+
+impl Source {
+    pub(super) fn of_agent(
+        args: &StreamArgs,
+        interrupts: &mut Interrupts,
+    ) -> Result<OpenedSource, AttachError> {
+        Ok(match AgentStream::open(args, interrupts)? {
+            Opened::Stream(stream) => OpenedSource::Source(Self::Agent(Box::new(stream))),
+            Opened::Refused(reason) => OpenedSource::Refused(reason),
+        })
+    }
+
+    pub(super) fn of_file(path: &Path, window: Duration) -> anyhow::Result<OpenedSource> {
+        let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+        Ok(OpenedSource::Source(Self::File { file: GrowingFile::open(path)?, window_ns }))
+    }
+
+    /// How the messages follow each other.
+    pub(super) fn succession(&self) -> Succession {
+        match self {
+            Self::Agent(_) => Succession::Cumulative,
+            Self::File { .. } => Succession::Separate,
+        }
+    }
+
+    /// Becomes readable when messages have arrived; `None` of a file, which is looked at now and then.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Agent(stream) => Some(stream.descriptor()),
+            Self::File { .. } => None,
+        }
+    }
+
+    /// Calls `take` with each message that has arrived. Returns the line for the end of messages, once they
+    /// have ended.
+    pub(super) fn read(&mut self, mut take: impl FnMut(&EncodedMessage)) -> anyhow::Result<Option<String>> {
+        match self {
+            Self::Agent(stream) => {
+                let is_open = stream.read(|bytes| {
+                    take(&EncodedMessage::of_protobuf(bytes)?);
+                    Ok(())
+                })?;
+                Ok((!is_open).then(|| stream.end_line()))
+            }
+            Self::File { file, window_ns } => {
+                file.read(*window_ns)?.iter().for_each(take);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Ends the stream, and the session if this command has started it.
+    pub(super) fn close(self, interrupts: &mut Interrupts) -> Result<(), AttachError> {
+        match self {
+            Self::Agent(stream) => stream.close(interrupts),
+            Self::File { .. } => Ok(()),
+        }
+    }
+}
