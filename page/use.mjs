@@ -29,23 +29,38 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Browser } from './test/support/browser.mjs';
 
-/** The first element of a selector for which `isWanted(element, argument)` holds in the page. */
-async function find(page, selector, isWanted, argument) {
-  const found = await page.$$(selector);
-  for (const element of found) {
-    if (await element.evaluate(isWanted, argument)) {
-      return element;
-    }
-  }
-  throw new Error(`none of the ${found.length} elements ${selector} is the one of ${argument}`);
+/**
+ * Clicks on the element of a selector whose text, or the text of its part `textOf`, is wanted; or on its part
+ * `target`. Without a wanted text: on the first element. The page may replace elements at any time by equal
+ * ones, so the pointer goes to a place.
+ */
+async function click(page, selector, wanted, { textOf = null, target = null } = {}) {
+  const [x, y] = await page.evaluate(
+    (list, text, ofText, ofTarget) => {
+      const textIn = (element) => (ofText ? element.querySelector(ofText) : element).textContent;
+      const found = [...document.querySelectorAll(list)].find(
+        (element) => text === null || textIn(element) === text,
+      );
+      if (!found) {
+        throw new Error(`no element ${list} has the text ${text}`);
+      }
+      const element = ofTarget ? found.querySelector(ofTarget) : found;
+      element.scrollIntoView({ block: 'nearest' });
+      const { left, top, width, height } = element.getBoundingClientRect();
+      return [left + width / 2, top + height / 2];
+    },
+    selector,
+    wanted,
+    textOf,
+    target,
+  );
+  await page.mouse.click(x, y);
 }
 
 const STEPS = {
   async choose(page, key, value) {
-    const isOfKey = (element, wanted) => element.textContent.split(/[: ]/)[0] === wanted;
-    await (await find(page, '.labels > button', isOfKey, key)).click();
-    const isOfValue = (element, wanted) => element.querySelector('.text').textContent === wanted;
-    await (await find(page, '.labels .values button', isOfValue, value)).click();
+    await click(page, `.labels > button[aria-label="Choose values of ${key}"]`, null);
+    await click(page, '.labels .values button', value, { textOf: '.text' });
     await page.keyboard.press('Escape');
   },
   async search(page, text) {
@@ -57,9 +72,7 @@ const STEPS = {
     await page.keyboard.press('Escape');
   },
   async sandwich(page, name) {
-    const isOfName = (element, wanted) => element.querySelector('bdi').textContent === wanted;
-    const row = await find(page, '.rows .row', isOfName, name);
-    await (await row.$('button')).click();
+    await click(page, '.rows .row', name, { textOf: 'bdi', target: 'button' });
   },
   async press(page, key) {
     await page.keyboard.press(key);
@@ -118,9 +131,11 @@ const steps = JSON.parse(readFileSync(0, 'utf8'));
 const browser = await Browser.open();
 try {
   const page = await browser.show(address);
+  const tableDone = () => page.evaluate(() => window.otlpprof.app.tableDone);
   for (const [name, ...choice] of steps) {
+    await tableDone();
     await STEPS[name](page, ...choice);
-    await page.evaluate(() => window.otlpprof.app.tableDone);
+    await tableDone();
     console.log(JSON.stringify(await page.evaluate(shown)));
   }
   const others = page.requests.filter((url) => url.split('#')[0] !== address);
