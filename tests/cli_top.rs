@@ -181,7 +181,7 @@ fn a_session_that_it_started_ends_with_it() {
     let home = oldest_and_newest().pop().unwrap();
     let jvm = jvm(&home);
     let pid = jvm.pid();
-    for end in ["Ctrl-C", "SIGTERM", "SIGTSTP", "SIGHUP", "SIGKILL"] {
+    for end in ["Ctrl-C", "SIGTERM", "SIGTSTP", "Ctrl-Z", "SIGHUP", "SIGKILL"] {
         let mut top = InTerminal::start(top(pid, &["cpu=1ms", "-i", "100ms"]));
         top.wait_for("the view", |text| text.contains("UserLoop.burn"));
         match end {
@@ -193,11 +193,14 @@ fn a_session_that_it_started_ends_with_it() {
                 send(&top.child, libc::SIGTERM);
                 assert_eq!(top.finish().0.code(), Some(128 + libc::SIGTERM));
             }
-            "SIGTSTP" => {
-                // As the shell does by Ctrl-Z and `fg`.
-                send(&top.child, libc::SIGTSTP);
+            "SIGTSTP" | "Ctrl-Z" => {
+                match end {
+                    "SIGTSTP" => send(&top.child, libc::SIGTSTP),
+                    _ => top.press("\u{1a}"),
+                }
                 wait_for("the stop", || attach_support::status(top.child.id(), "State").starts_with('T'));
                 top.assert_restored();
+                wait_for("the screen before", || !top.is_full_screen());
                 send(&top.child, libc::SIGCONT);
                 wait_for("the screen", || top.is_full_screen());
                 top.wait_for("the view", |text| text.contains("UserLoop.burn"));
@@ -240,7 +243,7 @@ fn a_running_session_goes_on_as_before() {
         let mut top = InTerminal::start(top(pid, &["-i", "100ms"]));
         top.wait_for("the view", |text| text.contains("UserLoop.burn"));
         let shown = command("status", pid);
-        assert!(text_of(&shown.stdout).contains("read along   by 1 commands now"), "{shown:?}");
+        assert!(text_of(&shown.stdout).contains("readers      1 now"), "{shown:?}");
         top.press("q");
         assert_eq!(top.finish().0.code(), Some(0));
         wait_for("its reader's end", || {

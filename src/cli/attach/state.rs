@@ -67,7 +67,7 @@ fn print_session(session: &SessionState, out: &mut impl Write) -> io::Result<()>
     let along = ["stream.readers", "stream.sent.messages", "stream.lost.messages"].map(count);
     if along.iter().any(|&count| count > 0) {
         let [readers, sent, lost] = along;
-        writeln!(out, "read along   by {readers} commands now, {sent} messages sent, {lost} lost")?;
+        writeln!(out, "readers      {readers} now, {sent} messages sent, {lost} lost")?;
     }
     Ok(())
 }
