@@ -126,3 +126,51 @@ fn colour_of(kind: FrameKind) -> Style {
         FrameKind::Marker => Color::DarkGray,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::cli::terminal::is_harmful;
+    use crate::cli::top::lines::{FunctionLine, ThreadLine};
+
+    /// The lines of a screen of this width.
+    fn screen(view: &View, lines: &Lines, width: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, 12)).unwrap();
+        terminal.draw(|frame| draw(frame, view, lines)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let cells: Vec<_> = buffer.content().iter().map(|cell| cell.symbol().to_owned()).collect();
+        cells.chunks(usize::from(width)).map(|row| row.concat().trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn names_cannot_control_the_terminal_and_keep_their_ends() {
+        let hostile = "\u{1b}[2J\u{9b}31m\u{202e}\r\nevil";
+        let columns = || ["1", "2", "3", "4"].map(str::to_owned);
+        let function = |name: &str| FunctionLine {
+            columns: columns(),
+            kind: FrameKind::Managed,
+            kind_name: "Java",
+            name: name.to_owned(),
+        };
+        let lines = Lines {
+            head: "JVM 1".to_owned(),
+            types: vec![(hostile.to_owned(), true)],
+            functions: vec![function(hostile), function(&format!("{}.run", "a.long.Name".repeat(50)))],
+            threads: vec![ThreadLine { columns: ["5", "6"].map(str::to_owned), name: hostile.to_owned() }],
+        };
+        let view = View { typed: Some(hostile.to_owned()), ..View::default() };
+        let shown = screen(&view, &lines, 120);
+        let escaped = r"\u{1b}[2J\u{9b}31m\u{202e}\u{d}\u{a}evil";
+        assert_eq!(shown.iter().filter(|line| line.contains(escaped)).count(), 4, "{shown:#?}");
+        assert!(!shown.concat().contains(is_harmful), "{shown:#?}");
+        let long = shown.iter().find(|line| line.ends_with("Name.run")).expect("the end of the long name");
+        assert!(long.contains('…') && long.chars().count() == 120, "{long}");
+        // A narrow terminal.
+        for width in [1, 10, 40] {
+            screen(&view, &lines, width);
+        }
+    }
+}
