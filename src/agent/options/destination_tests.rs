@@ -257,4 +257,43 @@ fn secrets_are_not_repeated() {
 fn loop_needs_a_file_whose_name_has_the_time() {
     assert!(error("loop=1h").contains("%t") && error("file=/tmp/p.otlp,loop=1h").contains("%t"));
     assert_eq!(start("file=/tmp/%t,loop=1h").file_period, Some(Duration::from_secs(3600)));
+    assert_eq!(start("file=/tmp/p.otlp,loop=off").file_period, None);
+    assert!(error("loop=soon").ends_with("; or off"));
+}
+
+/// Regression: a recording, whose file has no time in its name, could not be made in a JVM with
+/// OTLPPROF_LOOP.
+#[test]
+fn options_of_the_agent_string_win_over_variables() {
+    let variables = [
+        ("OTLPPROF_LOOP", "1h"),
+        ("OTLPPROF_FILE", "/var/%t.html"),
+        ("OTLPPROF_ENDPOINT", "collector"),
+        ("OTLPPROF_FORMAT", "xml"),
+        ("OTLPPROF_DELAY", "later"),
+        ("OTLPPROF_DURATION", "1"),
+        ("OTLPPROF_RESOURCE", "a=1"),
+    ];
+    let own = "file=/tmp/r.otlp,endpoint=off,format=proto,loop=off,delay=0s,duration=90s,resource=b=2";
+    let options = start_in(own, variables);
+    assert_eq!((options.file.as_deref(), options.file_period), (Some("/tmp/r.otlp"), None));
+    assert_eq!(options.resource.len(), 2, "resource attributes add up");
+    assert_eq!(options.warnings, [] as [&str; 0]);
+}
+
+/// Regression: the message named an option that the user had not given.
+#[test]
+fn a_conflict_names_the_variable() {
+    let named = |agent_string, variable, value| {
+        let message = error_in(agent_string, [(variable, value)]).message;
+        assert!(message.contains(variable), "{message}");
+    };
+    named("file=/tmp/r.otlp", "OTLPPROF_LOOP", "1h");
+    named("signal=USR1,event=cycles", "OTLPPROF_EVENT_SIGNAL", "USR1");
+    named("event=cycles:u", "OTLPPROF_EVENT_KERNEL", "true");
+    named("", "OTLPPROF_ENDPOINT", "off");
+    named("", "OTLPPROF_UPLOAD_QUEUE", "8m");
+    named("upload.queue=8m", "OTLPPROF_UPLOAD_LIMIT", "16m");
+    let leaks = start_in("", [("OTLPPROF_NATIVEMEM_LEAKS", "true")]);
+    assert_eq!(leaks.warnings, ["OTLPPROF_NATIVEMEM_LEAKS is ignored: nativemem is off"]);
 }

@@ -39,6 +39,8 @@ pub(super) struct Draft {
     pub(super) unusable_protocol: Option<String>,
     /// Whether a command reads the profiles along, so that no other destination is needed.
     pub(super) is_read_along: bool,
+    /// The options that variables of this project have set, each with its variable.
+    pub(super) variables: Vec<(&'static str, String)>,
 }
 
 impl Draft {
@@ -52,29 +54,46 @@ impl Draft {
 
     /// Checks the options together, and completes them.
     pub(super) fn finish(self) -> Result<Options, String> {
-        let Self { mut options, mut upload, destination, event_period, unusable_protocol, is_read_along } =
-            self;
+        let Self {
+            mut options,
+            mut upload,
+            destination,
+            event_period,
+            unusable_protocol,
+            is_read_along,
+            variables,
+        } = self;
+        // A conflict names the variable: the user may not know that it is set.
+        let shown = |option: &'static str| {
+            let variable = variables.iter().find(|(name, _)| *name == option);
+            variable.map_or(option, |(_, variable)| variable.as_str())
+        };
         if let (Some(event), Some(period)) = (&mut options.event, event_period) {
             event.period = period;
         }
-        check_signals(&options)?;
+        check_signals(&options, shown)?;
         if options.event_kernel == KernelFrames::On
             && options.event.as_ref().is_some_and(|event| event.user_only)
         {
-            return Err("event.kernel=true needs an event in the kernel: remove :u".into());
+            let event_kernel = shown("event.kernel");
+            return Err(format!("{event_kernel}=true needs an event in the kernel: remove :u"));
         }
         if options.nativemem_leaks && options.nativemem.is_none() {
-            options.warnings.push("nativemem.leaks is ignored: nativemem is off".into());
+            options.warnings.push(format!("{} is ignored: nativemem is off", shown("nativemem.leaks")));
         }
         if options.file_period.is_some() && !options.file.as_deref().is_some_and(has_time) {
-            return Err("loop needs a file name with the time: write file=PATH with %t in it".into());
+            return Err(format!(
+                "{} needs a file name with the time: write file=PATH with %t in it, or loop=off",
+                shown("loop")
+            ));
         }
         let endpoint = match destination {
             // A reader does not wait for a session that begins later.
             Destination::Off if options.file.is_none() && !(is_read_along && options.delay.is_zero()) => {
-                return Err(
-                    "endpoint=off without file leaves no destination for profiles: add file=PATH".into()
-                );
+                return Err(format!(
+                    "{}=off without file leaves no destination for profiles: add file=PATH",
+                    shown("endpoint")
+                ));
             }
             Destination::Off => return Ok(options),
             Destination::Unspecified if options.file.is_some() => {
@@ -104,8 +123,9 @@ impl Draft {
         }
         if upload.queue_bytes < upload.max_request_bytes {
             let (queue, limit) = (upload.queue_bytes >> 10, upload.max_request_bytes >> 10);
+            let [queue_name, limit_name] = ["upload.queue", "upload.limit"].map(shown);
             return Err(format!(
-                "upload.queue ({queue}k) is less than upload.limit ({limit}k): raise upload.queue or lower \
+                "{queue_name} ({queue}k) is less than {limit_name} ({limit}k): raise upload.queue or lower \
                  upload.limit"
             ));
         }
@@ -116,8 +136,8 @@ impl Draft {
 }
 
 /// Checks that each engine that sends signals has a signal of its own: pending signals of one number are
-/// merged.
-fn check_signals(options: &Options) -> Result<(), String> {
+/// merged. `shown` returns the name of an option for the message.
+fn check_signals<'n>(options: &Options, shown: impl Fn(&'static str) -> &'n str) -> Result<(), String> {
     let mut signals = vec![
         ("signal", options.signal, options.cpu.is_some()),
         ("wall.signal", options.wall_signal, options.wall.is_some()),
@@ -126,6 +146,7 @@ fn check_signals(options: &Options) -> Result<(), String> {
     signals.retain(|(_, _, is_used)| *is_used);
     while let Some((name, signal, _)) = signals.pop() {
         if let Some((other, ..)) = signals.iter().find(|(_, earlier, _)| *earlier == signal) {
+            let [name, other] = [name, *other].map(&shown);
             return Err(format!(
                 "{name} and {other} are the same signal: each engine needs a signal of its own"
             ));
@@ -194,6 +215,7 @@ impl Default for Draft {
             event_period: None,
             unusable_protocol: None,
             is_read_along: false,
+            variables: Vec::new(),
         }
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct OptionSpec {
     pub(super) bare: Option<&'static str>,
     /// Whether messages must not repeat the value.
     pub(super) secret: bool,
+    /// Whether a value adds to those of weaker sources, instead of replacing them.
+    pub(super) adds: bool,
     /// One line for the user.
     pub(super) help: &'static str,
     /// Parses a value into the draft, or returns a description of valid values.
@@ -33,13 +35,15 @@ impl OptionSpec {
 /// The prefix of this project's variables.
 pub(super) const ENVIRONMENT_PREFIX: &str = "OTLPPROF_";
 
-/// An option without default or bare form, and not secret: the base of the table's entries.
+/// An option without default or bare form, not secret, and replaced by stronger sources: the base of the
+/// table's entries.
 pub(super) const PLAIN: OptionSpec = OptionSpec {
     name: "",
     value: "",
     default: None,
     bare: None,
     secret: false,
+    adds: false,
     help: "",
     read: |_, _| Ok(()),
 };

@@ -91,7 +91,12 @@ fn options(
     for option in table::all() {
         option.default.map_or(Ok(()), |text| read(option, option.name, text, &mut draft))?;
     }
-    if let Some(name) = environment.unreadable_with_prefix(ENVIRONMENT_PREFIX).next() {
+    // A stronger source hides a variable, even one with a mistake in its value.
+    let hiding = given.iter().map(|given| given.option).filter(|option| !option.adds);
+    let hidden: Vec<_> = hiding.map(OptionSpec::environment_variable).collect();
+    let is_hidden = |variable: &str| hidden.iter().any(|hidden| hidden == variable);
+    let mut unreadable = environment.unreadable_with_prefix(ENVIRONMENT_PREFIX);
+    if let Some(name) = unreadable.find(|name| !is_hidden(name)) {
         return Err(format!("{name}: {NOT_UTF8}"));
     }
     for name in environment.unreadable_with_prefix("OTEL_") {
@@ -100,7 +105,10 @@ fn options(
     otel::apply(environment, &mut draft);
     for option in table::all() {
         let variable = option.environment_variable();
-        environment.get(&variable).map_or(Ok(()), |text| read(option, &variable, text, &mut draft))?;
+        if let Some(text) = environment.get(&variable).filter(|_| !is_hidden(&variable)) {
+            read(option, &variable, text, &mut draft)?;
+            draft.variables.push((option.name, variable));
+        }
     }
     warn_of_unknown_variables(environment, &mut draft);
     for given in given {

@@ -86,11 +86,9 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     },
     OptionSpec {
         name: "loop",
-        value: "DURATION",
+        value: "DURATION|off",
         help: "begin another file after this much time; needs %t in `file`",
-        read: |draft, text| {
-            set_some(&mut draft.options.file_period, value::duration(text, 100_000 * US, 10_000 * HOUR))
-        },
+        read: |draft, text| set(&mut draft.options.file_period, read_file_period(text)),
         ..PLAIN
     },
     OptionSpec {
@@ -172,6 +170,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec {
         name: "resource",
         value: "KEY=VALUE+...",
+        adds: true,
         help: "resource attributes; %XX for characters like + and ,",
         read: |draft, text| value::pairs(text, LIST_SEPARATOR).map(|pairs| draft.add_resource(pairs)),
         ..PLAIN
@@ -221,6 +220,16 @@ fn read_endpoint(text: &str) -> Result<Destination, String> {
         base => Endpoint::base(base),
     };
     endpoint.map(Destination::Collector).map_err(|error| error.to_string())
+}
+
+/// Parses the time of each file; `None` without files by the time.
+fn read_file_period(text: &str) -> Result<Option<Duration>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    value::duration(text, 100_000 * US, 10_000 * HOUR)
+        .map(Some)
+        .map_err(|message| format!("{message}; or off"))
 }
 
 /// Parses a percentage, and returns it in hundredths of a percent.
