@@ -70,10 +70,13 @@ fn path_text(folder: &TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
 }
 
+/// Regression: a JVM whose environment asks for files by the time could not be recorded. Variables of the JVM
+/// change neither where a recording goes nor how long it lasts.
 #[test]
 fn a_recording_ends_with_its_time_and_is_printed() {
     for home in oldest_and_newest() {
-        let jvm = jvm(&home);
+        let run = JavaRun::new(&home, "UserLoop").argument(600).variable("OTLPPROF_LOOP", "1h");
+        let jvm = start(run.variable("OTLPPROF_FILE", "/no/such/%t.html").variable("OTLPPROF_DELAY", "1h"));
         let pid = jvm.pid();
         let table = std::cell::RefCell::new(String::new());
         wait_for("a recording with samples", || {
@@ -192,9 +195,9 @@ fn mistakes_are_one_line_and_reach_no_jvm() {
     }
     let folder = TempDir::new().unwrap();
     let line = refused(&["-o", &path_text(&folder, "missing/x.otlp")]);
-    assert!(line.contains("missing: no such folder; create it"), "{line}");
+    assert!(line.contains("/missing does not exist; create it"), "{line}");
     std::fs::create_dir(folder.path().join("x.html")).unwrap();
-    assert!(refused(&["-o", &path_text(&folder, "x.html")]).contains("is a folder"));
+    assert!(refused(&["-o", &path_text(&folder, "x.html")]).contains("x.html: a folder; name a file"));
     let output = record(target.pid(), &["-d", "10ms"]);
     assert_eq!(exit_code(&output), 2);
     assert!(text_of(&output.stderr).contains("must be 100ms to 24h"), "{output:?}");

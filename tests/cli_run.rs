@@ -103,6 +103,8 @@ fn a_script_that_starts_a_jvm_is_profiled_by_the_variable() {
             let script = place.script(name, &text);
             let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_otlpprof")));
             command.env("JAVA_TOOL_OPTIONS", "-Dkept='a \"b\"'  -Xmx64m");
+            // A run has a file of its own, whatever files the environment asks for.
+            command.env("OTLPPROF_LOOP", "1h").env("OTLPPROF_FILE", "/no/such/%t.otlp");
             command.arg("--agent").arg(&library).arg("cpu=1ms").arg("--").arg(script);
             let (code, stdout, stderr) = parts(&command.output().unwrap());
             assert_eq!(code, 3, "{}: {stderr}", home.display());
@@ -200,6 +202,7 @@ fn mistakes_are_one_line_before_the_program_starts() {
         (&["--no-page", "--open"], "--open: no page is written; name one by -o NAME.html"),
         (&["--library", "none.so"], "--library none.so: No such file or directory (os error 2)"),
         (&["cpu=5ms,file=/x"], "file: a run has files of its own; keep the profiles with --keep FILE"),
+        (&["loop=1h"], "loop: a run has files of its own; keep the profiles with --keep FILE"),
         (&["stop"], "stop: a run starts the agent; write options such as cpu=5ms"),
     ] {
         let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_otlpprof")));
@@ -222,6 +225,20 @@ fn mistakes_are_one_line_before_the_program_starts() {
     let (code, stdout, stderr) = parts(&output);
     assert!(code == 2 && stdout.is_empty() && stderr.contains("options cannot name a folder"), "{stderr}");
     assert_eq!(fs::read_dir(odd).unwrap().count(), 0);
+}
+
+/// Regression: relative paths began at the folder in which the script starts the JVM.
+#[test]
+fn relative_paths_in_options_begin_at_the_callers_folder() {
+    let place = Place::new();
+    fs::write(place.path("ca.pem"), "no certificate").unwrap();
+    let text = format!("#!/bin/sh\ncd /\nexec '{}' -version\n", newest_java().display());
+    let script = place.script("elsewhere.sh", &text);
+    let options = "certificate=ca.pem,endpoint=https://127.0.0.1:1";
+    let (code, _, stderr) = parts(&place.run().args([options, "--"]).arg(script).output().unwrap());
+    assert_eq!(code, 0, "{stderr}");
+    let file = place.path("ca.pem").canonicalize().unwrap();
+    assert!(stderr.contains(&format!(": certificate {}: ", file.display())), "{stderr}");
 }
 
 /// The agent's line is the only one about the mistake, apart from the JVM's own lines.

@@ -5,6 +5,7 @@
 //! input. Called by `main`.
 
 mod agent_library;
+mod agent_string;
 mod allocator;
 mod attach;
 mod call_grammar;

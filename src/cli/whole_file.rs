@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use nix::unistd::{AccessFlags, access};
 
 /// Writes a file by `body`: first a temporary file in the same directory, which then replaces the file and
 /// has its permissions. A pipe or a device is written directly.
@@ -46,6 +47,34 @@ pub(super) fn write_or_print(
     write(path, body).with_context(|| path.display().to_string())
 }
 
+/// Fails if [`write`] could not replace the file: for commands that measure for long before they write.
+///
+/// # Errors
+/// They name the file.
+pub(super) fn check_writable(file: &Path) -> anyhow::Result<()> {
+    let checked = || {
+        if file.is_dir() {
+            bail!("a folder; name a file");
+        }
+        let folder = folder_of(file);
+        if !folder.is_dir() {
+            bail!("the folder {} does not exist; create it", folder.display());
+        }
+        // A file is replaced by another one in its folder. A device is written to.
+        let (written, needed) = match fs::metadata(file) {
+            Ok(place) if !place.is_file() => (file, AccessFlags::W_OK),
+            _ => (folder, AccessFlags::W_OK | AccessFlags::X_OK),
+        };
+        access(written, needed).with_context(|| written.display().to_string())
+    };
+    checked().with_context(|| file.display().to_string())
+}
+
+/// The folder that a file is in.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Whether both paths denote the same regular file, so that writing to one would change the other. Never true
 /// for a terminal or a pipe.
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
@@ -67,7 +96,7 @@ impl Temporary {
     /// Creates a temporary file in the directory of `place`.
     fn beside(place: &Path) -> io::Result<Self> {
         let path = beside(place)?;
-        let directory = path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory = folder_of(&path);
         let mut options = OpenOptions::new();
         options.write(true);
         let nameless = options.clone().custom_flags(libc::O_TMPFILE).open(directory);

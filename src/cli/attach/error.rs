@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cli::agent_string::RelativePath;
+
 /// A reason why a JVM cannot be commanded.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum AttachError {
@@ -83,8 +85,8 @@ pub(in crate::cli) enum AttachError {
     Silent(u32),
     #[error("the {what} has {length} bytes, but the JVM takes at most {most}; shorten it")]
     TooLong { what: &'static str, length: usize, most: usize },
-    #[error("`{option}` is relative to a folder whose name has ',' or '%'; write an absolute path")]
-    RelativePath { option: String },
+    #[error(transparent)]
+    RelativePath(#[from] RelativePath),
     #[error(
         "the JVM {pid} does not see the folder {}, where relative paths begin; write absolute paths of the \
          JVM's own files", folder.display()

@@ -10,6 +10,7 @@ use super::library::{self, Library, VisibleLibrary};
 use super::process::JvmProcess;
 use super::target_files::TargetFiles;
 use super::target_user::TargetUser;
+use crate::cli::agent_string;
 
 /// The time between two requests to a JVM that is still starting.
 const RETRY: Duration = Duration::from_millis(20);
@@ -31,6 +32,17 @@ impl JvmAgent {
     /// Whether the JVM has loaded the agent.
     pub(super) fn is_loaded(&self) -> bool {
         self.process.maps.agent.is_some()
+    }
+
+    /// The agent string with absolute paths. Fails if the JVM does not see the caller's folder, where
+    /// relative paths begin.
+    pub(super) fn options_of_caller(&self, options: &str) -> Result<String, AttachError> {
+        let folder = std::env::current_dir().map_err(AttachError::Wait)?;
+        let absolute = agent_string::with_absolute_paths(options, &folder)?;
+        if absolute != options && !self.files.sees_folder(&folder) {
+            return Err(AttachError::FolderElsewhere { pid: self.process.pid, folder });
+        }
+        Ok(absolute)
     }
 
     /// Reads the library that [`Self::load`] needs: the one at `path`, or else the one that is installed

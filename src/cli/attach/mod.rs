@@ -5,7 +5,6 @@
 //! the profile. The command speaks HotSpot's attach protocol itself, so that neither a JDK nor `jcmd` is
 //! needed, and reaches JVMs in other PID and mount namespaces through /proc/PID/root.
 
-mod caller_paths;
 mod command;
 mod error;
 mod interrupts;
@@ -34,9 +33,6 @@ pub(super) use self::record::{RecordArgs, record};
 pub(super) use self::stream::{AgentStream, Opened, StreamArgs};
 use super::terminal::{self, write_json};
 use super::{EXIT_FAILED, Format};
-
-/// The agent's commands.
-const AGENT_COMMANDS: [&str; 4] = ["stop", "flush", "status", "help"];
 
 /// Loads the agent into a running JVM and starts to profile
 #[derive(Debug, clap::Args)]
@@ -176,7 +172,7 @@ fn answer(target: &Target, request: &Request<'_>) -> Result<Received, AttachErro
     let mut jvm = JvmAgent::find(target.pid)?;
     match request {
         Request::Attach(args) => {
-            let options = caller_paths::options_of_caller(&args.agent.options, &jvm)?;
+            let options = jvm.options_of_caller(&args.agent.options)?;
             let library = jvm.library(args.agent.library.as_deref())?;
             jvm.load(library.as_ref(), &options, &interrupts)
         }

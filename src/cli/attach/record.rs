@@ -9,14 +9,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use nix::unistd::{AccessFlags, access};
 
 use super::error::AttachError;
 use super::interrupts::Interrupts;
 use super::jvm_agent::JvmAgent;
 use super::recording_file::RecordingFile;
-use super::{AGENT_COMMANDS, AgentArgs, Target, caller_paths};
-use crate::cli::{EXIT_BAD_INPUT, EXIT_FAILED, flamegraph, report, terminal, whole_file};
+use super::{AgentArgs, Target};
+use crate::cli::{EXIT_BAD_INPUT, EXIT_FAILED, agent_string, flamegraph, report, terminal, whole_file};
 use crate::export::answer::{Answer, LoggedError};
 
 /// Options that the command sets itself.
@@ -113,7 +112,7 @@ fn take_recording(args: &RecordArgs, interrupts: &mut Interrupts) -> anyhow::Res
     let pid = args.target.pid;
     let mut jvm = JvmAgent::find(pid)?;
     let own_options = checked_options(&args.agent.options)?;
-    let given = caller_paths::options_of_caller(own_options, &jvm)?;
+    let given = jvm.options_of_caller(own_options)?;
     if jvm.is_loaded()
         && let Some(session) = jvm.command("status", interrupts)?.answer.session
     {
@@ -220,30 +219,30 @@ impl Warnings {
 
 /// Fails if the options hold anything that the command sets itself, or a command.
 fn checked_options(options: &str) -> Result<&str, AttachError> {
-    for item in options.split(',') {
-        let name = item.split_once('=').map_or(item, |(name, _)| name);
-        if OWN_OPTIONS.contains(&name) {
+    for item in agent_string::items(options) {
+        if OWN_OPTIONS.contains(&agent_string::name(item)) {
             return Err(AttachError::OptionOfRecord(item.to_owned()));
         }
-        if AGENT_COMMANDS.contains(&item) {
+        if agent_string::is_command(item) {
             return Err(AttachError::CommandInRecord(item.to_owned()));
         }
     }
     Ok(options)
 }
 
-/// The agent's options for a recording. Variables of the JVM's environment cannot change them.
+/// The agent's options for a recording. Variables of the JVM's environment cannot change where the recording
+/// goes and how long it lasts.
 fn agent_string(given: &str, duration: Duration, file: &str) -> String {
     let mut parts = Vec::new();
     if !given.is_empty() {
         parts.push(given.to_owned());
     }
-    if !given.split(',').any(|item| item.starts_with("interval=")) {
+    if !agent_string::sets(given, "interval") {
         let interval = (duration / INTERVALS).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
         parts.push(format!("interval={}ms", interval.as_millis()));
     }
     let until = (duration + GRACE).as_millis();
-    parts.push(format!("file={file},endpoint=off,format=proto,delay=0s,duration={until}ms"));
+    parts.push(format!("file={file},endpoint=off,format=proto,loop=off,delay=0s,duration={until}ms"));
     parts.join(",")
 }
 
@@ -275,14 +274,7 @@ fn form(path: &Path) -> anyhow::Result<Form> {
             path.display()
         ),
     };
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    if path.is_dir() {
-        bail!("{}: is a folder; name a file", path.display());
-    }
-    if !folder.is_dir() {
-        bail!("{}: no such folder; create it", folder.display());
-    }
-    access(folder, AccessFlags::W_OK | AccessFlags::X_OK).with_context(|| folder.display().to_string())?;
+    whole_file::check_writable(path)?;
     Ok(form)
 }
 
@@ -302,7 +294,7 @@ mod tests {
     #[test]
     fn a_recording_goes_to_its_file_alone_and_ends_by_itself() {
         let string = |given, seconds| agent_string(given, Duration::from_secs(seconds), "/tmp/x/r.otlp");
-        let own = "file=/tmp/x/r.otlp,endpoint=off,format=proto,delay=0s,duration=";
+        let own = "file=/tmp/x/r.otlp,endpoint=off,format=proto,loop=off,delay=0s,duration=";
         assert_eq!(string("", 30), format!("interval=1000ms,{own}90000ms"));
         assert_eq!(string("wall", 300), format!("wall,interval=5000ms,{own}360000ms"));
         assert_eq!(string("interval=2s", 3600), format!("interval=2s,{own}3660000ms"));

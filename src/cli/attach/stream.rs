@@ -8,11 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::caller_paths;
 use super::command::Received;
 use super::error::AttachError;
 use super::interrupts::Interrupts;
 use super::jvm_agent::JvmAgent;
+use crate::cli::agent_string;
 use crate::cli::message_frames::MessageFrames;
 
 /// Options that would leave nothing to read along.
@@ -58,7 +58,7 @@ impl AgentStream {
         interrupts: &mut Interrupts,
     ) -> Result<Opened, AttachError> {
         let mut jvm = JvmAgent::find(args.pid)?;
-        let given = caller_paths::options_of_caller(&args.options, &jvm)?;
+        let given = jvm.options_of_caller(&args.options)?;
         let own_options = own_options(&given)?;
         let stream = format!("stream={}ms", args.interval.as_millis());
         if jvm.is_loaded() {
@@ -152,18 +152,16 @@ impl AgentStream {
 
 /// The options of a session that is started: those given, and no destination unless one is given.
 fn own_options(given: &str) -> Result<String, AttachError> {
-    let items = || given.split(',').filter(|item| !item.is_empty());
-    let name = |item: &'_ str| item.split('=').next().unwrap_or_default().to_owned();
-    for item in items() {
-        if REFUSED_OPTIONS.contains(&&*name(item)) {
+    for item in agent_string::items(given) {
+        if REFUSED_OPTIONS.contains(&agent_string::name(item)) {
             return Err(AttachError::OptionOfTop(item.to_owned()));
         }
-        if super::AGENT_COMMANDS.contains(&item) {
+        if agent_string::is_command(item) {
             return Err(AttachError::CommandInTop(item.to_owned()));
         }
     }
-    let mut options: Vec<_> = items().map(str::to_owned).collect();
-    if !items().any(|item| DESTINATIONS.contains(&&*name(item))) {
+    let mut options: Vec<_> = agent_string::items(given).map(str::to_owned).collect();
+    if !DESTINATIONS.iter().any(|name| agent_string::sets(given, name)) {
         options.push("endpoint=off".to_owned());
     }
     options.push("delay=0s".to_owned());

@@ -3,6 +3,7 @@
 use anyhow::bail;
 
 use super::launcher::Loading;
+use crate::cli::agent_string::{is_command, items, sets};
 
 /// A program that is killed, or that crashes, loses no more than the last second. The page's strip of times
 /// has steps of this length.
@@ -19,28 +20,28 @@ const STRICT: (&str, &str) = ("strict", "true");
 /// whether a variable is set.
 ///
 /// # Errors
-/// The options name a file, or begin with another command than `start`.
+/// The options name a file or the time of a file, or begin with another command than `start`.
 pub(super) fn completed(
     given: &str,
     file: &str,
     loading: Loading,
     is_set: impl Fn(&str) -> bool,
 ) -> anyhow::Result<String> {
-    let items = || given.split(',').filter(|item| !item.is_empty());
-    if let Some(command) = items().next().filter(|item| ["stop", "flush", "status", "help"].contains(item)) {
+    if let Some(command) = items(given).next().filter(|item| is_command(item)) {
         bail!("{command}: a run starts the agent; write options such as cpu=5ms");
     }
-    let has = |name: &str| items().any(|item| item.split('=').next() == Some(name));
-    if has("file") {
-        bail!("file: a run has files of its own; keep the profiles with --keep FILE");
+    if let Some(name) = ["file", "loop"].into_iter().find(|name| sets(given, name)) {
+        bail!("{name}: a run has files of its own; keep the profiles with --keep FILE");
     }
-    let mut options: Vec<_> = items().map(str::to_owned).collect();
+    let mut options: Vec<_> = items(given).map(str::to_owned).collect();
     let strict = (loading == Loading::Argument).then_some(STRICT);
     for (name, value) in [INTERVAL, LOG_LEVEL].into_iter().chain(strict) {
-        if !has(name) && !is_set(&format!("OTLPPROF_{}", name.to_uppercase())) {
+        if !sets(given, name) && !is_set(&format!("OTLPPROF_{}", name.to_uppercase())) {
             options.push(format!("{name}={value}"));
         }
     }
+    // A variable may ask for files by the time, of which the name of the run's own file says nothing.
+    options.push("loop=off".to_owned());
     options.push(format!("file={file}"));
     Ok(options.join(","))
 }
@@ -53,22 +54,22 @@ mod tests {
     fn options_of_the_user_come_first_and_replace_the_defaults() {
         let by_argument =
             |given, variable| completed(given, "/f", Loading::Argument, |name| name == variable).unwrap();
-        assert_eq!(by_argument("", ""), "interval=1s,loglevel=warn,strict=true,file=/f");
+        assert_eq!(by_argument("", ""), "interval=1s,loglevel=warn,strict=true,loop=off,file=/f");
         assert_eq!(
             by_argument(",cpu=5ms,,interval=2s,strict", ""),
-            "cpu=5ms,interval=2s,strict,loglevel=warn,file=/f"
+            "cpu=5ms,interval=2s,strict,loglevel=warn,loop=off,file=/f"
         );
         assert_eq!(
             by_argument("start,alloc", "OTLPPROF_LOGLEVEL"),
-            "start,alloc,interval=1s,strict=true,file=/f"
+            "start,alloc,interval=1s,strict=true,loop=off,file=/f"
         );
         let by_variable = completed("cpu", "/f", Loading::Variable, |_| false).unwrap();
-        assert_eq!(by_variable, "cpu,interval=1s,loglevel=warn,file=/f");
+        assert_eq!(by_variable, "cpu,interval=1s,loglevel=warn,loop=off,file=/f");
     }
 
     #[test]
     fn commands_and_files_are_refused() {
-        for given in ["stop", "help", "cpu=1ms,file=/x", "file"] {
+        for given in ["stop", "help", "cpu=1ms,file=/x", "file", "loop=1h"] {
             assert!(completed(given, "/f", Loading::Argument, |_| false).is_err(), "{given}");
         }
     }

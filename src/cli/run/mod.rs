@@ -20,14 +20,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use self::launcher::Loading;
 use self::outputs::{OutputArgs, Outputs};
 use self::profile_folder::ProfileFolder;
 use self::program_signals::ProgramSignals;
 use self::results::{ReportArgs, say};
-use super::agent_library;
+use super::{agent_library, agent_string};
 
 /// Run a program, and show where its time went
 ///
@@ -36,7 +36,7 @@ use super::agent_library;
 /// the program's, or 128 and the signal that ended it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Options of the agent, such as cpu=5ms,alloc
+    /// Options of the agent, such as cpu=5ms,alloc. Relative paths begin at the current folder
     #[arg(value_name = "AGENT_OPTIONS", default_value = "", hide_default_value = true)]
     options: String,
     /// The program and its arguments, such as java -jar app.jar
@@ -60,7 +60,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let folder = ProfileFolder::create()?;
     let loading = Loading::of(name);
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let options = agent_options::completed(&args.options, &folder.file_option()?, loading, is_set)?;
+    // A script may start the JVM in another folder.
+    let caller_folder = std::env::current_dir().context("the current folder")?;
+    let given = agent_string::with_absolute_paths(&args.options, &caller_folder)?;
+    let options = agent_options::completed(&given, &folder.file_option()?, loading, is_set)?;
     let mut command = launcher::command(name, arguments, loading, &library, &options)?;
     let status = match program::run(&mut command, &signals) {
         Ok(status) => status,

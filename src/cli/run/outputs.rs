@@ -1,9 +1,10 @@
 //! The files that a run leaves: pages, and profiles.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
-use nix::unistd::{AccessFlags, access};
+use anyhow::bail;
+
+use crate::cli::whole_file;
 
 /// The page's name if the user names no file.
 const DEFAULT_PAGE: &str = "otlpprof.html";
@@ -51,7 +52,7 @@ impl Outputs {
         }
         outputs.profiles.extend(args.keep.clone());
         for file in outputs.pages.iter().chain(&outputs.profiles) {
-            check_writable(file).with_context(|| file.display().to_string())?;
+            whole_file::check_writable(file)?;
         }
         if args.output.is_empty() && !args.no_page {
             outputs.pages.push(DEFAULT_PAGE.into());
@@ -61,19 +62,6 @@ impl Outputs {
         }
         Ok(outputs)
     }
-}
-
-fn check_writable(file: &Path) -> anyhow::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if file.is_dir() {
-        bail!("a folder; name a file");
-    }
-    if !folder.is_dir() {
-        bail!("the folder {} does not exist; create it", folder.display());
-    }
-    // A file is replaced by another one in its folder. A device is written to.
-    let written = if file.exists() && !file.is_file() { file } else { folder };
-    access(written, AccessFlags::W_OK).with_context(|| written.display().to_string())
 }
 
 #[cfg(test)]
