@@ -3,11 +3,14 @@
 //! The test limits the command's address space to four times the largest message, 64 MiB, and the memory of
 //! the loader and libraries. The result does not depend on timing.
 
+mod packed_support;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use otlpprof::otlp::wire::*;
+use packed_support::gzip;
 use prost::Message as _;
 use tempfile::TempDir;
 
@@ -102,12 +105,6 @@ fn usual(seed: usize, functions: usize, depth: usize) -> ProfilesData {
 
 fn framed(message: &[u8]) -> Vec<u8> {
     [&u32::try_from(message.len()).unwrap().to_be_bytes()[..], message].concat()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(bytes).unwrap();
-    gzip.finish().unwrap()
 }
 
 /// The parts of a message that [`usual`] makes, as OTLP/JSON.

@@ -3,14 +3,13 @@
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
+mod packed_support;
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use flate2::Compression;
 use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
 use jfr_support::converted::{otlpprof, profiles, text};
 use jfr_support::recordings;
 use jfr_support::synthetic::{
@@ -20,8 +19,8 @@ use jfr_support::synthetic::{
 use otlpprof::convert::JfrToOtlp;
 use otlpprof::otlp::wire::{self, ProfilesData};
 use otlpprof::otlp::{EncodeOptions, encode};
+use packed_support::{gzip, zstd};
 use prost::Message as _;
-use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 const SHAPE: Shape =
     Shape { events: 40, depth: 5, repeated_percent: 50, contexts: 3, remote_frames: 0, compressed: true };
@@ -31,16 +30,6 @@ const START: FieldOf = ("startTime", LONG, false, false);
 const DURATION: FieldOf = ("duration", LONG, false, false);
 const EVENT_THREAD: FieldOf = ("eventThread", THREAD, true, false);
 const STACK: FieldOf = ("stackTrace", STACK_TRACE, true, false);
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn zstd(bytes: &[u8]) -> Vec<u8> {
-    compress_to_vec(bytes, CompressionLevel::Fastest)
-}
 
 /// A directory for inputs and results of conversions.
 struct ConversionDir {

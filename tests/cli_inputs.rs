@@ -3,19 +3,17 @@
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
+mod packed_support;
 mod pprof_fixture;
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use jfr_support::{corpus, not_tested};
+use packed_support::{gzip, zstd};
 use pprof_fixture::valid;
 use prost::Message as _;
-use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
 fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
@@ -44,16 +42,6 @@ fn write(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
     path
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn zstd(bytes: &[u8]) -> Vec<u8> {
-    compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
 /// The head of a report: the first line up to the time, and the other measures.
@@ -183,6 +171,48 @@ fn compressed_files_and_standard_input_are_read_alike() {
         let output = command.args(["report", "-"]).write_stdin(bytes).assert().success().get_output().clone();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{name} by standard input");
     }
+}
+
+/// Regression: `print` took OTLP alone.
+#[test]
+fn print_shows_every_format_and_validate_names_the_command_that_converts() {
+    let folder = TempDir::new().unwrap();
+    let recording = corpus()["async-profiler"].clone();
+    let pprof = write(&folder, "profile.pb.gz", &gzip(&valid().encode_to_vec()));
+    let collapsed = write(&folder, "stacks.txt", b"main.main;main.spin 8\nmain.main 3\n");
+    for (file, form, made_of, command) in [
+        (&recording, "recording", "a recording of JDK Flight Recorder", "convert"),
+        (&pprof, "pprof", "a pprof profile", "merge"),
+        (&collapsed, "collapsed", "collapsed stacks", "merge"),
+    ] {
+        let file = text(file);
+        let (report, print) = (printed(&["report", file]), printed(&["print", file]));
+        assert_eq!(head(&print).0, head(&report).0);
+        let (table, messages) = print.split_once("\n\n").unwrap().1.split_once("\n\n").unwrap();
+        assert_eq!(table.lines().skip(1).map(str::to_owned).collect::<BTreeSet<_>>(), rows(&report));
+        assert!(messages.starts_with(&format!("{file}: message 0: ")), "{print}");
+        assert!(messages.contains(&format!(" bytes, made of {made_of}\n")), "{print}");
+        let all = printed(&["print", file, "--all", "--raw", "--resource", "--format", "json"]);
+        let all: serde_json::Value = serde_json::from_str(&all).unwrap();
+        let message = &all["messages"][0];
+        assert_eq!((message["form"].as_str(), &message["offset"]), (Some(form), &serde_json::Value::Null));
+        let profile = &message["resources"][0]["scopes"][0]["profiles"][0];
+        assert!(!profile["samples"].as_array().unwrap().is_empty(), "{message}");
+
+        let error = error_of(&["validate", file]);
+        let remedy = format!("{file}: {made_of}, not OTLP; `otlpprof {command} {file} -o NAME.otlp` writes");
+        assert!(error.contains(&remedy), "{error}");
+        let converted = folder.path().join("converted.otlp");
+        otlpprof(&[command, file, "-o", text(&converted)]).success();
+        printed(&["validate", text(&converted)]);
+    }
+    let whole = std::fs::read(&corpus()["async-profiler-chunks"]).unwrap();
+    let cut = write(&folder, "cut.jfr", &whole[..whole.len() - 1_000]);
+    let error = error_of(&["print", text(&cut)]);
+    assert!(error.starts_with(&format!("otlpprof: {}: ", text(&cut))), "{error}");
+    let part = otlpprof(&["print", "--keep-going", text(&cut)]).code(2).get_output().clone();
+    assert_eq!(String::from_utf8_lossy(&part.stderr), error);
+    assert!(String::from_utf8_lossy(&part.stdout).contains(": message 0: "), "{part:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `otlpprof print`, as a user runs it.
 
 mod otlp_fixture;
+mod packed_support;
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, framed, valid};
 use otlpprof::otlp::wire::{ProfilesData, ProfilesDictionary, Sample, Value};
+use packed_support::gzip;
 use prost::Message as _;
 use tempfile::TempDir;
 
@@ -358,7 +360,9 @@ fn nothing_of_a_file_controls_the_terminal() {
         &["print", "--keep-going", &broken],
         &["print", &broken],
         &["print", &jfr],
-        &["validate", "--show", "1000", &named, &broken, &jfr],
+        &["validate", "--show", "1000", &named, &broken],
+        &["validate", &jfr],
+        &["check-stacks", &jfr],
         &["validate", "--format", "json", &named],
         &["check-stacks", &plain],
         &["check-stacks", "--format", "json", &named],
@@ -477,17 +481,10 @@ fn bad_input_is_refused_in_one_line() {
     let offset = format!("at byte {} (message 1)", framed(&valid()).len());
     assert_refused(&["print", &cut], &[&cut, "truncated", &offset, "[frame-truncated]"]);
     assert_refused(&["print", &good, &cut], &[&cut]);
-    assert_refused(&["print", &jfr], &[&jfr, "a JFR recording"]);
+    assert_refused(&["print", &jfr], &[&jfr, "no event in"]);
+    assert_refused(&["check-stacks", &jfr], &[&jfr, "a JFR recording"]);
     assert_refused(&["print", &missing], &[&missing, "No such file"]);
     assert_refused(&["check-stacks", &cut], &[&cut, "truncated"]);
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    use std::io::Write as _;
-
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(bytes).unwrap();
-    gzip.finish().unwrap()
 }
 
 /// Regression: offsets in compressed files count decompressed bytes, and only some messages said so.

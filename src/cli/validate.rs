@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
 use super::input::Input;
+use super::report::content::Content;
 use super::terminal::{self, write_json};
 use super::{EXIT_BAD_INPUT, EXIT_FAILED, Format};
 use crate::otlp::validate::report::Report;
@@ -47,7 +48,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     // A file that cannot be opened is a mistake in the command line, so that nothing is reported then.
-    let inputs = args.files.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let inputs = args.files.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
     let mut worst = None;
     let mut documents = Vec::new();
     for input in &inputs {
@@ -74,6 +75,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Severity::Error) => ExitCode::from(EXIT_FAILED),
         Some(Severity::Unreadable) => ExitCode::from(EXIT_BAD_INPUT),
     })
+}
+
+/// Opens a file. Other formats of profiles have no rules here.
+fn open(path: &Path) -> anyhow::Result<Input> {
+    let input = Input::open(path)?;
+    let content = Content::of(&input)?;
+    let command = match content {
+        Content::Otlp => return Ok(input),
+        Content::Recording => "convert",
+        Content::Pprof | Content::Collapsed => "merge",
+    };
+    let (file, other) = (path.display(), content.description());
+    bail!("{file}: {other}, not OTLP; `otlpprof {command} {file} -o NAME.otlp` writes OTLP of it")
 }
 
 /// Prints the breaches of rules in a result that is to be written to `path`. Returns whether there is no

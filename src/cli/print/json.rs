@@ -3,17 +3,16 @@
 
 use std::cell::Cell;
 use std::io::Write;
-use std::path::Path;
 
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::super::input::Input;
+use super::super::report::content::Content;
 use super::super::sums::labels::{SHOWN_LABELS, span_json};
 use super::super::sums::{Sums, TopStack, value};
 use super::super::terminal::JsonWriter;
 use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
-use super::{Args, each_message};
+use super::{Args, PrintedFile, each_message};
 use crate::otlp::Form;
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
 use crate::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
@@ -23,7 +22,7 @@ use crate::otlp::wire::{self, KeyValue};
 /// Prints the messages and sums of all files. The first error of a file that cannot be read any further is
 /// put into `broken`.
 pub(super) fn print(
-    inputs: &[Input],
+    files: &[PrintedFile],
     args: &Args,
     sums: &mut Sums,
     broken: &mut Option<anyhow::Error>,
@@ -32,12 +31,12 @@ pub(super) fn print(
     let mut json = JsonWriter::new(out);
     json.raw("{\"messages\":[")?;
     let mut is_first = true;
-    each_message(inputs, broken, |input, message| {
+    each_message(files, broken, |file, message| {
         sums.add(message);
         if !std::mem::take(&mut is_first) {
             json.raw(",")?;
         }
-        Ok(json.value(&MessageJson { path: &input.path, message, args })?)
+        Ok(json.value(&MessageJson { file, message, args })?)
     })?;
     json.raw("],\"top\":")?;
     json.value(&tops(sums, args))?;
@@ -107,27 +106,32 @@ impl<I: Iterator<Item: Serialize>> Serialize for LazyList<I> {
 
 /// One message.
 struct MessageJson<'a> {
-    path: &'a Path,
+    file: &'a PrintedFile,
     message: &'a EncodedMessage,
     args: &'a Args,
 }
 
 impl Serialize for MessageJson<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self { path, message, args } = *self;
+        let Self { file, message, args } = *self;
         let tables = message.tables();
-        let form = match message.form {
-            Form::Plain => "protobuf",
-            Form::LengthPrefixed => "length-prefixed",
-            Form::Json => "json",
+        let form = match (file.content, message.form) {
+            (Content::Otlp, Form::Plain) => "protobuf",
+            (Content::Otlp, Form::LengthPrefixed) => "length-prefixed",
+            (Content::Otlp, Form::Json) => "json",
+            (Content::Recording, _) => "recording",
+            (Content::Pprof, _) => "pprof",
+            (Content::Collapsed, _) => "collapsed",
         };
+        // A message that was made of another format has no place in the file.
+        let offset = (file.content == Content::Otlp).then_some(message.offset);
         let resources = message.resources();
         let resources = resources.map(|resource| ResourceJson { tables, resource, all: args.all });
         let mut map = to.serialize_map(None)?;
-        map.serialize_entry("file", &path.display().to_string())?;
+        map.serialize_entry("file", &file.input.path.display().to_string())?;
         map.serialize_entry("index", &message.index)?;
         map.serialize_entry("form", form)?;
-        map.serialize_entry("offset", &message.offset)?;
+        map.serialize_entry("offset", &offset)?;
         map.serialize_entry("size", &message.size)?;
         map.serialize_entry("resources", &LazyList::of(resources))?;
         if args.raw {

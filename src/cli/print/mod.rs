@@ -1,4 +1,5 @@
-//! `otlpprof print`: files of OTLP profiles for people and for scripts.
+//! `otlpprof print`: files of profiles for people and for scripts. Files in other formats than OTLP are
+//! converted first.
 
 mod json;
 mod raw;
@@ -7,26 +8,28 @@ mod text;
 pub(super) mod time;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::Format;
 use super::input::Input;
-use super::report::{DEFAULT_TOP, single};
+use super::report::content::Content;
+use super::report::{DEFAULT_TOP, messages, single};
 use super::sums::{By, Sums};
 use super::terminal;
 use crate::otlp::encoded::EncodedMessage;
 use crate::report::survey::Survey;
 
-/// Show the contents of files of OTLP profiles
+/// Show the contents of files of profiles
 ///
 /// Prints the functions in which the time went, as `otlpprof report` does, then each message and its profiles
-/// in brief. Options add the rest. If a file cannot be read to its end, prints nothing but one line with the
-/// error and its place.
+/// in brief. Options add the rest. Of a file in another format than OTLP, prints the messages that the file
+/// is converted to. If a file cannot be read to its end, prints nothing but one line with the error and its
+/// place.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files to print: OTLP protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is standard
-    /// input
+    /// Profiles: OTLP (protobuf, plain or length-prefixed, or JSON), recordings of JDK Flight Recorder,
+    /// pprof, collapsed stacks; gzipped or not. - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print this many functions, with their values: self (the function is the leaf) and total (the function
@@ -60,6 +63,53 @@ pub(super) struct Args {
     format: Format,
 }
 
+/// A file to print.
+struct PrintedFile {
+    input: Input,
+    content: Content,
+}
+
+impl PrintedFile {
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let input = Input::open(path)?;
+        let content = Content::of(&input)?;
+        Ok(Self { input, content })
+    }
+
+    /// Calls `take` with every message, up to the file's end or to the place where the file cannot be read
+    /// any further. Returns the error at that place.
+    ///
+    /// # Errors
+    /// `take` has failed, or the file cannot be opened.
+    fn each_message(
+        &self,
+        mut take: impl FnMut(&EncodedMessage) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Option<anyhow::Error>> {
+        if self.content == Content::Otlp {
+            for message in self.input.messages()? {
+                match message {
+                    Ok(message) => take(&message)?,
+                    Err(error) => return Ok(Some(error)),
+                }
+            }
+            return Ok(None);
+        }
+        let (mut count, mut taken) = (0, Ok(()));
+        let read = messages::each_message(&self.input, self.content, &mut |mut message| {
+            message.index = count;
+            count += 1;
+            if taken.is_ok() {
+                taken = take(&message);
+            }
+        });
+        taken?;
+        Ok(match read {
+            Ok(damage) => damage.map(anyhow::Error::msg),
+            Err(error) => Some(error),
+        })
+    }
+}
+
 impl Args {
     /// The number of stacks in JSON.
     fn json_stacks(&self) -> usize {
@@ -78,9 +128,9 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let inputs: Vec<_> = args.files.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?;
+    let files: Vec<_> = args.files.iter().map(|path| PrintedFile::open(path)).collect::<Result<_, _>>()?;
     let (mut survey, mut broken) = (Survey::default(), None);
-    each_message(&inputs, &mut broken, |_, message| {
+    each_message(&files, &mut broken, |_, message| {
         survey.add(message);
         Ok(())
     })?;
@@ -94,9 +144,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Json => {
             let by = if args.lines { By::Line } else { By::Function };
             let mut sums = Sums::new(args.top_frames.map(|_| by));
-            json::print(&inputs, args, &mut sums, &mut broken, &mut out)?;
+            json::print(&files, args, &mut sums, &mut broken, &mut out)?;
         }
-        Format::Text => print_text(&inputs, args, &survey, &mut broken, &mut out)?,
+        Format::Text => print_text(&files, args, &survey, &mut broken, &mut out)?,
     }
     out.flush()?;
     match broken {
@@ -107,7 +157,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Prints the table of functions, each message, and stacks.
 fn print_text(
-    inputs: &[Input],
+    files: &[PrintedFile],
     args: &Args,
     survey: &Survey,
     broken: &mut Option<anyhow::Error>,
@@ -116,7 +166,7 @@ fn print_text(
     let functions = args.top_frames.unwrap_or(DEFAULT_TOP);
     if functions > 0 {
         let each_message = |take: &mut dyn FnMut(&EncodedMessage)| {
-            each_message(inputs, broken, |_, message| {
+            each_message(files, broken, |_, message| {
                 take(message);
                 Ok(())
             })
@@ -125,11 +175,11 @@ fn print_text(
     }
     let stacks = args.stacks.unwrap_or(0);
     let mut sums = Sums::new(None);
-    each_message(inputs, broken, |input, message| {
+    each_message(files, broken, |file, message| {
         if stacks > 0 {
             sums.add(message);
         }
-        Ok(text::print_message(&input.path, message, args, out)?)
+        Ok(text::print_message(file, message, args, out)?)
     })?;
     if stacks > 0 && !args.is_long() {
         writeln!(out)?;
@@ -140,19 +190,13 @@ fn print_text(
 /// Calls `take` with every message of each file, up to the file's end or to the place where the file cannot
 /// be read any further. The first such error is put into `broken`.
 fn each_message(
-    inputs: &[Input],
+    files: &[PrintedFile],
     broken: &mut Option<anyhow::Error>,
-    mut take: impl FnMut(&Input, &EncodedMessage) -> anyhow::Result<()>,
+    mut take: impl FnMut(&PrintedFile, &EncodedMessage) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    for input in inputs {
-        for message in input.messages()? {
-            match message {
-                Ok(message) => take(input, &message)?,
-                Err(error) => {
-                    broken.get_or_insert(error);
-                    break;
-                }
-            }
+    for file in files {
+        if let Some(error) = file.each_message(|message| take(file, message))? {
+            broken.get_or_insert(error);
         }
     }
     Ok(())

@@ -1,20 +1,20 @@
 //! Messages and sums for people.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use super::super::report::amount::large_amount;
+use super::super::report::content::Content;
 use super::super::sums::labels::{SHOWN_LABELS, span_text};
 use super::super::sums::{Sum, Sums, TopStack, value};
 use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
-use super::{Args, raw, time};
+use super::{Args, PrintedFile, raw, time};
 use crate::otlp::Form;
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
 use crate::otlp::encoded_profiles::EncodedProfile;
 use crate::otlp::wire::{KeyValue, Value};
 
 pub(super) fn print_message(
-    path: &Path,
+    file: &PrintedFile,
     message: &EncodedMessage,
     args: &Args,
     out: &mut dyn Write,
@@ -25,8 +25,12 @@ pub(super) fn print_message(
         Form::LengthPrefixed => "length-prefixed protobuf",
         Form::Json => "JSON",
     };
-    let (file, index, size, place) = (path.display(), message.index, message.size, message.place(0));
-    writeln!(out, "{file}: message {index}: {size} bytes of {form} at {place}")?;
+    let (path, index, size, place) =
+        (file.input.path.display(), message.index, message.size, message.place(0));
+    match file.content {
+        Content::Otlp => writeln!(out, "{path}: message {index}: {size} bytes of {form} at {place}")?,
+        other => writeln!(out, "{path}: message {index}: {size} bytes, made of {}", other.description())?,
+    }
     let mut profiles = 0..;
     for resource in message.resources() {
         if args.resource {

@@ -17,7 +17,7 @@ const RECORDING: [u8; 4] = *b"FLR\0";
 
 /// The formats of profiles that can be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(in crate::cli) enum Content {
     /// OTLP in any form, or in no known format: its reader says so.
     Otlp,
     /// A recording of JDK Flight Recorder.
@@ -33,7 +33,7 @@ impl Content {
     ///
     /// # Errors
     /// The file cannot be read, or must be unpacked first.
-    pub(super) fn of(input: &Input) -> anyhow::Result<Self> {
+    pub(in crate::cli) fn of(input: &Input) -> anyhow::Result<Self> {
         let name = || input.path.display().to_string();
         let mut first = Vec::new();
         let mut unpacked = Unpacked::new(input.bytes()?).with_context(name)?.take(FIRST);
@@ -48,5 +48,15 @@ impl Content {
             bytes if is_pprof(bytes) => Self::Pprof,
             _ => Self::Otlp,
         })
+    }
+
+    /// A file with this content, in words.
+    pub(in crate::cli) fn description(self) -> &'static str {
+        match self {
+            Self::Otlp => "OTLP",
+            Self::Recording => "a recording of JDK Flight Recorder",
+            Self::Pprof => "a pprof profile",
+            Self::Collapsed => "collapsed stacks",
+        }
     }
 }

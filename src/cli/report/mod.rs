@@ -3,12 +3,12 @@
 pub(super) mod amount;
 pub(super) mod compare_args;
 mod compared;
-mod content;
+pub(super) mod content;
 mod diff;
 mod head;
 pub(super) mod inputs;
 mod json;
-mod messages;
+pub(super) mod messages;
 mod peek;
 pub(super) mod selection_args;
 pub(super) mod single;
