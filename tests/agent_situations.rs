@@ -115,6 +115,12 @@ impl Situation {
         // Among few samples, a single incomplete stack is too many.
         assert!(checked.status.success() || !is_enough, "{label}");
         let stacks = if self.meets.is_empty() { vec![] } else { cpu_stacks(&run.messages()) };
+        for frame in stacks.iter().flat_map(|stack| &stack.frames) {
+            let is_stub = STUBS.contains(&&*frame.name);
+            let expected = if is_stub { ("native", "stub") } else { (&*frame.frame_type, &*frame.kind) };
+            assert_eq!((&*frame.frame_type, &*frame.kind), expected, "{label}: {frame:?}");
+            assert!(frame.frame_type != "jvm" || frame.kind.is_empty(), "{label}: {frame:?}");
+        }
         let is_met = |part: &&str| {
             let is_it = |name: &str| part.split('|').any(|part| name.contains(part));
             stacks.iter().any(|stack| stack.frames.iter().any(|frame| is_it(&frame.name)))
@@ -122,6 +128,9 @@ impl Situation {
         is_enough && self.meets.iter().all(is_met)
     }
 }
+
+/// Names of code that every HotSpot generates for itself.
+const STUBS: [&str; 5] = ["vtable stub", "itable stub", "ExceptionBlob", "call_stub", "Interpreter"];
 
 /// Methods that the interpreter runs between compiled ones, so that each call passes an adapter.
 const MIXED: [&str; 4] = [

@@ -92,7 +92,8 @@ fn stacks(converter: &mut JfrToOtlp) -> BTreeMap<String, i64> {
         let [line] = &location.lines[..] else { panic!("{location:?}") };
         let function = &dictionary.function_table[line.function_index as usize];
         let name = string(&data, function.name_strindex);
-        format!("{} {} {name}", of("profile.frame.type"), of("otlpprof.frame.execution"))
+        let kind = [of("otlpprof.frame.execution"), of("otlpprof.frame.kind")].concat();
+        format!("{} {kind} {name}", of("profile.frame.type"))
     };
     let mut stacks = BTreeMap::new();
     for sample in profiles(&data).flat_map(|profile| &profile.samples) {
@@ -119,6 +120,8 @@ fn each_kind_of_frame_keeps_its_kind() {
         ("", "__futex_wait", "()L;", "Native"),
         ("", "no_descriptor", "", "Native"),
         ("", "JVM_Sleep", "()L;", "C++"),
+        ("", "itable stub", "()L;", "Native"),
+        ("", "StubRoutines (1)", "", "Native"),
         ("java/lang/Thread", "sleep", "(J)V", "Native"),
         ("app/Shop", "small", "()V", "Inlined"),
         ("app/Shop", "hot", "()V", "JIT compiled"),
@@ -130,6 +133,8 @@ fn each_kind_of_frame_keeps_its_kind() {
         "native  __futex_wait",
         "native  no_descriptor",
         "native  JVM_Sleep",
+        "native stub itable stub",
+        "native stub StubRoutines (1)",
         "jvm native java.lang.Thread.sleep",
         "jvm inlined app.Shop.small",
         "jvm compiled app.Shop.hot",

@@ -48,7 +48,8 @@ impl Resolver for FrameResolver {
             FrameKind::Native | FrameKind::Kernel | FrameKind::Remote => return None,
             FrameKind::Stub => {
                 let name = self.stubs.name_at(frame.value);
-                marker(tables, name.as_deref().unwrap_or(markers::STUB), FrameType::Native)
+                let function = tables.named_function(name.as_deref().unwrap_or(markers::STUB));
+                tables.frames.intern(Frame::Stub { function })
             }
             FrameKind::Unwalkable => {
                 let error = WalkError::ALL.get(frame.aux as usize).map_or("unknown", |error| error.name());
@@ -219,6 +220,7 @@ mod tests {
             assert_eq!(resolver.frame(&mut tables, RawFrame { kind, aux, value: 0x1000 }), None, "{kind:?}");
         }
         let stub = RawFrame { kind: FrameKind::Stub, aux: 0, value: 0 };
-        assert!(resolver.frame(&mut tables, stub).is_some());
+        let stub = resolver.frame(&mut tables, stub).expect("a frame");
+        assert!(matches!(tables.frames.get(stub), Frame::Stub { .. }));
     }
 }

@@ -63,6 +63,7 @@ impl NameSelection {
                 Frame::Java { function, .. }
                 | Frame::Native { function, .. }
                 | Frame::Kernel { function, .. }
+                | Frame::Stub { function }
                 | Frame::Marker { function, .. } => function,
                 Frame::RemoteNative { .. } => return None,
             };

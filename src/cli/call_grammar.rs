@@ -90,6 +90,8 @@ mod tests {
             text: name.into(),
             naming: Naming::Function,
             frame_type: if name.contains('.') { "jvm" } else { "native" },
+            is_stub: false,
+            mapping_index: 0,
             file: "",
             line: 0,
         };

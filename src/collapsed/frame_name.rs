@@ -1,6 +1,8 @@
 //! The kind, name and line of a frame of collapsed stacks.
 
-use crate::model::{Execution, Frame, FrameType, JavaMethod, Tables, java_type_name, markers};
+use crate::model::{
+    Execution, Frame, FrameType, JavaMethod, Tables, is_hotspot_stub, java_type_name, markers,
+};
 
 /// A name is cut after this many bytes.
 const LONGEST_NAME: usize = 4096;
@@ -23,7 +25,8 @@ const SUFFIXES: [(&str, Suffix); 5] = [
 ];
 
 /// The frame of this text. Without a suffix, a name of the form of a Java method's is taken for one
-/// ([`JavaMethod::parse`]), a text in brackets for a marker, anything else for a native function.
+/// ([`JavaMethod::parse`]), a text in brackets for a marker, the name of one of HotSpot's stubs for the stub,
+/// anything else for a native function.
 pub(super) fn frame(text: &str, tables: &mut Tables) -> Frame {
     let found = SUFFIXES.iter().find_map(|&(suffix, kind)| Some((text.strip_suffix(suffix)?, kind)));
     let (name, suffix) = found.unwrap_or((text, Suffix::None));
@@ -43,6 +46,7 @@ pub(super) fn frame(text: &str, tables: &mut Tables) -> Frame {
         Suffix::None if name.starts_with('[') && name.ends_with(']') && !name.contains("+0x") => {
             Frame::Marker { function: tables.named_function(name), frame_type: FrameType::Jvm }
         }
+        Suffix::None if is_hotspot_stub(name) => Frame::Stub { function: tables.named_function(name) },
         Suffix::None if JavaMethod::parse(without_line(name).0).is_some() => java(name, None, tables),
         Suffix::None => Frame::Native {
             mapping: None,
@@ -90,6 +94,7 @@ mod tests {
             }
             Frame::Native { function, .. } => (function, "machine code", 0),
             Frame::Kernel { function, .. } => (function, "kernel", 0),
+            Frame::Stub { function } => (function, "stub", 0),
             Frame::Marker { function, .. } => (function, "marker", 0),
             Frame::RemoteNative { .. } => panic!("{text}"),
         };
@@ -113,6 +118,7 @@ mod tests {
             ("java/lang/Thread.run:829", "java.lang.Thread.run", "java", 829),
             ("JavaThread::run()", "JavaThread::run()", "machine code", 0),
             ("start_thread", "start_thread", "machine code", 0),
+            ("itable stub", "itable stub", "stub", 0),
             ("std::pair:7", "std::pair:7", "machine code", 0),
             ("[libc.so.6+0x1234]", "[libc.so.6+0x1234]", "machine code", 0),
             ("[no_Java_frame]", "[no_Java_frame]", "marker", 0),

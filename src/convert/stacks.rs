@@ -14,7 +14,7 @@ use crate::jfr::types::TypeIndex;
 use crate::jfr::values::{Constant, Value};
 use crate::model::{
     Execution, Frame, FrameId, FrameType, FunctionId, JavaMethod, LONGEST_NAME, REMOTE_METHOD, RemoteFrame,
-    StackId, Tables, markers,
+    StackId, Tables, is_hotspot_stub, markers,
 };
 
 /// The converted stacks of one chunk.
@@ -253,6 +253,9 @@ fn named(
         _ if name.is_empty() => marker(markers::UNKNOWN, tables),
         Kind::Kernel => {
             Frame::Kernel { mapping: None, address: None, function: tables.named_function(&name) }
+        }
+        Kind::Native if is_machine_code && is_hotspot_stub(&name) => {
+            Frame::Stub { function: tables.named_function(&name) }
         }
         Kind::Native if is_machine_code => {
             Frame::Native { mapping: None, address: None, function: tables.named_function(&name), line: 0 }

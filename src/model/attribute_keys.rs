@@ -90,6 +90,10 @@ pub const FRAME_TYPE: &str = "profile.frame.type";
 /// The way in which a Java method was executed, an [`Execution`](super::Execution).
 pub const FRAME_EXECUTION: &str = "otlpprof.frame.execution";
 
+/// The kind of native code where that is known more closely than by [`FRAME_TYPE`], for which the conventions
+/// have no value of the VM's own code: [`STUB_KIND`](super::STUB_KIND).
+pub const FRAME_KIND: &str = "otlpprof.frame.kind";
+
 /// Build-id and address of a native frame without a name: the text of a
 /// [`RemoteFrame`](super::RemoteFrame).
 pub const FRAME_REMOTE: &str = "otlpprof.frame.remote";

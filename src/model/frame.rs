@@ -44,8 +44,12 @@ pub enum Frame {
         /// The symbol.
         function: FunctionId,
     },
-    /// A frame that is no function of the program: a stub of the VM, or one of the
-    /// [`markers`](super::markers) in brackets.
+    /// Code that the VM has generated and that belongs to no method: a stub, an adapter, the interpreter.
+    Stub {
+        /// The VM's name of the code.
+        function: FunctionId,
+    },
+    /// A frame that is no code: one of the [`markers`](super::markers) in brackets.
     Marker {
         /// The marker's text.
         function: FunctionId,
@@ -64,12 +68,15 @@ impl Frame {
     pub const fn frame_type(&self) -> FrameType {
         match *self {
             Self::Java { .. } => FrameType::Jvm,
-            Self::RemoteNative { .. } | Self::Native { .. } => FrameType::Native,
+            Self::RemoteNative { .. } | Self::Native { .. } | Self::Stub { .. } => FrameType::Native,
             Self::Kernel { .. } => FrameType::Kernel,
             Self::Marker { frame_type, .. } => frame_type,
         }
     }
 }
+
+/// The kind of code of a [`Frame::Stub`], as an attribute.
+pub const STUB_KIND: &str = "stub";
 
 /// The way in which a Java method was executed, as recordings state it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

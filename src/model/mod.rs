@@ -9,6 +9,7 @@ pub mod attribute_keys;
 mod attributes;
 mod batch;
 mod frame;
+mod hotspot_stubs;
 mod ids;
 mod intern;
 mod java_names;
@@ -24,7 +25,8 @@ mod translation;
 
 pub use attributes::{Attribute, AttributeValue, Link};
 pub use batch::{Batch, Resource, ResourceValue, Scope};
-pub use frame::{Execution, Frame, FrameType, Function, Mapping};
+pub use frame::{Execution, Frame, FrameType, Function, Mapping, STUB_KIND};
+pub use hotspot_stubs::is_hotspot_stub;
 pub use ids::{AttributeId, AttributeSetId, FrameId, FunctionId, LinkId, MappingId, StackId, StringId};
 pub use intern::{Id, Interner, SliceInterner, StringInterner};
 pub use java_names::{JavaMethod, java_class_name, java_type_name, normalise_class_name};

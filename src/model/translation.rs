@@ -101,6 +101,7 @@ impl<'a> Translation<'a> {
                 address,
                 function: self.function(function),
             },
+            Frame::Stub { function } => Frame::Stub { function: self.function(function) },
             Frame::Marker { function, frame_type } => {
                 Frame::Marker { function: self.function(function), frame_type }
             }
@@ -202,6 +203,7 @@ mod tests {
             Frame::RemoteNative { mapping, address },
             Frame::Native { mapping: Some(mapping), address: Some(address), function, line: 0 },
             Frame::Kernel { mapping: Some(mapping), address: Some(address), function },
+            Frame::Stub { function },
             Frame::Marker { function, frame_type: FrameType::Jvm },
         ];
         let frames = frames.map(|frame| tables.frames.intern(frame));

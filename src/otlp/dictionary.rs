@@ -7,8 +7,8 @@
 use crate::core::address::ElfVaddr;
 use crate::model::{
     Attribute, AttributeId, AttributeSetId, AttributeValue, Execution, Frame, FrameId, FrameType, Function,
-    FunctionId, Id, Interner, Link, LinkId, Mapping, MappingId, ProfileType, RemoteFrame, SliceInterner,
-    StackId, StringId, StringInterner, Tables, attribute_keys, markers, unnamed_native_frame,
+    FunctionId, Id, Interner, Link, LinkId, Mapping, MappingId, ProfileType, RemoteFrame, STUB_KIND,
+    SliceInterner, StackId, StringId, StringInterner, Tables, attribute_keys, markers, unnamed_native_frame,
 };
 
 use super::encode_options::NativeFrames;
@@ -51,6 +51,8 @@ pub(super) struct WireFunction {
 const FRAME_TYPES: usize = 3;
 /// The number of variants of [`Execution`].
 const EXECUTIONS: usize = 5;
+/// The position of the attribute of stubs among the fixed attributes.
+const STUB: usize = FRAME_TYPES + EXECUTIONS;
 
 /// An entry of the mapping table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -134,8 +136,9 @@ pub(super) struct Dictionary<'a> {
     stack_places: Places,
     attribute_places: Places,
     link_places: Places,
-    /// Attribute indices: one for each frame type, then one for each kind of execution of Java frames.
-    fixed_places: [WireIndex; FRAME_TYPES + EXECUTIONS],
+    /// Attribute indices: one for each frame type, then one for each kind of execution of Java frames, then
+    /// that of stubs.
+    fixed_places: [WireIndex; STUB + 1],
     /// The locations of the stack being entered.
     scratch: Vec<WireIndex>,
     locations_merged: bool,
@@ -164,7 +167,7 @@ impl<'a> Dictionary<'a> {
             stack_places: Places::new(tables.stacks.len()),
             attribute_places: Places::new(tables.attributes.len()),
             link_places: Places::new(tables.links.len()),
-            fixed_places: [WireIndex::ZERO; FRAME_TYPES + EXECUTIONS],
+            fixed_places: [WireIndex::ZERO; STUB + 1],
             scratch: Vec::new(),
             locations_merged: false,
             stacks_merged: false,
@@ -356,6 +359,11 @@ impl<'a> Dictionary<'a> {
                 function: self.function(function),
                 ..plain
             },
+            Frame::Stub { function } => {
+                let function = self.function(function);
+                let kind = self.fixed_attribute(STUB, attribute_keys::FRAME_KIND, STUB_KIND);
+                WireLocation { function, attributes: [plain.attributes[0], kind], ..plain }
+            }
             Frame::Marker { function, .. } => WireLocation { function: self.function(function), ..plain },
         };
         let known = self.locations.len();

@@ -7,7 +7,7 @@ use super::lookup::Tables;
 use super::wire::Location;
 use crate::core::address::ElfVaddr;
 use crate::core::build_id::BuildId;
-use crate::model::{RemoteFrame, attribute_keys, markers};
+use crate::model::{FrameType, RemoteFrame, STUB_KIND, attribute_keys, markers};
 
 /// The information that a frame's text was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,6 +33,10 @@ pub struct Frame<'a> {
     pub naming: Naming,
     /// `profile.frame.type` of the frame's location; empty if there is none.
     pub frame_type: &'a str,
+    /// Whether the frame's location says that the code is the VM's own.
+    pub is_stub: bool,
+    /// The index of the location's mapping; 0 if there is none.
+    pub mapping_index: i32,
     /// The source file; empty if unknown.
     pub file: &'a str,
     /// The source line; 0 if unknown.
@@ -72,15 +76,19 @@ pub fn push_location<'a>(tables: impl Tables<'a>, index: i32, frames: &mut Vec<F
 }
 
 fn unresolved<'a>(text: String) -> Frame<'a> {
-    Frame { text: text.into(), naming: Naming::Nothing, frame_type: "", file: "", line: 0 }
+    let (text, naming) = (text.into(), Naming::Nothing);
+    Frame { text, naming, frame_type: "", is_stub: false, mapping_index: 0, file: "", line: 0 }
 }
 
 fn push_frames<'a>(tables: impl Tables<'a>, location: &Location, frames: &mut Vec<Frame<'a>>) {
     let frame_type =
         tables.attribute_text(&location.attribute_indices, attribute_keys::FRAME_TYPE).unwrap_or_default();
+    let is_stub = frame_type == FrameType::Native.as_str()
+        && tables.attribute_text(&location.attribute_indices, attribute_keys::FRAME_KIND) == Some(STUB_KIND);
+    let mapping_index = location.mapping_index;
     if location.lines.is_empty() {
         let (text, naming) = name_without_line(tables, location);
-        frames.push(Frame { text, naming, frame_type, file: "", line: 0 });
+        frames.push(Frame { text, naming, frame_type, is_stub, mapping_index, file: "", line: 0 });
     }
     for line in &location.lines {
         let function = tables.function(line.function_index).unwrap_or_default();
@@ -91,7 +99,8 @@ fn push_frames<'a>(tables: impl Tables<'a>, location: &Location, frames: &mut Ve
             None => name_without_line(tables, location),
         };
         let file = tables.text(function.filename_strindex);
-        frames.push(Frame { text, naming, frame_type, file, line: line.line });
+        let line = line.line;
+        frames.push(Frame { text, naming, frame_type, is_stub, mapping_index, file, line });
     }
 }
 

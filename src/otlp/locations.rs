@@ -16,7 +16,8 @@ pub(super) struct WireLocation {
     /// Zero for a location without a line.
     pub(super) function: WireIndex,
     pub(super) line: u32,
-    /// `profile.frame.type`; then, unless zero, the text of a remote frame or how a Java frame was executed.
+    /// `profile.frame.type`; then, unless zero, the text of a remote frame, how a Java frame was executed, or
+    /// the kind of other code.
     pub(super) attributes: [WireIndex; 2],
 }
 

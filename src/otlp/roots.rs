@@ -339,7 +339,8 @@ mod tests {
     fn stack<'a>(names: &[&'a str]) -> Vec<Frame<'a>> {
         let frame = |&name: &&'a str| {
             let naming = if name.starts_with("0x") { Naming::RawAddress } else { Naming::Function };
-            Frame { text: name.into(), naming, frame_type: "", file: "", line: 0 }
+            let text = name.into();
+            Frame { text, naming, frame_type: "", is_stub: false, mapping_index: 0, file: "", line: 0 }
         };
         names.iter().map(frame).collect()
     }

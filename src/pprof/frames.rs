@@ -12,8 +12,8 @@ use super::parts::Parts;
 use crate::core::address::{ElfVaddr, FileOffset, RuntimeAddr};
 use crate::core::build_id::BuildId;
 use crate::model::{
-    self, Frame, FrameId, FrameType, JavaMethod, MappingId, Tables, markers, native_frame_nowhere,
-    unnamed_native_frame,
+    self, Frame, FrameId, FrameType, JavaMethod, MappingId, Tables, is_hotspot_stub, markers,
+    native_frame_nowhere, unnamed_native_frame,
 };
 
 /// A name or a path is cut after this many bytes.
@@ -107,6 +107,9 @@ fn named(
     if !has_place {
         if let Some(method) = JavaMethod::parse(text) {
             return Ok(Frame::java(tables.java_function(method, &filename, start_line), line));
+        }
+        if is_hotspot_stub(text) {
+            return Ok(Frame::Stub { function: tables.named_function(text) });
         }
         if text.starts_with('[') && text.ends_with(']') && !text.contains("+0x") {
             let function = tables.named_function(text);

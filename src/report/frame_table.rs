@@ -145,6 +145,7 @@ fn kind_of(frame: &Frame<'_>) -> FrameKind {
         "" => match frame.naming {
             Naming::Function => FrameKind::Managed,
             _ => FrameKind::Native,
+        _ if frame.is_stub => FrameKind::Stub,
         },
         _ => FrameKind::Managed,
     }

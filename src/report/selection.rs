@@ -155,8 +155,15 @@ mod tests {
         let mut frames = FrameTable::default();
         let mut matches = StackMatches::new(selection);
         let bits = stack.iter().fold(0, |bits, &name| {
-            let frame =
-                Frame { text: name.into(), naming: Naming::Function, frame_type: "jvm", file: "", line: 0 };
+            let frame = Frame {
+                text: name.into(),
+                naming: Naming::Function,
+                frame_type: "jvm",
+                is_stub: false,
+                mapping_index: 0,
+                file: "",
+                line: 0,
+            };
             let frame = frames.intern(&frame, false);
             matches.bits(&frames, frame, bits)
         });

@@ -24,6 +24,8 @@ pub(crate) struct Frame {
     pub(crate) htlhash: String,
     /// `profile.frame.type`.
     pub(crate) frame_type: String,
+    /// `otlpprof.frame.kind`. Empty if there is none.
+    pub(crate) kind: String,
     /// The remote frame, parsed from the location's attribute.
     pub(crate) remote: Option<RemoteFrame>,
 }
@@ -144,6 +146,7 @@ fn frames(lookup: Lookup<'_>, location: &Location) -> Vec<Frame> {
         build_id: of_mapping("process.executable.build_id.gnu"),
         htlhash: of_mapping("process.executable.build_id.htlhash"),
         frame_type: attribute("profile.frame.type").to_owned(),
+        kind: attribute(attribute_keys::FRAME_KIND).to_owned(),
         remote: RemoteFrame::parse(attribute(attribute_keys::FRAME_REMOTE)),
     };
     if location.lines.is_empty() {

@@ -157,6 +157,7 @@ fn frame(tables: &mut Tables, number: u8) -> FrameId {
             let mapping = small.is_multiple_of(2).then(|| mapping(tables, small));
             Frame::Kernel { mapping, address: mapping.map(|_| address), function: named }
         }
+        6 if number >= 192 => Frame::Stub { function: named },
         6 => {
             let frame_type = [FrameType::Jvm, FrameType::Native, FrameType::Kernel][usize::from(small) % 3];
             Frame::Marker { function: named, frame_type }

@@ -172,6 +172,7 @@ fn overloaded(batch: &Batch) -> BTreeSet<StringId> {
                 Frame::Java { function, .. }
                 | Frame::Native { function, .. }
                 | Frame::Kernel { function, .. }
+                | Frame::Stub { function }
                 | Frame::Marker { function, .. } => batch.tables.functions.get(function),
             };
             system_names.entry(function.name).or_default().insert(function.system_name);
@@ -235,7 +236,7 @@ impl BatchView<'_> {
     fn frame(&self, frame: Frame) -> ResolvedFrame {
         let frame_type = match frame {
             Frame::Java { .. } => "jvm",
-            Frame::RemoteNative { .. } | Frame::Native { .. } => "native",
+            Frame::RemoteNative { .. } | Frame::Native { .. } | Frame::Stub { .. } => "native",
             Frame::Kernel { .. } => "kernel",
             Frame::Marker { frame_type, .. } => frame_type.as_str(),
         };
@@ -254,6 +255,10 @@ impl BatchView<'_> {
                 resolved.mapping = mapping.and_then(|mapping| self.mapping(mapping));
                 resolved.address = address.unwrap_or_default().0;
                 resolved.line = self.line(function, 0);
+            }
+            Frame::Stub { function } => {
+                resolved.line = self.line(function, 0);
+                resolved.attributes.extend([text_attribute("otlpprof.frame.kind", "stub")]);
             }
             Frame::Marker { function, .. } => resolved.line = self.line(function, 0),
             Frame::Native { mapping, address, function, line } => {

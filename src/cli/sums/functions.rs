@@ -99,7 +99,8 @@ mod tests {
 
     fn frame(name: &'static str, line: i64) -> Frame<'static> {
         let text = Cow::Borrowed(name);
-        Frame { text, naming: Naming::Function, frame_type: "jvm", file: "F.java", line }
+        let naming = Naming::Function;
+        Frame { text, naming, frame_type: "jvm", is_stub: false, mapping_index: 0, file: "F.java", line }
     }
 
     fn sums(by: By, stacks: &[(&[Frame<'_>], i128)]) -> Vec<(String, i128, i128)> {

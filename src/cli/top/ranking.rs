@@ -80,7 +80,15 @@ mod tests {
             let mut node = reader.tree.child(ROOT, thread);
             for name in functions {
                 let (naming, frame_type) = (Naming::Function, "jvm");
-                let frame = Frame { text: name.into(), naming, frame_type, file: "", line: 0 };
+                let frame = Frame {
+                    text: name.into(),
+                    naming,
+                    frame_type,
+                    is_stub: false,
+                    mapping_index: 0,
+                    file: "",
+                    line: 0,
+                };
                 let frame = reader.frames.intern(&frame, false);
                 node = reader.tree.child(node, frame);
             }
