@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use agent_support::{java_homes, under_all_engines};
-use exported_support::{Files, Stacks, collapsed, functions, otlpprof, pprof, stdout, truth};
+use exported_support::{Stacks, collapsed, functions, pprof, truth};
 use otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
 use otlpprof::otlp::wire::{Function, Line, ProfilesData};
-use report_support::{CPU, LIVE_SPACE, Spec, message};
+use report_support::{CPU, Files, LIVE_SPACE, Spec, message, otlpprof, stdout};
 
 /// Two messages with different periods.
 fn two_periods() -> [ProfilesData; 2] {
@@ -143,6 +143,9 @@ fn equal_filters_give_equal_sums() {
         (&states, &[], 1024 + 8192, "9.00 KiB"),
         (&states, &["--at", "2023-11-14T22:13:26Z"], 65_536 + 8192, "72.0 KiB"),
         (&states, &["--where", "process.pid=1"], 1024, "1.00 KiB"),
+        (&periods, &["--count"], 6, "6"),
+        (&periods, &["--count", "--thread", "a"], 5, "5"),
+        (&states, &["--count"], 2, "2"),
     ] {
         let file = file.as_str();
         let report = stdout(&[&["report", file], options].concat());

@@ -9,11 +9,11 @@ mod report_support;
 use std::collections::BTreeMap;
 
 use agent_support::{JavaRun, java_homes};
-use exported_support::{Files, Functions, Stacks, collapsed, functions, viewer};
-use otlp_fixture::{DURATION, TIME, valid};
+use exported_support::{Functions, Stacks, collapsed, functions, viewer};
+use otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
 use otlpprof::otlp::wire::ProfilesData;
-use report_support::{CPU, Spec, message};
-use serde_json::Value;
+use report_support::{CPU, Files, Spec, message};
+use serde_json::{Value, json};
 
 /// Characters that collapsed stacks replace, as collapsed stacks have them.
 fn as_collapsed(name: &str) -> String {
@@ -28,7 +28,12 @@ fn thread_as_collapsed(name: &str) -> String {
 
 /// The stacks of each thread, as collapsed stacks have them.
 fn expected(files: &Files, file: &str, measure: &str) -> BTreeMap<String, Stacks> {
-    let (out, _) = files.export(&[file], "collapsed", &["--threads", "--type", measure]);
+    expected_with(files, file, &["--type", measure])
+}
+
+/// As [`expected`], with other options.
+fn expected_with(files: &Files, file: &str, options: &[&str]) -> BTreeMap<String, Stacks> {
+    let (out, _) = files.export(&[file], "collapsed", &[&["--threads"], options].concat());
     let mut threads: BTreeMap<String, Stacks> = BTreeMap::new();
     for (mut stack, value) in collapsed(&out) {
         let thread = stack.remove(0);
@@ -109,17 +114,48 @@ fn speedscope_reads_every_thread_and_type() {
 #[test]
 fn the_firefox_profiler_reads_every_thread() {
     let files = Files::new();
-    for (name, messages, measure, spread) in
-        [("untimed.otlp", &untimed()[..], "cpu", true), ("timed.otlp", &[valid()], "wall", false)]
-    {
+    for (name, messages, options, scale, spread) in [
+        ("untimed.otlp", &untimed()[..], &["--type", "cpu"][..], 1e6, true),
+        ("timed.otlp", &[valid()], &["--type", "wall"], 1e6, false),
+        ("counted.otlp", &untimed(), &["--count"], 1.0, true),
+    ] {
         let file = files.add(name, messages);
-        let (out, line) = files.export(&[&file], "firefox", &["--type", measure]);
+        let (out, line) = files.export(&[&file], "firefox", options);
         assert_eq!(line.contains("spread evenly"), spread, "{line}");
         let Some(read) = viewer("firefox.mjs", &[out.to_str().unwrap()]) else { return };
+        let expected = expected_with(&files, &file, options);
+        let expected: BTreeMap<_, _> =
+            expected.iter().map(|(thread, stacks)| (thread.clone(), functions(stacks))).collect();
+        assert_eq!(in_firefox(&read, scale), expected, "{options:?}");
+    }
+}
+
+/// Each type is a process. Native frames name their library, which the file identifies by its build-id.
+#[test]
+fn the_firefox_profiler_has_all_types_and_the_libraries() {
+    let files = Files::new();
+    let file = files.add("types.otlp", &[valid()]);
+    let (out, line) = files.export(&[&file], "firefox", &[]);
+    assert!(
+        line.contains("has cpu in nanoseconds, wall in nanoseconds; left out: labels but threads"),
+        "{line}"
+    );
+    let written: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
+    let library = &written["libs"][0];
+    assert_eq!((&library["path"], &library["codeId"]), (&json!("/opt/app/libburn.so"), &json!(BUILD_ID)));
+    assert_eq!(library["breakpadId"], "67452301AB89EFCD0123456789ABCDEF0");
+    let Some(read) = viewer("firefox.mjs", &[out.to_str().unwrap()]) else { return };
+    for measure in ["cpu", "wall"] {
+        let threads = read["threads"].as_array().unwrap().iter();
+        let threads: Vec<_> = threads.filter(|thread| thread["pid"] == format!("7 {measure}")).collect();
         let expected = expected(&files, &file, measure);
         let expected: BTreeMap<_, _> =
             expected.iter().map(|(thread, stacks)| (thread.clone(), functions(stacks))).collect();
-        assert_eq!(in_firefox(&read, 1e6), expected, "{measure}");
+        assert_eq!(in_firefox(&json!({ "threads": threads }), 1e6), expected, "{measure}: {read}");
+        let functions = threads.iter().flat_map(|thread| thread["functions"].as_array().unwrap());
+        let of_native: Vec<_> =
+            functions.filter(|row| row[0].as_str().unwrap().contains("<remote>")).collect();
+        assert!(!of_native.is_empty() && of_native.iter().all(|row| row[3] == "libburn.so"), "{read}");
     }
 }
 

@@ -7,11 +7,11 @@ mod otlp_fixture;
 mod report_support;
 
 use agent_support::{java_homes, under_all_engines};
-use exported_support::{Files, otlpprof, pprof, stdout, truth};
+use exported_support::{pprof, truth};
 use otlp_fixture::{DURATION, TIME, valid};
 use otlpprof::otlp::read::read;
 use otlpprof::otlp::wire::{KeyValueAndUnit, Profile, ProfilesData, Value};
-use report_support::{CPU, LIVE_SPACE, Spec, message};
+use report_support::{CPU, Files, LIVE_SPACE, Spec, message, otlpprof, stdout};
 
 /// The fixture one interval later, with another period and other values.
 fn later() -> ProfilesData {

@@ -3,9 +3,10 @@
 mod otlp_fixture;
 mod report_support;
 
-use otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
+use otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, valid};
 use otlpprof::otlp::wire::ProfilesData;
 use report_support::{CPU, Files, LIVE_SPACE, Spec, message, rows};
+use serde_json::Value;
 
 fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
     assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).arg("report").args(arguments).assert()
@@ -57,6 +58,75 @@ fn values_count_as_many_periods_as_their_own_profile_has() {
     };
     let file = files.add("app.otlp", &[of(10_000_000, 3), of(40_000_000, 2)]);
     assert!(stdout(&[&file]).starts_with("cpu of shop: 110 ms in "), "{}", stdout(&[&file]));
+}
+
+/// Regression: the VM's own code was shown as native code. The attribute survives a merge, and has a category
+/// in the Firefox Profiler.
+#[test]
+fn stubs_are_told_apart_from_native_code() {
+    let files = Files::new();
+    let samples = [(&["itable stub", "malloc", "A.a"][..], "main", 4)];
+    let mut data = message("1", &[Spec { types: CPU, period: 1_000_000, start: TIME, samples: &samples }]);
+    let mut tables = Dictionary(data.dictionary.take().unwrap());
+    let native = tables.text("profile.frame.type", "native");
+    let stub = tables.text("otlpprof.frame.kind", "stub");
+    for (name, attribute_indices) in [("itable stub", vec![native, stub]), ("malloc", vec![native])] {
+        let function = tables.function(name, &format!("{name}.java"));
+        let mut locations = tables.0.location_table.iter_mut();
+        let location = locations
+            .find(|location| location.lines.first().is_some_and(|line| line.function_index == function));
+        location.unwrap().attribute_indices = attribute_indices;
+    }
+    data.dictionary = Some(tables.0);
+    let file = files.add("app.otlp", &[data.clone(), data]);
+    let (merged, firefox) = (files.path("merged.otlp"), files.path("firefox.json"));
+    report_support::otlpprof(&["merge", &file, "-o", &merged]).success();
+    for file in [&file, &merged] {
+        let text = stdout(&[file]);
+        let mut kinds: Vec<_> = rows(&text).into_iter().map(|row| [row[8], row[9]]).collect();
+        kinds.sort_unstable();
+        assert_eq!(kinds, [["Java", "A.a"], ["native", "malloc"], ["stub", "itable"]], "{text}");
+        report_support::otlpprof(&["export", "--to", "firefox", file, "-o", &firefox]).success();
+        let exported: Value = serde_json::from_slice(&std::fs::read(&firefox).unwrap()).unwrap();
+        let category = |name: &str| {
+            let strings = exported["threads"][0]["stringArray"].as_array().unwrap();
+            let string = strings.iter().position(|text| text == name).unwrap();
+            let of_thread = |table: &str, column: &str| exported["threads"][0][table][column].clone();
+            let position = |column: Value, value: usize| {
+                column.as_array().unwrap().iter().position(|entry| *entry == value).unwrap()
+            };
+            let function = position(of_thread("funcTable", "name"), string);
+            let frame = position(of_thread("frameTable", "func"), function);
+            let category = of_thread("frameTable", "category")[frame].as_u64().unwrap() as usize;
+            exported["meta"]["categories"][category]["name"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(["itable stub", "malloc", "A.a"].map(category), ["VM stub", "Native", "Java"]);
+    }
+}
+
+/// The time in the first line is that of the profiles in the window, as far as they can have samples there.
+#[test]
+fn the_profiled_time_is_that_of_the_window() {
+    let files = Files::new();
+    let of = |process, start| {
+        let samples = [(&["A.a"][..], "main", 1)];
+        message(process, &[Spec { types: CPU, period: 10_000_000, start, samples: &samples }])
+    };
+    let later = TIME + DURATION;
+    // A profile may be in several messages.
+    let file = files.add("app.otlp", &[of("1", TIME), of("1", later), of("1", later), of("2", later)]);
+    let [middle, end] = ["2023-11-14T22:13:25Z", "2023-11-14T22:13:35Z"];
+    for (options, shown) in [
+        (&[][..], "40.0 ms in 30.0 s"),
+        // Samples without a time have the start of their profile.
+        (&["--to", middle], "10.0 ms in 10.0 s"),
+        (&["--from", middle, "--to", end], "30.0 ms in 25.0 s"),
+        (&["--from", middle], "30.0 ms in 25.0 s"),
+        (&["--from", end], "0 ns in 10.0 s"),
+    ] {
+        let text = stdout(&[&[&*file], options].concat());
+        assert!(text.starts_with(&format!("cpu of shop: {shown}, ")), "{options:?}: {text}");
+    }
 }
 
 #[test]

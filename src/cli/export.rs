@@ -48,7 +48,7 @@ enum Target {
     Collapsed,
     /// JSON for speedscope: a profile for each thread, of all types unless --type names one
     Speedscope,
-    /// JSON for the Firefox Profiler: threads over time
+    /// JSON for the Firefox Profiler: threads over time, of all types unless --type names one
     Firefox,
 }
 
@@ -122,15 +122,20 @@ impl Export<'_> {
         Ok(Contents { measures, lost })
     }
 
-    fn speedscope(&self) -> anyhow::Result<Contents> {
-        let measures: Vec<_> = match self.args.selection.measure() {
+    /// The measure that `--type` names; without it all measures of the files, the default one first.
+    fn wanted_measures(&self) -> Vec<Measure> {
+        match self.args.selection.measure() {
             Some(_) => vec![self.measure.clone()],
             None => {
                 let others = self.inputs.survey.measures.keys().filter(|&other| other != self.measure);
                 std::iter::once(self.measure).chain(others).cloned().collect()
             }
-        };
-        let (reader, samples) = self.thread_samples(measures.clone())?;
+        }
+    }
+
+    fn speedscope(&self) -> anyhow::Result<Contents> {
+        let measures = self.wanted_measures();
+        let (reader, samples) = self.thread_samples(measures.clone(), self.form())?;
         let weight = self.args.stacks.weight();
         whole_file::write_or_print(&self.args.output, |out| {
             speedscope::write(&reader.tree, &reader.frames, samples, &self.services(), weight, out)
@@ -139,20 +144,27 @@ impl Export<'_> {
     }
 
     fn firefox(&self) -> anyhow::Result<Contents> {
-        let (reader, samples) = self.thread_samples(vec![self.measure.clone()])?;
+        let measures = self.wanted_measures();
+        let form = SampleForm { objects: true, ..self.form() };
+        let (reader, samples) = self.thread_samples(measures.clone(), form)?;
         let weight = self.args.stacks.weight();
         let mut lost = vec!["labels but threads"];
         if samples.has_untimed {
             lost.push("times within profiles (samples without a time are spread evenly)");
         }
         whole_file::write_or_print(&self.args.output, |out| {
-            firefox::write(&reader.tree, &reader.frames, samples, &self.services(), weight, out)
+            let (tree, frames, objects) = (&reader.tree, &reader.frames, reader.objects.all());
+            firefox::write(firefox::Stacks { tree, frames, objects }, samples, &self.services(), weight, out)
         })?;
-        Ok(Contents { measures: vec![self.measure.clone()], lost })
+        Ok(Contents { measures, lost })
     }
 
-    fn thread_samples(&self, measures: Vec<Measure>) -> anyhow::Result<(SampleReader<'_>, ThreadSamples)> {
-        let mut reader = SampleReader::new(self.selection, self.form());
+    fn thread_samples(
+        &self,
+        measures: Vec<Measure>,
+        form: SampleForm,
+    ) -> anyhow::Result<(SampleReader<'_>, ThreadSamples)> {
+        let mut reader = SampleReader::new(self.selection, form);
         let mut samples = ThreadSamples::new(measures, self.selection.window);
         self.inputs.each_message(|message| reader.read(&message, &mut samples))?;
         Ok((reader, samples))

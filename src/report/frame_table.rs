@@ -5,6 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
 
+use super::objects::ObjectId;
 use crate::otlp::frames::{Frame, Naming};
 
 /// A frame, by its number in a [`FrameTable`].
@@ -39,6 +40,8 @@ pub struct FrameEntry {
     pub line: i64,
     /// The kind of code.
     pub kind: FrameKind,
+    /// The object; 0 if it is unknown, or if objects are not told apart.
+    pub object: ObjectId,
 }
 
 impl FrameEntry {
@@ -100,20 +103,23 @@ impl FrameTable {
         &self.entries
     }
 
-    /// Interns a frame: its line as well if `with_line` is set, otherwise its function.
-    pub fn intern(&mut self, frame: &Frame<'_>, with_line: bool) -> FrameId {
+    /// Interns a frame: its line as well if `with_line` is set, otherwise its function. `object` is 0 unless
+    /// equal functions of different objects are told apart.
+    pub fn intern(&mut self, frame: &Frame<'_>, with_line: bool, object: ObjectId) -> FrameId {
         let entry = FrameEntry {
             name: cut(&frame.text).into(),
             file: cut(frame.file).into(),
             line: if with_line { frame.line } else { 0 },
             kind: kind_of(frame),
+            object,
         };
         self.intern_entry(entry)
     }
 
     /// Interns a frame that stands for a thread, a label or another group of stacks.
     pub fn intern_group(&mut self, name: &str) -> FrameId {
-        let entry = FrameEntry { name: cut(name).into(), file: "".into(), line: 0, kind: FrameKind::Marker };
+        let kind = FrameKind::Marker;
+        let entry = FrameEntry { name: cut(name).into(), file: "".into(), line: 0, kind, object: 0 };
         self.intern_entry(entry)
     }
 
@@ -139,13 +145,13 @@ fn kind_of(frame: &Frame<'_>) -> FrameKind {
         && frame.text.ends_with(']')
         && !frame.text.contains("+0x");
     match frame.frame_type {
+        _ if frame.is_stub => FrameKind::Stub,
         _ if is_marker => FrameKind::Marker,
         "kernel" => FrameKind::Kernel,
         "native" => FrameKind::Native,
         "" => match frame.naming {
             Naming::Function => FrameKind::Managed,
             _ => FrameKind::Native,
-        _ if frame.is_stub => FrameKind::Stub,
         },
         _ => FrameKind::Managed,
     }

@@ -10,7 +10,7 @@
 //! | [`measure`] | the quantity that a profile measures, and its unit |
 //! | [`selection`] | which samples are wanted |
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
-//! | [`frame_table`], [`call_tree`] | frames and stacks, interned |
+//! | [`frame_table`], [`call_tree`], [`objects`] | frames, stacks and the objects of frames, interned |
 //! | [`summed`] | values by key, states of processes among them |
 //! | [`collect`] | collects the samples of one measure |
 //! | [`last_states`], [`profiled_time`] | the last state of each process; the time that profiles cover |
@@ -28,6 +28,7 @@ pub mod function_sums;
 pub mod last_states;
 pub mod measure;
 pub mod merge;
+pub mod objects;
 pub mod page;
 pub mod profiled_time;
 pub mod resource_survey;

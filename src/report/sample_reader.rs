@@ -8,11 +8,12 @@ use foldhash::fast::RandomState as FastState;
 use super::call_tree::{CallTree, NodeId, ROOT};
 use super::frame_table::{FrameId, FrameTable};
 use super::measure::{Measure, ProfileMeasure, Weight};
+use super::objects::ObjectTable;
 use super::selection::{Selection, StackMatches, Window, text_of};
 use crate::model::attribute_keys;
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
 use crate::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
-use crate::otlp::frames::{frames, push_location};
+use crate::otlp::frames::{Frame, frames, push_location};
 use crate::otlp::wire::{Profile, Sample};
 
 /// The root frame of stacks without a thread's name, where threads are root frames.
@@ -30,6 +31,8 @@ pub struct SampleForm {
     pub lines: bool,
     /// Whether the thread's name is the root frame of each stack.
     pub threads: bool,
+    /// Whether equal functions of different loaded objects are told apart.
+    pub objects: bool,
     /// The quantity by which stacks are weighed.
     pub weight: Weight,
 }
@@ -104,6 +107,8 @@ pub struct SampleReader<'s> {
     pub label_keys: BTreeSet<String>,
     /// The frames of the tree.
     pub frames: FrameTable,
+    /// The objects of the frames, if the form tells them apart.
+    pub objects: ObjectTable,
     /// The stacks.
     pub tree: CallTree,
     matches: StackMatches<'s>,
@@ -123,6 +128,7 @@ impl<'s> SampleReader<'s> {
             window: selection.window,
             label_keys: BTreeSet::new(),
             frames: FrameTable::default(),
+            objects: ObjectTable::default(),
             tree: CallTree::default(),
             matches: StackMatches::new(selection),
             bits: Vec::new(),
@@ -285,7 +291,7 @@ impl<'s> SampleReader<'s> {
                     let of_location = stacks.locations.entry(location).or_insert_with(|| {
                         let mut found = Vec::new();
                         push_location(tables, location, &mut found);
-                        found.iter().map(|frame| self.frames.intern(frame, self.form.lines)).collect()
+                        found.iter().map(|frame| self.intern(tables, frame)).collect()
                     });
                     // A location's frames are innermost first.
                     for &frame in of_location.iter().rev() {
@@ -295,7 +301,7 @@ impl<'s> SampleReader<'s> {
             }
             None => {
                 for frame in frames(tables, stack_index).iter().rev() {
-                    let frame = self.frames.intern(frame, self.form.lines);
+                    let frame = self.intern(tables, frame);
                     node = self.child(node, frame);
                 }
             }
@@ -306,6 +312,14 @@ impl<'s> SampleReader<'s> {
         }
         stacks.nodes.insert((root, stack_index), selected);
         selected
+    }
+
+    fn intern(&mut self, tables: EncodedTables<'_>, frame: &Frame<'_>) -> FrameId {
+        let object = match self.form.objects {
+            true => self.objects.of_mapping(tables, frame.mapping_index),
+            false => 0,
+        };
+        self.frames.intern(frame, self.form.lines, object)
     }
 
     /// The child of `node` with this frame. Its bits are computed when it is added.

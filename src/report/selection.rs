@@ -164,7 +164,7 @@ mod tests {
                 file: "",
                 line: 0,
             };
-            let frame = frames.intern(&frame, false);
+            let frame = frames.intern(&frame, false, 0);
             matches.bits(&frames, frame, bits)
         });
         matches.is_wanted(bits)

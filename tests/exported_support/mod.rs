@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use loud_support::not_tested;
-use otlpprof::otlp::wire::ProfilesData;
-use prost::Message as _;
 use serde_json::Value;
-use tempfile::TempDir;
+
+use super::report_support::{Files, otlpprof};
 
 /// The sum of each stack; the stack has the names of its frames, from the root on.
 pub(crate) type Stacks = BTreeMap<Vec<String>, i64>;
@@ -24,30 +23,7 @@ pub(crate) type Stacks = BTreeMap<Vec<String>, i64>;
 /// Self and total of each function.
 pub(crate) type Functions = BTreeMap<String, (i64, i64)>;
 
-/// A folder of test files.
-pub(crate) struct Files(TempDir);
-
 impl Files {
-    pub(crate) fn new() -> Self {
-        Self(TempDir::new().unwrap())
-    }
-
-    pub(crate) fn path(&self, name: &str) -> String {
-        self.0.path().join(name).into_os_string().into_string().unwrap()
-    }
-
-    /// Writes a file of length-prefixed messages.
-    pub(crate) fn add(&self, name: &str, messages: &[ProfilesData]) -> String {
-        let framed = messages.iter().flat_map(|message| {
-            let message = message.encode_to_vec();
-            let length = u32::try_from(message.len()).unwrap().to_be_bytes();
-            [&length[..], &message].concat()
-        });
-        let path = self.path(name);
-        std::fs::write(&path, framed.collect::<Vec<_>>()).unwrap();
-        path
-    }
-
     /// Exports files; returns the result and the line about it.
     pub(crate) fn export(&self, files: &[&str], to: &str, options: &[&str]) -> (PathBuf, String) {
         let out = self.path(&format!("out.{to}"));
@@ -58,16 +34,6 @@ impl Files {
         assert_eq!(line.lines().count(), 1, "{line}");
         (out.into(), line)
     }
-}
-
-/// Runs the command.
-pub(crate) fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
-    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
-}
-
-/// The standard output of a command that succeeds.
-pub(crate) fn stdout(arguments: &[&str]) -> String {
-    String::from_utf8(otlpprof(arguments).success().get_output().stdout.clone()).unwrap()
 }
 
 /// The sums of all stacks in OTLP files, by type, as Python reads them; `None` if Python is not available,

@@ -1,5 +1,5 @@
-// Loads a file into the Firefox Profiler's own command line, and prints its threads: name, and the self and
-// total value of each function.
+// Loads a file into the Firefox Profiler's own command line, and prints its threads: name, and of each
+// function the self and total value and the library.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -66,7 +66,7 @@ try {
   for (const { pid, threads: ofProcess } of info.processes) {
     for (const { threadHandle, name, tid } of ofProcess) {
       const { functions } = await ask('thread', 'functions', '--thread', threadHandle, '--include-idle');
-      const sums = functions.map((of) => [of.name, of.selfSamples, of.totalSamples]);
+      const sums = functions.map((of) => [of.name, of.selfSamples, of.totalSamples, of.library ?? null]);
       threads.push({ pid, tid, name, functions: sums });
     }
   }

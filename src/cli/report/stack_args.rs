@@ -23,7 +23,7 @@ pub(in crate::cli) struct StackArgs {
 impl StackArgs {
     /// The form in which samples are read.
     pub(in crate::cli) fn form(self) -> SampleForm {
-        SampleForm { lines: self.lines, threads: self.threads, weight: self.weight() }
+        SampleForm { lines: self.lines, threads: self.threads, objects: false, weight: self.weight() }
     }
 
     /// The quantity by which stacks are weighed.

@@ -89,7 +89,7 @@ mod tests {
                     file: "",
                     line: 0,
                 };
-                let frame = reader.frames.intern(&frame, false);
+                let frame = reader.frames.intern(&frame, false, 0);
                 node = reader.tree.child(node, frame);
             }
             values.insert(node, value);

@@ -4,43 +4,51 @@
 //! Source: `src/types/profile.js` of the Firefox Profiler at that version. Weights of samples are numbers of
 //! milliseconds, of bytes, or of events. A sample without a time of its own is placed within its profile, at
 //! equal distances from the other samples of its thread.
+//!
+//! A thread has samples of one weight. Of several measures each is a process of its own, with the threads
+//! that have samples.
 
-use std::collections::HashMap;
+mod libraries;
+mod stacks;
+mod thread_tables;
+
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use self::libraries::libraries;
+pub use self::stacks::Stacks;
+use self::thread_tables::ThreadTables;
 use super::thread_samples::{KindSamples, Thread, ThreadSample, ThreadSamples};
 use crate::model::attribute_keys;
-use crate::report::call_tree::{CallTree, NodeId, ROOT};
-use crate::report::frame_table::{FrameId, FrameKind, FrameTable};
-use crate::report::measure::Weight;
+use crate::report::call_tree::NodeId;
+use crate::report::measure::{Measure, Weight};
 
 /// The version of the format.
 const VERSION: u32 = 50;
 /// The version of the format that browsers write, which goes with [`VERSION`].
 const GECKO_VERSION: u32 = 30;
-/// Names and colours of categories, in the order of [`category`].
-const CATEGORIES: [(&str, &str); 4] =
-    [("Other", "grey"), ("Java", "green"), ("Native", "blue"), ("Kernel", "orange")];
+/// Names and colours of categories, in the order of [`thread_tables::category`].
+const CATEGORIES: [(&str, &str); 5] =
+    [("Other", "grey"), ("Java", "green"), ("Native", "blue"), ("Kernel", "orange"), ("VM stub", "yellow")];
 
 /// Writes the file. `product` names the profiled program.
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(
-    tree: &CallTree,
-    frames: &FrameTable,
+    stacks: Stacks<'_>,
     mut samples: ThreadSamples,
     product: &str,
     weight: Weight,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let kinds = samples.take_kinds();
-    let placed: Vec<(usize, &str, Vec<Placed>)> = kinds
+    let is_single = kinds.len() == 1;
+    let placed: Vec<(usize, &Measure, Vec<Placed>)> = kinds
         .iter()
         .flat_map(|KindSamples { measure, threads }| {
-            threads.iter().map(move |(thread, of_thread)| (*thread, weight.unit(measure), placed(of_thread)))
+            threads.iter().map(move |(thread, of_thread)| (*thread, measure, placed(of_thread)))
         })
         .collect();
     let times = || placed.iter().flat_map(|(.., samples)| samples.iter().map(|sample| sample.unix_ns));
@@ -65,10 +73,13 @@ pub fn write(
         "sourceCodeIsNotOnSearchfox": true,
         "keepProfileThreadOrder": true,
     });
-    write!(out, "{{\"meta\":{meta},\"libs\":[],\"pages\":[],\"threads\":[")?;
-    for (at, (number, unit, of_thread)) in placed.iter().enumerate() {
-        let described = describe(&samples, &samples.threads()[*number]);
-        let thread = thread(tree, frames, described, of_thread, Weights::of(unit), start_ns);
+    let libraries = libraries(stacks.objects);
+    write!(out, "{{\"meta\":{meta},\"libs\":{libraries},\"pages\":[],\"threads\":[")?;
+    for (at, (number, measure, of_thread)) in placed.iter().enumerate() {
+        let shown_measure = (!is_single).then_some(*measure);
+        let described = describe(&samples, &samples.threads()[*number], shown_measure);
+        let weights = Weights::of(weight.unit(measure));
+        let thread = thread(stacks, described, of_thread, weights, start_ns);
         write!(out, "{}{thread}", if at == 0 { "" } else { "," })?;
     }
     writeln!(out, "]}}")
@@ -132,18 +143,25 @@ impl Weights {
     }
 }
 
-/// The description of a thread and its process, to which [`thread`] adds tables and samples.
-fn describe(samples: &ThreadSamples, thread: &Thread) -> Value {
+/// The description of a thread and its process, to which [`thread`] adds tables and samples. The process is
+/// called after the measure, if one is given.
+fn describe(samples: &ThreadSamples, thread: &Thread, measure: Option<&Measure>) -> Value {
     let of_process = |key| samples.processes.attribute(thread.process, key);
     let pid = match of_process(attribute_keys::PROCESS_PID) {
         "" => thread.process.to_string(),
         pid => pid.to_owned(),
     };
+    let service = of_process(attribute_keys::SERVICE_NAME);
+    let (pid, process) = match measure {
+        None => (pid, service.to_owned()),
+        // The viewer groups threads by the process id.
+        Some(measure) => (format!("{pid} {}", measure.name), format!("{}: {service}", measure.name)),
+    };
     let name = thread.label();
     let tid = if thread.id.is_empty() { name.clone() } else { thread.id.clone() };
     json!({
         "processType": "default",
-        "processName": of_process(attribute_keys::SERVICE_NAME),
+        "processName": process,
         "processStartupTime": 0,
         "processShutdownTime": null,
         "registerTime": 0,
@@ -156,145 +174,29 @@ fn describe(samples: &ThreadSamples, thread: &Thread) -> Value {
         "markers": {
             "data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [], "length": 0
         },
-        "resourceTable": { "lib": [], "name": [], "host": [], "type": [], "length": 0 },
         "nativeSymbols": { "libIndex": [], "address": [], "name": [], "functionSize": [], "length": 0 },
     })
 }
 
 /// A thread with its tables and samples.
 fn thread(
-    tree: &CallTree,
-    frames: &FrameTable,
+    stacks: Stacks<'_>,
     mut described: Value,
     samples: &[Placed],
     weights: Weights,
     start_ns: u64,
 ) -> Value {
     let mut tables = ThreadTables::default();
-    let stacks: Vec<_> = samples.iter().map(|sample| tables.stack(tree, frames, sample.node)).collect();
+    let of_samples: Vec<_> = samples.iter().map(|sample| tables.stack(stacks, sample.node)).collect();
     described["samples"] = json!({
         "length": samples.len(),
-        "stack": stacks,
+        "stack": of_samples,
         "time": samples.iter().map(|sample| milliseconds(sample.unix_ns - start_ns)).collect::<Vec<_>>(),
         "weight": samples.iter().map(|sample| weights.weight(sample.value)).collect::<Vec<_>>(),
         "weightType": weights.name(),
     });
     tables.add_to(&mut described);
     described
-}
-
-/// The tables of a thread.
-#[derive(Default)]
-struct ThreadTables {
-    strings: Vec<String>,
-    string_ids: HashMap<String, usize>,
-    /// Name and file of each function.
-    functions: Vec<(usize, Option<usize>)>,
-    function_ids: HashMap<(usize, Option<usize>), usize>,
-    /// Function, category and line of each frame.
-    frames: Vec<(usize, usize, Option<i64>)>,
-    frame_ids: HashMap<FrameId, usize>,
-    /// Frame and caller of each stack.
-    stacks: Vec<(usize, Option<usize>)>,
-    stack_ids: HashMap<NodeId, usize>,
-}
-
-impl ThreadTables {
-    /// The index of a node's stack; `None` for the root. Callers come first.
-    fn stack(&mut self, tree: &CallTree, frames: &FrameTable, node: NodeId) -> Option<usize> {
-        let mut missing = Vec::new();
-        let mut known = node;
-        while known != ROOT && !self.stack_ids.contains_key(&known) {
-            missing.push(known);
-            known = tree.parent(known);
-        }
-        let mut stack = self.stack_ids.get(&known).copied();
-        for node in missing.into_iter().rev() {
-            let frame = self.frame(frames, tree.frame(node));
-            let next = self.stacks.len();
-            self.stacks.push((frame, stack));
-            self.stack_ids.insert(node, next);
-            stack = Some(next);
-        }
-        stack
-    }
-
-    fn frame(&mut self, frames: &FrameTable, id: FrameId) -> usize {
-        if let Some(&known) = self.frame_ids.get(&id) {
-            return known;
-        }
-        let entry = frames.get(id);
-        let name = self.string(&entry.name);
-        let file = if entry.file.is_empty() { None } else { Some(self.string(&entry.file)) };
-        let next = self.functions.len();
-        let function = *self.function_ids.entry((name, file)).or_insert_with(|| {
-            self.functions.push((name, file));
-            next
-        });
-        let line = Some(entry.line).filter(|&line| line != 0);
-        let frame = self.frames.len();
-        self.frames.push((function, category(entry.kind), line));
-        self.frame_ids.insert(id, frame);
-        frame
-    }
-
-    fn string(&mut self, text: &str) -> usize {
-        if let Some(&known) = self.string_ids.get(text) {
-            return known;
-        }
-        let id = self.strings.len();
-        self.strings.push(text.to_owned());
-        self.string_ids.insert(text.to_owned(), id);
-        id
-    }
-
-    fn add_to(self, thread: &mut Value) {
-        let Self { strings, functions, frames, stacks, .. } = self;
-        let all = |value: Value, count: usize| vec![value; count];
-        let (functions_count, count) = (functions.len(), frames.len());
-        let categories: Vec<_> = stacks.iter().map(|&(frame, _)| frames[frame].1).collect();
-        thread["funcTable"] = json!({
-            "length": functions_count,
-            "name": functions.iter().map(|&(name, _)| name).collect::<Vec<_>>(),
-            "fileName": functions.iter().map(|&(_, file)| file).collect::<Vec<_>>(),
-            "isJS": all(json!(false), functions_count),
-            "relevantForJS": all(json!(false), functions_count),
-            "resource": all(json!(-1), functions_count),
-            "lineNumber": all(Value::Null, functions_count),
-            "columnNumber": all(Value::Null, functions_count),
-        });
-        thread["frameTable"] = json!({
-            "length": count,
-            "func": frames.iter().map(|&(function, ..)| function).collect::<Vec<_>>(),
-            "category": frames.iter().map(|&(_, category, _)| category).collect::<Vec<_>>(),
-            "line": frames.iter().map(|&(.., line)| line).collect::<Vec<_>>(),
-            "subcategory": all(json!(0), count),
-            "address": all(json!(-1), count),
-            "inlineDepth": all(json!(0), count),
-            "nativeSymbol": all(Value::Null, count),
-            "innerWindowID": all(json!(0), count),
-            "implementation": all(Value::Null, count),
-            "column": all(Value::Null, count),
-        });
-        thread["stackTable"] = json!({
-            "length": stacks.len(),
-            "frame": stacks.iter().map(|&(frame, _)| frame).collect::<Vec<_>>(),
-            "prefix": stacks.iter().map(|&(_, caller)| caller).collect::<Vec<_>>(),
-            "subcategory": all(json!(0), stacks.len()),
-            "category": categories,
-        });
-        thread["stringArray"] = json!(strings);
-    }
-}
-
-/// The number of a frame's category.
-fn category(kind: FrameKind) -> usize {
-    match kind {
-        FrameKind::Stub | FrameKind::Marker => 0,
-        FrameKind::Managed => 1,
-        FrameKind::Native => 2,
-        FrameKind::Kernel => 3,
-    }
 }
 
 fn milliseconds(ns: u64) -> f64 {
