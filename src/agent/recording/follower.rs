@@ -17,6 +17,7 @@ use crate::agent::options::Options;
 use crate::agent::vm::Vm;
 use crate::convert::{ConvertOptions, Growing, GrowingRead, JfrToOtlp};
 use crate::jfr::error::JfrError;
+use crate::jvm::layout::Release;
 use crate::jvm::system_properties::system_property;
 
 /// The time between two reads of the file and of the changes of contexts.
@@ -74,7 +75,7 @@ impl Follower {
     unsafe fn record(&self, env: *mut JNIEnv) -> Result<(), RecorderError> {
         // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
         // live phase.
-        let selection = Selection::new(&self.options, unsafe { java_version(env) });
+        let selection = Selection::new(&self.options, unsafe { release(env) });
         for warning in &selection.warnings {
             log::warn!("{warning}");
         }
@@ -292,17 +293,16 @@ impl MarkedRepository {
     }
 }
 
-/// Returns the JVM's version of Java. If the JVM does not state it, returns a number above all known
-/// versions.
+/// Returns the JVM's release. If the JVM does not state it, returns one above all known releases.
 ///
 /// # Safety
 ///
 /// As for [`recorder::event_names`].
-unsafe fn java_version(env: *mut JNIEnv) -> u32 {
+unsafe fn release(env: *mut JNIEnv) -> Release {
     // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's live
     // phase.
     let version = unsafe { system_property(env, c"java.vm.specification.version") };
-    version.and_then(|version| version.parse().ok()).unwrap_or(u32::MAX - 1)
+    Release::new(version.and_then(|version| version.parse().ok()).unwrap_or(u32::MAX))
 }
 
 /// Logs the problems that keep requested events from being converted, each once.

@@ -1,11 +1,10 @@
 //! The events that are recorded, and their settings.
 
-use std::ops::Range;
-
 use crate::agent::engine_table::{enabled, row};
 use crate::agent::options::{Options, RecordedEvents};
 use crate::convert::{RequestedEvent, events::CONVERSIONS};
 use crate::core::engine::Engine;
+use crate::jvm::layout::Release;
 
 /// The least duration of recorded events of the table. With the JVM's own setting of 20 ms (`default.jfc`,
 /// JDK 17), half of all time in socket calls may be missing.
@@ -15,17 +14,13 @@ const THRESHOLD: &str = "1 ms";
 struct RecordableEvent {
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
-    /// The versions of Java in which the event is recorded: from the first that has it, up to but without the
-    /// first that has a better event. Events that came with later versions need no start: a recording ignores
-    /// settings of unknown events.
-    versions: Range<u32>,
+    /// Whether the event is recorded in a release: no other event of that release is better. Releases without
+    /// the event need no exception: a recording ignores settings of unknown events.
+    is_recorded: fn(Release) -> bool,
 }
 
-/// All versions on which the agent runs, as far as the JVM has the event.
-const ALL_VERSIONS: Range<u32> = 0..u32::MAX;
-
-/// The first version with `jdk.ObjectAllocationSample` (JDK-8257602).
-const ALLOCATION_SAMPLES_SINCE: u32 = 16;
+const ALWAYS: fn(Release) -> bool = |_| true;
+const WITHOUT_ALLOCATION_SAMPLES: fn(Release) -> bool = |release| !release.has_allocation_sample_event();
 
 /// Turns throttling off: JDK 25 drops some events when there are many of them.
 const UNTHROTTLED: (&str, &str) = ("throttle", "off");
@@ -37,7 +32,7 @@ const NEEDED: (&str, &str) = ("jdk.JavaExceptionThrow", "jdk.JavaErrorThrow");
 const LASTING: &[(&str, &str)] = &[("threshold", THRESHOLD), UNTHROTTLED];
 
 const fn lasting(name: &'static str) -> RecordableEvent {
-    RecordableEvent { name, settings: LASTING, versions: ALL_VERSIONS }
+    RecordableEvent { name, settings: LASTING, is_recorded: ALWAYS }
 }
 
 /// The period that the conversion assumes as HotSpot's default.
@@ -46,22 +41,22 @@ const PERIOD: &[(&str, &str)] = &[("period", "20 ms")];
 /// The events that are recorded by default. Not among them: `jdk.OldObjectSample`, which reports the same
 /// objects repeatedly; `jdk.MethodTrace`, which needs a list of methods; and the events of [`ONLY_BY_NAME`].
 const USUAL: &[RecordableEvent] = &[
-    RecordableEvent { name: "jdk.ExecutionSample", settings: PERIOD, versions: ALL_VERSIONS },
-    RecordableEvent { name: "jdk.NativeMethodSample", settings: PERIOD, versions: ALL_VERSIONS },
+    RecordableEvent { name: "jdk.ExecutionSample", settings: PERIOD, is_recorded: ALWAYS },
+    RecordableEvent { name: "jdk.NativeMethodSample", settings: PERIOD, is_recorded: ALWAYS },
     RecordableEvent {
         name: "jdk.ObjectAllocationSample",
         settings: &[("throttle", "150/s")],
-        versions: ALLOCATION_SAMPLES_SINCE..u32::MAX,
+        is_recorded: Release::has_allocation_sample_event,
     },
     RecordableEvent {
         name: "jdk.ObjectAllocationInNewTLAB",
         settings: &[],
-        versions: 0..ALLOCATION_SAMPLES_SINCE,
+        is_recorded: WITHOUT_ALLOCATION_SAMPLES,
     },
     RecordableEvent {
         name: "jdk.ObjectAllocationOutsideTLAB",
         settings: &[],
-        versions: 0..ALLOCATION_SAMPLES_SINCE,
+        is_recorded: WITHOUT_ALLOCATION_SAMPLES,
     },
     lasting("jdk.JavaMonitorEnter"),
     lasting("jdk.JavaMonitorWait"),
@@ -73,17 +68,14 @@ const USUAL: &[RecordableEvent] = &[
     lasting("jdk.FileRead"),
     lasting("jdk.FileWrite"),
     lasting("jdk.ClassLoad"),
-    RecordableEvent { name: "jdk.JavaExceptionThrow", settings: &[UNTHROTTLED], versions: ALL_VERSIONS },
+    RecordableEvent { name: "jdk.JavaExceptionThrow", settings: &[UNTHROTTLED], is_recorded: ALWAYS },
 ];
 
 /// Events that are recorded only if the user names them. `jdk.CPUTimeSample` is experimental in JDK 25, and
 /// has aborted JVMs of 25 and 26 in production: the recorder's thread fails in `JfrStorage::write`
 /// (DataDog/dd-trace-java issue 11749).
-const ONLY_BY_NAME: &[RecordableEvent] = &[RecordableEvent {
-    name: "jdk.CPUTimeSample",
-    settings: &[("throttle", "20 ms")],
-    versions: ALL_VERSIONS,
-}];
+const ONLY_BY_NAME: &[RecordableEvent] =
+    &[RecordableEvent { name: "jdk.CPUTimeSample", settings: &[("throttle", "20 ms")], is_recorded: ALWAYS }];
 
 /// Returns the option of the running engine that measures the same as this event, if there is one. Of two it
 /// is the later one in the table, so that `wall`, not `cpu`, replaces samples of threads in native code.
@@ -108,14 +100,14 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Selects the events to record in a JVM of this version of Java. The JVM's list of events is not read:
+    /// Selects the events to record in a JVM of this release. The JVM's list of events is not read:
     /// that takes longer than to start a recording, and the program may register further events later.
-    pub(super) fn new(options: &Options, java_version: u32) -> Self {
+    pub(super) fn new(options: &Options, release: Release) -> Self {
         let mut selection = Self::default();
         match &options.recorded_events {
             RecordedEvents::None => {}
             RecordedEvents::Usual => {
-                let usual = USUAL.iter().filter(|event| event.versions.contains(&java_version));
+                let usual = USUAL.iter().filter(|event| (event.is_recorded)(release));
                 usual
                     .filter(|event| engine_of(event.name, options).is_none())
                     .for_each(|event| selection.add(event.name));
@@ -183,12 +175,12 @@ mod tests {
     use super::*;
     use crate::agent::options::{Environment, Request, parse};
 
-    fn select(text: &str, java_version: u32) -> Selection {
+    fn select(text: &str, feature: u32) -> Selection {
         let Request::Start(options) = parse(&format!("file=x,{text}"), &Environment::default()).unwrap()
         else {
             panic!("a start")
         };
-        Selection::new(&options, java_version)
+        Selection::new(&options, Release::new(feature))
     }
 
     #[test]
@@ -226,8 +218,8 @@ mod tests {
 
     #[test]
     fn an_older_jvm_has_other_events_for_the_same() {
-        let allocations = |java_version| {
-            let names = select("cpu=off,jfr", java_version).names;
+        let allocations = |feature| {
+            let names = select("cpu=off,jfr", feature).names;
             names.into_iter().filter(|name| name.contains("Allocation")).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(allocations(11), "jdk.ObjectAllocationInNewTLAB jdk.ObjectAllocationOutsideTLAB");

@@ -117,6 +117,13 @@ impl Release {
         self.0 < 13
     }
 
+    /// Whether the recorder samples allocations (`jdk.ObjectAllocationSample`): from 16 on (JDK-8257602),
+    /// `jfr/metadata/metadata.xml`. Before 16 it has events of new TLABs and of allocations outside of TLABs
+    /// only. Reader: `agent::recording::selection`.
+    pub const fn has_allocation_sample_event(self) -> bool {
+        self.0 >= 16
+    }
+
     /// The meaning of the release's jmethodIDs. The contract is that of [`MethodIds`].
     pub const fn method_ids(self) -> MethodIds {
         if self.has_method_id_cells() { MethodIds::Cells } else { MethodIds::Opaque }
@@ -137,7 +144,7 @@ mod tests {
     /// A predicate's name, the predicate, and its answers for the releases 11 to 26: `#` is true, `.` false.
     type Row = (&'static str, fn(Release) -> bool, &'static str);
 
-    const ROWS: [Row; 11] = [
+    const ROWS: [Row; 12] = [
         // One column for each release from 11 to 26.
         ("unsigned5_excludes_zero", Release::unsigned5_excludes_zero, ".........#######"),
         ("has_comp_level_byte", Release::has_comp_level_byte, ".........#######"),
@@ -150,6 +157,7 @@ mod tests {
         ("has_monitor_owner_id", Release::has_monitor_owner_id, ".............###"),
         ("has_method_id_cells", Release::has_method_id_cells, "###############."),
         ("is_same_object_may_keep_objects", Release::is_same_object_may_keep_objects, "##.............."),
+        ("has_allocation_sample_event", Release::has_allocation_sample_event, ".....###########"),
     ];
 
     #[test]
