@@ -1,6 +1,7 @@
 //! Sums by function or by line: self (the frame is the leaf) and total (the frame is anywhere, counted once a
 //! stack).
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -81,10 +82,13 @@ impl FunctionSums {
     }
 
     /// The functions with the highest self sums.
-    pub(super) fn top<'f>(&self, most: usize, frames: &'f FrameTable) -> Vec<(&'f str, FunctionSum)> {
+    pub(super) fn top<'f>(&self, most: usize, frames: &'f FrameTable) -> Vec<(Cow<'f, str>, FunctionSum)> {
         let mut sums: Vec<_> =
             self.sums.iter().map(|(&function, &sum)| (frames.text(function), sum)).collect();
-        sums.sort_unstable_by_key(|&(text, sum)| (Reverse(sum.own), Reverse(sum.total), text));
+        let key = |sum: &FunctionSum| (Reverse(sum.own), Reverse(sum.total));
+        sums.sort_unstable_by(|(text, sum), (other_text, other)| {
+            key(sum).cmp(&key(other)).then_with(|| text.cmp(other_text))
+        });
         sums.truncate(most);
         sums
     }
@@ -92,8 +96,6 @@ impl FunctionSums {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
     use crate::otlp::frames::{Frame, Naming};
 
@@ -114,7 +116,7 @@ mod tests {
             assert_eq!(sum.amount, 10 * sum.values);
             sum.values
         };
-        top.into_iter().map(|(text, sum)| (text.to_owned(), of(sum.own), of(sum.total))).collect()
+        top.into_iter().map(|(text, sum)| (text.into_owned(), of(sum.own), of(sum.total))).collect()
     }
 
     /// Regression: sums were by line only, so a function with many lines was never at the top.

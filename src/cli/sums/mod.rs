@@ -16,6 +16,7 @@ pub(super) mod labels;
 mod sum;
 pub(super) mod value;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -142,7 +143,7 @@ impl Sums {
     }
 
     /// The text of a frame.
-    pub(super) fn frame(&self, frame: FrameId) -> &str {
+    pub(super) fn frame(&self, frame: FrameId) -> Cow<'_, str> {
         self.frames.text(frame)
     }
 
@@ -157,7 +158,7 @@ impl Sums {
     }
 
     /// The functions or lines of a kind with the highest self sums.
-    pub(super) fn functions(&self, kind: &KindSums, most: usize) -> Vec<(&str, FunctionSum)> {
+    pub(super) fn functions(&self, kind: &KindSums, most: usize) -> Vec<(Cow<'_, str>, FunctionSum)> {
         kind.functions.top(most, &self.frames)
     }
 }
