@@ -13,6 +13,7 @@
 #                    jfrs, and jfrconv
 #   flamegraph       time, memory and size of flame graph pages of large profiles, beside async-profiler's
 #                    jfrconv; times of the pages in headless Chromium
+#   symbolize        resolving addresses of libjvm, beside llvm-symbolizer, addr2line, blazesym and wholesym
 #   context          nanoseconds of setting a context, beside Datadog's java-profiler, and of reading it in a
 #                    handler
 #
@@ -24,7 +25,7 @@ cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-names=(size startup recording_start storm handler encode unwind_compile jfr flamegraph context)
+names=(size startup recording_start storm handler encode unwind_compile jfr flamegraph symbolize context)
 if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;
@@ -74,6 +75,10 @@ for name in "${names[@]}"; do
         ;;
     flamegraph)
         JAVA=${JAVAS%%:*} scripts/bench-flamegraph.sh
+        continue
+        ;;
+    symbolize)
+        scripts/bench-symbolize.sh
         continue
         ;;
     context)

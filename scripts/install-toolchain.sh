@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the named tools that are missing:
-# scripts/install-toolchain.sh [rust] [cc] [cross] [jdk] [python] [go] [openssl] [maven] [allocators] [zig]
+# scripts/install-toolchain.sh [rust] [cc] [cross] [jdk] [python] [go] [openssl] [maven] [allocators] [llvm]
+#     [zig]
 #
 #   rust     cargo, rustfmt and clippy, through rustup
 #   cc       a C compiler and binutils (addr2line, readelf)
@@ -11,6 +12,7 @@
 #   openssl  the command that creates certificates for tests of TLS
 #   maven    mvn, which fetches the Java libraries for tests
 #   allocators  jemalloc and tcmalloc, which tests preload in place of the C library's allocator
+#   llvm     llvm-symbolizer, llvm-dwp and dwz, which tests of debug information compare with, and g++
 #   zig      zig and cargo-zigbuild in .cache/zig, which link the release
 #
 # Without a name: rust, cc, jdk and python. Tools that exist are kept. System packages need Debian and root or
@@ -183,6 +185,10 @@ install_allocators() {
     apt_install "$package"
 }
 
+install_llvm() {
+    has llvm-symbolizer-19 && has llvm-dwp-19 && has dwz && has g++ || apt_install llvm-19 dwz g++
+}
+
 install_zig() {
     local said
     [ "$(cat .cache/zig/packages 2>/dev/null)" = "${ZIG_PACKAGES[*]}" ] &&
@@ -200,7 +206,9 @@ install_zig() {
 [ $# -gt 0 ] || set -- rust cc jdk python
 for tool in "$@"; do
     case "$tool" in
-    rust | cc | cross | jdk | python | go | openssl | maven | allocators | zig) "install_$tool" ;;
-    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven allocators zig" ;;
+    rust | cc | cross | jdk | python | go | openssl | maven | allocators | llvm | zig)
+        "install_$tool"
+        ;;
+    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven allocators llvm zig" ;;
     esac
 done

@@ -11,11 +11,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
-scripts/install-toolchain.sh rust cc jdk python go openssl maven allocators
+scripts/install-toolchain.sh rust cc jdk python go openssl maven allocators llvm
 scripts/install-jdks.sh
 # Tests call these scripts themselves. Calling them here first gives a failed download its own name.
 scripts/collector.sh >/dev/null
 scripts/python-oracle.sh
+scripts/debug-objects.sh >/dev/null
 if [ $# -gt 0 ]; then
     exec cargo test --locked --no-fail-fast "$@" </dev/null
 fi

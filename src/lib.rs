@@ -14,6 +14,7 @@
 //! | [`signal`] | the only code that runs inside a signal handler |
 //! | [`sampling`] | clocks and timers for every thread; detects threads that start and end |
 //! | [`elf`] | loaded objects: build-ids, unwind tables, symbols |
+//! | [`dwarf`] | debug information: functions, files and lines by address |
 //! | [`jfr`] | recordings of JDK Flight Recorder |
 //! | [`jvm`] | JVMTI, HotSpot's layouts, method identity |
 //! | [`aggregate`] | converts drained records to the model |
@@ -36,6 +37,7 @@ pub mod collapsed;
 pub mod context;
 pub mod convert;
 pub mod core;
+pub mod dwarf;
 pub mod elf;
 pub mod export;
 pub mod jfr;

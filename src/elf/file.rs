@@ -185,6 +185,25 @@ impl<S: Source> ElfFile<S> {
             .cloned())
     }
 
+    /// The section headers with their names, in the table's order. A name outside the table of names is
+    /// empty.
+    ///
+    /// # Errors
+    /// If the section headers or their names are not inside the file.
+    pub fn named_sections(&self) -> Result<Vec<(String, SectionHeader)>, FileError> {
+        let sections = self.section_headers()?;
+        let names = match sections.get(usize::from(self.header.e_shstrndx)) {
+            Some(names) => self.source.read(names.sh_offset, names.sh_size)?,
+            None => Vec::new(),
+        };
+        let name = |section: &SectionHeader| {
+            let tail = names.get(section.sh_name..).unwrap_or_default();
+            let end = tail.iter().position(|&byte| byte == 0).unwrap_or_default();
+            String::from_utf8_lossy(&tail[..end]).into_owned()
+        };
+        Ok(sections.into_iter().map(|section| (name(&section), section)).collect())
+    }
+
     fn is_called(&self, section: &SectionHeader, names: &SectionHeader, name: &str) -> bool {
         let offset = section.sh_name as u64;
         let len = name.len() as u64 + 1;

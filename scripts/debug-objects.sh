@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Fetches libraries of Debian packages with their debug files, for tests and benchmarks, and prints their
+# folder: libjvm.so, libjvm.debug (openjdk-17), libc.so, libc.debug.
+#
+# Both files of a pair have one version and one build-id. They are kept in .cache/debug-objects, whatever
+# version is the newest later. Needs Debian's apt and binutils, but not root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cache=$PWD/.cache/debug-objects
+
+fail() {
+    echo "debug-objects: $*" >&2
+    exit 1
+}
+
+build_id() {
+    LC_ALL=C readelf -n "$1" 2>/dev/null | sed -n 's/^ *Build ID: //p' | head -n1
+}
+
+# Fetches a library and its debug file: fetch NAME PACKAGE DEBUG-PACKAGE LIBRARY'S-NAME
+fetch() {
+    local work version id library debug
+    [ ! -f "$cache/$1.debug" ] || return 0
+    command -v apt-get >/dev/null || fail "apt-get was not found: $1 is fetched on Debian alone"
+    work=$(mktemp -d "$cache/fetch.XXXXXX")
+    # The debug package may be a version behind: the newest version that both have.
+    version=$(comm -12 <(versions "$2") <(versions "$3") | sort -V | tail -n1)
+    [ -n "$version" ] || fail "no version of $2 has $3 (apt-get update may help)"
+    (cd "$work" && apt-get -qq download "$2=$version" "$3=$version" >&2 2>/dev/null) ||
+        fail "apt-get cannot download $2 and $3 of version $version"
+    for package in "$work"/*.deb; do
+        dpkg-deb --extract "$package" "$work/files"
+    done
+    library=$(find "$work/files" -type f -name "$4" | head -n1)
+    [ -n "$library" ] || fail "$2 of version $version has no $4"
+    id=$(build_id "$library")
+    debug=$work/files/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
+    [ -f "$debug" ] && [ "$(build_id "$debug")" = "$id" ] || fail "$3 has no debug file of build-id $id"
+    mv "$library" "$cache/$1.so"
+    # The debug file is moved last: its presence says that both are there.
+    mv "$debug" "$cache/$1.debug"
+    rm -rf "$work"
+}
+
+versions() {
+    apt-cache madison "$1" 2>/dev/null | awk '{ print $3 }' | sort -u
+}
+
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9
+fetch libjvm openjdk-17-jre-headless openjdk-17-dbg libjvm.so
+fetch libc libc6 libc6-dbg libc.so.6
+echo "$cache"

@@ -1,0 +1,127 @@
+//! Names that are in another unit, or in the supplementary file: references between units (link-time
+//! optimisation, dwz), and into the file that dwz shares among several objects.
+//!
+//! The units are read again for the names alone. Each round follows all references by one step out of their
+//! units, so that two or three rounds do.
+
+use std::collections::{BTreeSet, HashMap};
+
+use gimli::{DebugInfo, Dwarf, EndianSlice, Unit, UnitOffset, UnitRef};
+
+use super::error::DwarfError;
+use super::limits;
+use super::names::{Name, Names, Target};
+use super::object::Object;
+use super::sections::{Bytes, endian};
+use super::stream::{Choice, UnitBytes, each_unit};
+use super::texts::SharedTexts;
+use super::unit::{Problems, UnitRows};
+
+/// A file that references lead into.
+#[derive(Clone, Copy)]
+pub(super) struct Home<'a> {
+    pub(super) object: &'a Object<'a>,
+    pub(super) dwarf: &'a Dwarf<Bytes<'a>>,
+}
+
+/// Completes the names of the functions of these units.
+///
+/// # Errors
+/// If `.debug_info` of one of the files is damaged.
+pub(super) fn complete(
+    units: &mut [UnitRows],
+    main: Home<'_>,
+    supplementary: Option<Home<'_>>,
+    texts: &SharedTexts,
+    problems: &Problems,
+) -> Result<(), DwarfError> {
+    let functions = || units.iter().flat_map(|unit| &unit.functions);
+    let mut wanted: BTreeSet<Target> = functions().filter_map(|function| function.name.next).collect();
+    let mut found = HashMap::new();
+    for _ in 0..limits::ORIGINS {
+        if wanted.is_empty() {
+            break;
+        }
+        let (mut own, mut shared) = (Vec::new(), Vec::new());
+        for &target in &wanted {
+            match target {
+                Target::Main(offset) => own.push(offset),
+                Target::Supplementary(offset) => shared.push(offset),
+            }
+        }
+        read(main, &own, Target::Main, &mut found, texts, problems)?;
+        match supplementary {
+            Some(home) => read(home, &shared, Target::Supplementary, &mut found, texts, problems)?,
+            None if shared.is_empty() => {}
+            None => problems.add(0, DwarfError::Supplementary),
+        }
+        let next = wanted.iter().filter_map(|target| found.get(target).and_then(|name: &Name| name.next));
+        wanted = next.filter(|next| !found.contains_key(next)).collect();
+    }
+    for unit in units {
+        for function in &mut unit.functions {
+            let mut steps = 0;
+            while let Some(next) = function.name.next {
+                let further = found.get(&next).copied().unwrap_or(Name::NONE);
+                function.name = Name { next: None, ..function.name }.or(further);
+                steps += 1;
+                if steps > limits::ORIGINS {
+                    problems.add(unit.offset, DwarfError::Origins);
+                    function.name.next = None;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the names of entries at these offsets, which ascend.
+fn read(
+    home: Home<'_>,
+    offsets: &[u64],
+    target: fn(u64) -> Target,
+    found: &mut HashMap<Target, Name>,
+    texts: &SharedTexts,
+    problems: &Problems,
+) -> Result<(), DwarfError> {
+    let Some(&last) = offsets.last() else { return Ok(()) };
+    let inside = |start: u64, end: u64| {
+        let first = offsets.partition_point(|&offset| offset < start);
+        &offsets[first..offsets.partition_point(|&offset| offset < end)]
+    };
+    let choose = |unit: std::ops::Range<u64>| match inside(unit.start, unit.end).is_empty() {
+        _ if unit.start > last => Choice::Stop,
+        true => Choice::Skip,
+        false => Choice::Take,
+    };
+    each_unit(home.object, choose, |unit| {
+        let offsets = inside(unit.offset, unit.offset + unit.bytes.len() as u64);
+        if let Err(why) = read_unit(home, &unit, offsets, target, found, texts, problems) {
+            problems.add(unit.offset, why);
+        }
+        true
+    })
+}
+
+fn read_unit(
+    home: Home<'_>,
+    bytes: &UnitBytes,
+    offsets: &[u64],
+    target: fn(u64) -> Target,
+    found: &mut HashMap<Target, Name>,
+    texts: &SharedTexts,
+    problems: &Problems,
+) -> Result<(), DwarfError> {
+    let slice = EndianSlice::new(&bytes.bytes, endian(home.object));
+    let Some(header) = DebugInfo::from(slice).units().next()? else { return Ok(()) };
+    let dwarf: &Dwarf<Bytes<'_>> = home.dwarf;
+    let unit = Unit::new(dwarf, header)?;
+    let mut names = Names::new(UnitRef::new(dwarf, &unit), bytes.offset, Some(target));
+    for &offset in offsets {
+        match names.at(UnitOffset((offset - bytes.offset) as usize), texts) {
+            Ok(name) => drop(found.insert(target(offset), name)),
+            Err(why) => problems.add(bytes.offset, why),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Reads an index.
+
+use std::sync::Arc;
+
+use super::codec::{FunctionEntry, Malformed, Numbers, RowState, required};
+use super::directory::{Directory, Identity, IndexError};
+use super::table::{Group, TableReader};
+use crate::dwarf::compile::{frame, name_by_symbol};
+use crate::dwarf::frame::{Frame, LookUp, TextId};
+use crate::dwarf::limits;
+use crate::dwarf::lines::Place;
+use crate::dwarf::symbols::Symbol;
+use crate::elf::source::Source;
+
+/// An open index.
+#[derive(Debug)]
+pub struct Index<S> {
+    source: S,
+    identity: Identity,
+    problems: u64,
+    rows: TableReader,
+    functions: TableReader,
+    texts: TableReader,
+    symbols: TableReader,
+}
+
+impl<S: Source> Index<S> {
+    /// Opens an index: reads its header and directory.
+    ///
+    /// # Errors
+    /// If the bytes are no index, another version's, or damaged.
+    pub fn open(source: S) -> Result<Self, IndexError> {
+        let Directory { identity, problems, tables } = Directory::read(&source)?;
+        let [rows, functions, texts, symbols] = tables;
+        Ok(Self {
+            source,
+            identity,
+            problems,
+            rows: TableReader::new("rows", rows),
+            functions: TableReader::new("functions", functions),
+            texts: TableReader::new("texts", texts),
+            symbols: TableReader::new("symbols", symbols),
+        })
+    }
+
+    /// The files that the index was made from.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The number of units that were lost when the index was made.
+    pub fn problems(&self) -> u64 {
+        self.problems
+    }
+
+    fn row(&mut self, vaddr: u64) -> Result<RowState, IndexError> {
+        let Some(group) = self.rows.group(&self.source, vaddr)? else { return Ok(RowState::default()) };
+        row_of(&group, vaddr).map_err(|Malformed| self.rows.damaged())
+    }
+
+    fn function(&mut self, number: u32) -> Result<FunctionEntry, IndexError> {
+        let group = self.functions.group(&self.source, number.into())?;
+        let found = group.ok_or(Malformed).and_then(|group| function_of(&group, number));
+        found.map_err(|Malformed| self.functions.damaged())
+    }
+
+    fn symbol(&mut self, vaddr: u64) -> Result<Option<Symbol>, IndexError> {
+        let Some(group) = self.symbols.group(&self.source, vaddr)? else { return Ok(None) };
+        symbol_of(&group, vaddr).map_err(|Malformed| self.symbols.damaged())
+    }
+}
+
+/// The state at an address, which is not below the group's key.
+fn row_of(group: &Group, vaddr: u64) -> Result<RowState, Malformed> {
+    let mut numbers = group.numbers();
+    let (mut address, mut row) = (group.key, RowState::first(&mut numbers)?);
+    while !numbers.is_empty() {
+        let (distance, next) = row.next(&mut numbers)?;
+        address = address.checked_add(distance).ok_or(Malformed)?;
+        if address > vaddr {
+            break;
+        }
+        row = next;
+    }
+    Ok(row)
+}
+
+fn function_of(group: &Group, wanted: u32) -> Result<FunctionEntry, Malformed> {
+    let mut numbers = group.numbers();
+    let mut file = 0;
+    for number in group.key..u64::from(wanted) {
+        FunctionEntry::read(&mut numbers, number as u32, &mut file)?;
+    }
+    FunctionEntry::read(&mut numbers, wanted, &mut file)
+}
+
+fn symbol_of(group: &Group, vaddr: u64) -> Result<Option<Symbol>, Malformed> {
+    let mut numbers = group.numbers();
+    let (mut start, mut found) = (group.key, None);
+    while !numbers.is_empty() {
+        start = start.checked_add(numbers.number()?).ok_or(Malformed)?;
+        if start > vaddr {
+            break;
+        }
+        let end = start.saturating_add(numbers.number()?);
+        let (name, file) = (required(numbers.short()?), required(numbers.short()?));
+        found = Some(Symbol { start, end, name, file });
+    }
+    Ok(found.filter(|symbol| vaddr < symbol.end))
+}
+
+fn text_of(group: &Group, wanted: u32) -> Result<Vec<u8>, Malformed> {
+    let mut numbers = group.numbers();
+    let mut text = Vec::new();
+    for _ in group.key..=u64::from(wanted) {
+        read_text(&mut numbers, &mut text)?;
+    }
+    Ok(text)
+}
+
+/// Replaces a text by the one after it.
+fn read_text(numbers: &mut Numbers<'_>, text: &mut Vec<u8>) -> Result<(), Malformed> {
+    let (shared, rest) = (numbers.number()?, numbers.number()?);
+    let shared = usize::try_from(shared).ok().filter(|&shared| shared <= text.len()).ok_or(Malformed)?;
+    let rest = numbers.bytes(rest)?;
+    if shared + rest.len() > limits::TEXT {
+        return Err(Malformed);
+    }
+    text.truncate(shared);
+    text.extend_from_slice(rest);
+    Ok(())
+}
+
+impl<S: Source> LookUp for Index<S> {
+    type Error = IndexError;
+
+    fn frames(&mut self, vaddr: u64, frames: &mut Vec<Frame>) -> Result<(), Self::Error> {
+        frames.clear();
+        let row = self.row(vaddr)?;
+        let mut place = Place { file: required(row.file), line: row.line, column: row.column };
+        let mut function = row.function;
+        if function == 0 {
+            frames.extend(Some(frame(required(0), place)).filter(|frame| !frame.is_empty()));
+        }
+        while function != 0 {
+            if frames.len() == limits::CHAIN {
+                return Err(self.functions.damaged());
+            }
+            let entry = self.function(required(function))?;
+            frames.push(frame(entry.name, place));
+            place = Place { file: entry.file, line: entry.line, column: entry.column };
+            function = entry.caller;
+        }
+        let symbol = self.symbol(vaddr)?;
+        name_by_symbol(frames, symbol);
+        frames.retain(|frame| !frame.is_empty());
+        Ok(())
+    }
+
+    fn text(&mut self, id: TextId) -> Result<Arc<str>, Self::Error> {
+        let group = self.texts.group(&self.source, id.0.into())?;
+        let text = group.ok_or(Malformed).and_then(|group| text_of(&group, id.0));
+        let text = text.map_err(|Malformed| self.texts.damaged())?;
+        Ok(String::from_utf8_lossy(&text).into())
+    }
+}

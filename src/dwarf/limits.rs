@@ -1,0 +1,33 @@
+//! Bounds for hostile debug information. Each is far above the largest debug files that are known (browsers'
+//! and machine learning libraries', some gigabytes), and each has an error of its own.
+
+/// The most bytes of a section that is kept in memory as a whole.
+pub const SECTION_IN_MEMORY: u64 = 4 << 30;
+
+/// The most bytes of a decompressed `.debug_info`, of which one unit at a time is in memory.
+pub const SECTION_STREAMED: u64 = 64 << 30;
+
+/// The most bytes that one compressed byte may become. DEFLATE cannot exceed 1,032 (RFC 1951: 258 bytes from
+/// two bits); debug sections reach 10.
+pub const EXPANSION: u64 = 1_040;
+
+/// The most bytes of a unit.
+pub const UNIT: u64 = 1 << 30;
+
+/// The most rows of a unit's line table.
+pub const LINE_ROWS: usize = 1 << 24;
+
+/// The most functions that are inlined into each other.
+pub const CHAIN: usize = 4_096;
+
+/// The most entries from a function to its name.
+pub const ORIGINS: usize = 64;
+
+/// The most bytes of a function's name or a file's path.
+pub const TEXT: usize = 1 << 20;
+
+/// The most bytes of all names and paths.
+pub const TEXTS: usize = 2 << 30;
+
+/// The most problems that are kept; the others are counted.
+pub const PROBLEMS: usize = 16;

@@ -1,0 +1,54 @@
+//! Debug information of one object: from an ELF virtual address to functions, files, lines and columns.
+//!
+//! In: the bytes of an object's ELF files ([`Inputs`]); which files belong together is decided elsewhere.
+//! Out: for an address, the chain of functions from the innermost inlined one to the function that has the
+//! code, each with its linkage name, file, line and column; and an index ([`index`]) that answers the same
+//! questions without the debug information. Called by the command alone: a debug file may take hundreds of
+//! megabytes.
+//!
+//! The answers are those of llvm-symbolizer 19 (`-f=linkage --no-demangle -i`). Its rules, from
+//! llvm/lib/DebugInfo/DWARF and llvm/lib/DebugInfo/Symbolize, are stated where they are followed. Debug
+//! information that breaks the format loses the unit that breaks it, and the loss is reported
+//! ([`Compiled::problems`]). Sizes that a file declares are checked against [`limits`] before memory is
+//! allocated.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `object` | the sections of one ELF file, decompressed |
+//! | `sections` | gimli's view of the sections of debug information |
+//! | `stream` | cuts `.debug_info` into units while it is decompressed |
+//! | `unit` | one unit: rows at which the chain, file, line or column changes |
+//! | `functions` | the functions of a unit and their address ranges |
+//! | `names` | names of functions, through origins and specifications |
+//! | `lines` | the line table of a unit |
+//! | `split` | units whose functions are in another file (`.dwo`, `.dwp`) |
+//! | `owners` | the unit that an address belongs to |
+//! | `symbols` | symbol tables, which name the outermost function |
+//! | `compile` | reads all units, or the units of some addresses, by several threads |
+//! | `elsewhere` | names that are in another unit, or in the supplementary file |
+//! | `texts` | names and paths, each kept once |
+//! | [`index`] | the index: its format, writer and reader |
+//! | [`limits`] | bounds for hostile files |
+
+mod compile;
+mod elsewhere;
+mod error;
+mod frame;
+mod functions;
+pub mod index;
+pub mod limits;
+mod lines;
+mod names;
+mod object;
+mod owners;
+mod sections;
+mod split;
+mod stream;
+mod symbols;
+mod texts;
+mod unit;
+
+pub use compile::{Compiled, Inputs, compile};
+pub use error::{DwarfError, Problem};
+pub use frame::{Frame, LookUp, TextId};
+pub use split::SplitFiles;

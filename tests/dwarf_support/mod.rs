@@ -1,0 +1,192 @@
+//! Objects with debug information, addresses in them, and llvm-symbolizer's answers, for the `dwarf_*` tests.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+#[path = "../loud_support/mod.rs"]
+mod loud_support;
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use otlpprof::dwarf::{Frame, LookUp};
+use serde_json::Value;
+
+/// A function, file, line and column; empty and 0 where they are unknown.
+pub(crate) type Answer = (String, String, u32, u32);
+
+const SYMBOLIZER: &str = "llvm-symbolizer-19";
+
+/// The folder of the test's source files.
+pub(crate) fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dwarf_support")
+}
+
+/// Whether the programs that the tests compare with are there. Reports what is not tested otherwise.
+pub(crate) fn has_judges() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    let is_there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
+    *FOUND.get_or_init(|| {
+        let missing =
+            [SYMBOLIZER, "llvm-dwp-19", "dwz", "g++"].into_iter().find(|program| !is_there(program));
+        if let Some(missing) = missing {
+            let why = format!("debug information, without {missing} (scripts/install-toolchain.sh llvm)");
+            loud_support::not_tested(&why);
+        }
+        missing.is_none()
+    })
+}
+
+/// The folder of libraries with their debug files. Nothing if they cannot be fetched, which is reported.
+pub(crate) fn debug_objects() -> Option<PathBuf> {
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let fetch = || {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/debug-objects.sh");
+        let output = Command::new(script).stdin(Stdio::null()).output().unwrap();
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            loud_support::not_tested(&format!("libraries of Debian: {}", why.trim()));
+            return None;
+        }
+        Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
+    };
+    FOUND.get_or_init(fetch).clone()
+}
+
+/// Reports a program that is missing for a test.
+pub(crate) fn not_tested(what: &str) {
+    loud_support::not_tested(what);
+}
+
+/// Runs a program in a folder, which must succeed.
+pub(crate) fn run(folder: &Path, program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).current_dir(folder).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Compiles `program.cpp` in a folder to `name`, with these flags.
+pub(crate) fn compile_cpp(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let source = sources().join("program.cpp");
+    let arguments = [&["-O2", "-o", name], flags, &[source.to_str().unwrap()]].concat();
+    run(folder, "g++", &arguments);
+    folder.join(name)
+}
+
+/// Pseudo-random numbers (xorshift), the same in each run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+/// The functions of an object's `.symtab` by nm: address and size.
+pub(crate) fn functions(object: &Path) -> Vec<(u64, u64)> {
+    let output = Command::new("nm").args(["--defined-only", "-S"]).arg(object).output().unwrap();
+    let listing = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number = |word: Option<&str>| word.and_then(|word| u64::from_str_radix(word, 16).ok());
+    let functions = listing.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (address, size, kind) = (number(words.next())?, number(words.next())?, words.next()?);
+        (matches!(kind, "T" | "t" | "W" | "w" | "i") && size > 0).then_some((address, size))
+    });
+    functions.collect()
+}
+
+/// Addresses in functions, each byte of code as likely as any other. Where there are fewer bytes of code than
+/// that, all of them. Ascending, each once.
+pub(crate) fn addresses(object: &Path, count: usize) -> Vec<u64> {
+    let functions = functions(object);
+    let all: u64 = functions.iter().map(|(_, size)| size).sum();
+    assert!(all > 0, "{} has no functions", object.display());
+    let mut addresses: Vec<u64> = if all <= count as u64 {
+        functions.iter().flat_map(|&(start, size)| start..start + size).collect()
+    } else {
+        let mut ends = Vec::with_capacity(functions.len());
+        functions.iter().fold(0, |before, (_, size)| {
+            ends.push(before + size);
+            before + size
+        });
+        let mut random = Random(0x2545_f491_4f6c_dd1d);
+        let mut place = || {
+            let byte = random.below(all);
+            let function = ends.partition_point(|&end| end <= byte);
+            functions[function].0 + (ends[function] - 1 - byte)
+        };
+        (0..count).map(|_| place()).collect()
+    };
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
+
+/// The answers of llvm-symbolizer, which are empty for addresses that it knows nothing of.
+pub(crate) fn judged(object: &Path, addresses: &[u64]) -> Vec<Vec<Answer>> {
+    let mut command = Command::new(SYMBOLIZER);
+    command.arg(format!("--obj={}", object.display()));
+    command.args(["-f=linkage", "--no-demangle", "-i", "--output-style=JSON"]);
+    // Without servers: the object has all that is needed.
+    command.env_remove("DEBUGINFOD_URLS").current_dir(object.parent().unwrap());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let asked: String = addresses.iter().map(|address| format!("{address:#x}\n")).collect();
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success());
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let answers: Vec<_> = lines.lines().map(answer_of_json).collect();
+    assert_eq!(answers.len(), addresses.len());
+    answers
+}
+
+fn answer_of_json(line: &str) -> Vec<Answer> {
+    let answer: Value = serde_json::from_str(line).unwrap();
+    let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
+    let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or_default() as u32;
+    let frame = |of: &Value| {
+        (text(of, "FunctionName"), text(of, "FileName"), number(of, "Line"), number(of, "Column"))
+    };
+    let frames: Vec<Answer> = answer["Symbol"].as_array().into_iter().flatten().map(frame).collect();
+    let is_unknown = frames.iter().all(|frame| *frame == (String::new(), String::new(), 0, 0));
+    if is_unknown { Vec::new() } else { frames }
+}
+
+/// Our answers.
+pub(crate) fn answers<L: LookUp<Error: Debug>>(of: &mut L, addresses: &[u64]) -> Vec<Vec<Answer>> {
+    let mut texts = HashMap::new();
+    let mut frames = Vec::new();
+    let mut answer = |frame: &Frame, of: &mut L| {
+        let mut text = |id: Option<_>| match id {
+            Some(id) => texts.entry(id).or_insert_with(|| of.text(id).unwrap().to_string()).clone(),
+            None => String::new(),
+        };
+        (text(frame.function), text(frame.file), frame.line, frame.column)
+    };
+    let all = addresses.iter().map(|&address| {
+        of.frames(address, &mut frames).unwrap();
+        frames.iter().map(|frame| answer(frame, of)).collect()
+    });
+    all.collect()
+}
+
+/// Asserts that all answers are equal, and shows the first that differ.
+pub(crate) fn assert_equal(what: &str, addresses: &[u64], ours: &[Vec<Answer>], judged: &[Vec<Answer>]) {
+    let pairs = addresses.iter().zip(ours.iter().zip(judged));
+    let different: Vec<_> = pairs.filter(|(_, (ours, judged))| ours != judged).collect();
+    let shown: Vec<String> = different
+        .iter()
+        .take(3)
+        .map(|(address, (ours, judged))| format!("{address:#x}: {ours:#?}\nllvm-symbolizer: {judged:#?}"))
+        .collect();
+    let (count, all) = (different.len(), addresses.len());
+    assert!(different.is_empty(), "{what}: {count} of {all} answers differ\n{}", shown.join("\n"));
+}

@@ -1,0 +1,39 @@
+// Inlined functions, templates and constructors, for tests of debug information.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sums {
+template <class T>
+struct Kept {
+    T value;
+    explicit Kept(T value);
+    T get() const { return value; }
+};
+template <class T>
+Kept<T>::Kept(T value) : value(value) {}
+template struct Kept<int>;
+}  // namespace sums
+
+static int halved(int value) { return value > 1 ? value / 2 : value; }
+
+int work(std::vector<int> values, std::map<std::string, int> &seen) {
+    std::sort(values.begin(), values.end());
+    int sum = 0;
+    for (int value : values) {
+        sum += halved(value);
+        seen[std::to_string(value)] = sum;
+    }
+    struct Local {
+        static int doubled(int value) { return 2 * value; }
+    };
+    return Local::doubled(sum) + sums::Kept<int>(sum).get();
+}
+
+#ifndef LIBRARY
+int main(int count, char **) {
+    std::map<std::string, int> seen;
+    return work(std::vector<int>(count, 3), seen);
+}
+#endif
