@@ -3,7 +3,8 @@
 # folder: libjvm.so, libjvm.debug (openjdk-17), libc.so, libc.debug.
 #
 # Both files of a pair have one version and one build-id. They are kept in .cache/debug-objects, whatever
-# version is the newest later. Needs Debian's apt and binutils, but not root.
+# version is the newest later. Needs Debian's apt and binutils, but not root: the lists of packages are read
+# into a folder of their own, so that they are neither missing nor stale.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,16 +19,26 @@ build_id() {
     LC_ALL=C readelf -n "$1" 2>/dev/null | sed -n 's/^ *Build ID: //p' | head -n1
 }
 
+# Runs a command of apt with lists of its own.
+apt() {
+    "apt-$1" -o Dir::State::Lists="$cache/lists" -o Dir::Cache="$cache/apt" "${@:2}"
+}
+
 # Fetches a library and its debug file: fetch NAME PACKAGE DEBUG-PACKAGE LIBRARY'S-NAME
 fetch() {
     local work version id library debug
     [ ! -f "$cache/$1.debug" ] || return 0
     command -v apt-get >/dev/null || fail "apt-get was not found: $1 is fetched on Debian alone"
+    if [ ! -d "$cache/lists" ]; then
+        mkdir -p "$cache/lists/partial" "$cache/apt/archives/partial"
+        # An update may fail in part and yet have read the lists that are needed.
+        apt get -qq update >&2 2>/dev/null || true
+    fi
     work=$(mktemp -d "$cache/fetch.XXXXXX")
     # The debug package may be a version behind: the newest version that both have.
     version=$(comm -12 <(versions "$2") <(versions "$3") | sort -V | tail -n1)
-    [ -n "$version" ] || fail "no version of $2 has $3 (apt-get update may help)"
-    (cd "$work" && apt-get -qq download "$2=$version" "$3=$version" >&2 2>/dev/null) ||
+    [ -n "$version" ] || fail "no version of $2 has $3"
+    (cd "$work" && apt get -qq download "$2=$version" "$3=$version" >&2 2>/dev/null) ||
         fail "apt-get cannot download $2 and $3 of version $version"
     for package in "$work"/*.deb; do
         dpkg-deb --extract "$package" "$work/files"
@@ -44,7 +55,7 @@ fetch() {
 }
 
 versions() {
-    apt-cache madison "$1" 2>/dev/null | awk '{ print $3 }' | sort -u
+    apt cache madison "$1" 2>/dev/null | awk '{ print $3 }' | sort -u
 }
 
 mkdir -p "$cache"
@@ -52,4 +63,5 @@ exec 9>"$cache/lock"
 flock 9
 fetch libjvm openjdk-17-jre-headless openjdk-17-dbg libjvm.so
 fetch libc libc6 libc6-dbg libc.so.6
+rm -rf "$cache/lists" "$cache/apt"
 echo "$cache"
