@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use otlpprof::dwarf::index::{Identity, Index, write};
-use otlpprof::dwarf::{Inputs, LookUp, TextId, compile};
+use otlpprof::dwarf::{Frame, Inputs, LookUp, TextId, compile};
 use otlpprof::elf::source::{FileSource, Source as _};
 use otlpprof::elf::symbols::demangle::demangle;
 
@@ -33,7 +33,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     if let Some(index) = index {
-        return resolve(&mut Index::open(FileSource::open(Path::new(&index))?)?, &addresses()?, demangles);
+        let (addresses, threads) = (addresses()?, threads());
+        let sorted = sorted(&addresses);
+        // Each thread opens the index for its part of the addresses.
+        let resolve = |numbers: &[usize]| {
+            let source = FileSource::open(Path::new(&index)).map_err(|error| error.to_string())?;
+            let mut index = Index::open(source).map_err(|error| error.to_string())?;
+            Part::resolve(&mut index, &addresses, numbers, demangles.then_some(1))
+        };
+        let parts: Result<Vec<Part>, String> = std::thread::scope(|scope| {
+            let parts = sorted.chunks(sorted.len().div_ceil(threads).max(1));
+            let started: Vec<_> = parts.map(|part| scope.spawn(|| resolve(part))).collect();
+            started.into_iter().map(|part| part.join().map_err(|_| "a panic".to_owned())?).collect()
+        });
+        return print(&parts?, addresses.len());
     }
     let source = FileSource::open(Path::new(&file.ok_or("no file")?))?;
     let addresses = if make.is_none() { Some(addresses()?) } else { None };
@@ -46,7 +59,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             let identity = Identity { debug_len: source.len(), ..Identity::default() };
             Ok(write(&compiled, &identity, Path::new(&path))?)
         }
-        (None, addresses) => resolve(&mut compiled, &addresses.unwrap_or_default(), demangles),
+        (None, addresses) => {
+            let addresses = addresses.unwrap_or_default();
+            let threads = demangles.then(threads);
+            let part = Part::resolve(&mut compiled, &addresses, &sorted(&addresses), threads)?;
+            print(&[part], addresses.len())
+        }
     }
 }
 
@@ -57,12 +75,54 @@ fn addresses() -> Result<Vec<u64>, Box<dyn Error>> {
     Ok(words.map(|word| u64::from_str_radix(word, 16)).collect::<Result<_, _>>()?)
 }
 
-/// The texts of these numbers, as they are printed. Names are demangled by several threads.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The numbers of the addresses, in ascending order of the addresses.
+fn sorted(addresses: &[u64]) -> Vec<usize> {
+    let mut sorted: Vec<usize> = (0..addresses.len()).collect();
+    sorted.sort_by_key(|&number| addresses[number]);
+    sorted
+}
+
+type Texts = HashMap<TextId, Arc<str>>;
+
+/// The answers for some addresses.
+struct Part {
+    /// The number of each address, and its frames.
+    answers: Vec<(usize, Vec<Frame>)>,
+    functions: Texts,
+    files: Texts,
+}
+
+impl Part {
+    /// Resolves the addresses with these numbers. Names are demangled by so many threads, if at all.
+    fn resolve<L: LookUp<Error: Display>>(
+        from: &mut L,
+        addresses: &[u64],
+        numbers: &[usize],
+        demanglers: Option<usize>,
+    ) -> Result<Self, String> {
+        let mut answers = Vec::with_capacity(numbers.len());
+        for &number in numbers {
+            let mut frames = Vec::new();
+            from.frames(addresses[number], &mut frames).map_err(|error| error.to_string())?;
+            answers.push((number, frames));
+        }
+        let all = || answers.iter().flat_map(|(_, frames)| frames);
+        let functions = texts(from, all().filter_map(|frame| frame.function), demanglers)?;
+        let files = texts(from, all().filter_map(|frame| frame.file), None)?;
+        Ok(Self { answers, functions, files })
+    }
+}
+
+/// The texts of these numbers, as they are printed.
 fn texts<L: LookUp<Error: Display>>(
     from: &mut L,
     ids: impl Iterator<Item = TextId>,
-    demangles: bool,
-) -> Result<HashMap<TextId, Arc<str>>, String> {
+    demanglers: Option<usize>,
+) -> Result<Texts, String> {
     let mut ids: Vec<TextId> = ids.collect();
     ids.sort_unstable();
     ids.dedup();
@@ -70,10 +130,9 @@ fn texts<L: LookUp<Error: Display>>(
     for &id in &ids {
         texts.push(from.text(id).map_err(|error| error.to_string())?);
     }
-    if demangles {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    if let Some(demanglers) = demanglers {
         std::thread::scope(|scope| {
-            for part in texts.chunks_mut(ids.len().div_ceil(threads).max(1)) {
+            for part in texts.chunks_mut(ids.len().div_ceil(demanglers).max(1)) {
                 scope.spawn(|| part.iter_mut().for_each(|text| *text = demangle(text).into()));
             }
         });
@@ -81,27 +140,19 @@ fn texts<L: LookUp<Error: Display>>(
     Ok(ids.into_iter().zip(texts).collect())
 }
 
-fn resolve<L: LookUp<Error: Display>>(
-    from: &mut L,
-    addresses: &[u64],
-    demangles: bool,
-) -> Result<(), Box<dyn Error>> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut order: Vec<usize> = (0..addresses.len()).collect();
-    order.sort_by_key(|&number| addresses[number]);
-    let mut answers = vec![Vec::new(); addresses.len()];
-    for number in order {
-        from.frames(addresses[number], &mut answers[number]).map_err(|error| error.to_string())?;
+fn print(parts: &[Part], count: usize) -> Result<(), Box<dyn Error>> {
+    let mut by_number: Vec<Option<(&Part, &[Frame])>> = vec![None; count];
+    for part in parts {
+        for (number, frames) in &part.answers {
+            by_number[*number] = Some((part, frames));
+        }
     }
-    let all = || answers.iter().flatten();
-    let functions = texts(from, all().filter_map(|frame| frame.function), demangles)?;
-    let files = texts(from, all().filter_map(|frame| frame.file), false)?;
-    let text = |texts: &HashMap<TextId, Arc<str>>, id: Option<TextId>| {
-        id.and_then(|id| texts.get(&id)).map_or("?".into(), Arc::clone)
-    };
-    for frames in &answers {
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    for (part, frames) in by_number.into_iter().flatten() {
         for frame in frames {
-            let (function, file) = (text(&functions, frame.function), text(&files, frame.file));
+            let text = |texts: &'_ Texts, id: Option<TextId>| id.and_then(|id| texts.get(&id).cloned());
+            let (function, file) = (text(&part.functions, frame.function), text(&part.files, frame.file));
+            let [function, file] = [&function, &file].map(|text| text.as_deref().unwrap_or("?"));
             writeln!(out, "{function}\t{file}:{}:{}", frame.line, frame.column)?;
         }
         writeln!(out)?;
