@@ -29,6 +29,7 @@ const READ_LEN: usize = 128 << 10;
 pub(super) struct Object<'a> {
     source: FileBytes<'a>,
     context: Ctx,
+    machine: u16,
     sections: Vec<(String, SectionHeader)>,
 }
 
@@ -60,12 +61,17 @@ impl<'a> Object<'a> {
         let sections = elf.named_sections()?;
         let container = if elf.is_64() { Container::Big } else { Container::Little };
         let endian = if elf.is_little_endian() { Endian::Little } else { Endian::Big };
-        Ok(Self { source, context: Ctx::new(container, endian), sections })
+        Ok(Self { source, context: Ctx::new(container, endian), machine: elf.machine(), sections })
     }
 
     /// The file's class and byte order.
     pub(super) fn context(&self) -> Ctx {
         self.context
+    }
+
+    /// The processor that the file is for.
+    pub(super) fn machine(&self) -> u16 {
+        self.machine
     }
 
     /// The section headers with their names.

@@ -6,6 +6,7 @@
 //! before it. One rule is added: a symbol without a size ends with its section.
 
 use goblin::elf::SectionHeader;
+use goblin::elf::header::{EM_AARCH64, EM_ARM};
 use goblin::elf::sym::Symtab;
 
 use super::error::DwarfError;
@@ -123,7 +124,7 @@ fn read_table(
         let Some((_, section)) = section.filter(|(_, section)| section.sh_flags & SHF_ALLOC != 0) else {
             continue;
         };
-        if !is_named || is_mark(name) {
+        if !is_named || is_mark(file.machine(), name) {
             continue;
         }
         let end = match symbol.st_size {
@@ -138,8 +139,26 @@ fn read_table(
     Ok(())
 }
 
-/// Whether a symbol marks data or code inside a function ("ELF for the Arm 64-bit Architecture", mapping
-/// symbols), or has no name.
-fn is_mark(name: &[u8]) -> bool {
-    name.is_empty() || cfg!(target_arch = "aarch64") && (name.starts_with(b"$x") || name.starts_with(b"$d"))
+/// Whether a symbol marks data or code inside a function (mapping symbols of the ELF ABIs of Arm), or has no
+/// name.
+fn is_mark(machine: u16, name: &[u8]) -> bool {
+    let marks: &[&[u8]] = match machine {
+        EM_ARM => &[b"$a", b"$d", b"$t"],
+        EM_AARCH64 => &[b"$d", b"$x"],
+        _ => &[],
+    };
+    name.is_empty() || marks.iter().any(|mark| name.starts_with(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: the marks were those of this processor, whatever processor the file is for.
+    #[test]
+    fn marks_are_those_of_the_files_processor() {
+        const EM_X86_64: u16 = 62;
+        assert!(is_mark(EM_AARCH64, b"$x.1") && is_mark(EM_AARCH64, b"$d") && is_mark(EM_ARM, b"$t"));
+        assert!(!is_mark(EM_X86_64, b"$x") && !is_mark(EM_AARCH64, b"x") && is_mark(EM_X86_64, b""));
+    }
 }

@@ -134,6 +134,11 @@ impl<S: Source> ElfFile<S> {
         self.context.is_little_endian() == cfg!(target_endian = "little")
     }
 
+    /// The processor that the file is for (`e_machine`).
+    pub fn machine(&self) -> u16 {
+        self.header.e_machine
+    }
+
     /// Whether the byte order is little-endian.
     pub fn is_little_endian(&self) -> bool {
         self.context.is_little_endian()
