@@ -8,14 +8,15 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::logging;
+use super::options::split_leading;
 use crate::export::answer::{ANSWER_OPTION, Answer, connect_at_once, peer};
 
 /// Splits the socket's path off an agent string: `answer=/tmp/NAME,OPTIONS`.
 pub(super) fn split(options: &[u8]) -> (Option<&Path>, &[u8]) {
-    let Some(rest) = options.strip_prefix(ANSWER_OPTION.as_bytes()) else { return (None, options) };
-    let end = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
-    let (path, options) = rest.split_at(end);
-    (Some(Path::new(OsStr::from_bytes(path))), options.strip_prefix(b",").unwrap_or(options))
+    match split_leading(options, ANSWER_OPTION) {
+        Some((path, rest)) => (Some(Path::new(OsStr::from_bytes(path))), rest),
+        None => (None, options),
+    }
 }
 
 /// Writes the answer to the socket at `path`, if root or this process's own user listens on it. Returns the

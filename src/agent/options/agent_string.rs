@@ -4,6 +4,15 @@ use super::error::did_you_mean;
 use super::option_spec::OptionSpec;
 use super::table;
 
+/// Splits a leading option, such as `answer=/tmp/NAME`, off an agent string. Returns its value and the rest.
+/// `option` is the name with the equals sign.
+pub fn split_leading<'o>(options: &'o [u8], option: &str) -> Option<(&'o [u8], &'o [u8])> {
+    let rest = options.strip_prefix(option.as_bytes())?;
+    let end = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
+    let (value, rest) = rest.split_at(end);
+    Some((value, rest.strip_prefix(b",").unwrap_or(rest)))
+}
+
 /// The commands that the first word may give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {

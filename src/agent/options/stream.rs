@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use super::agent_string::split_leading;
 use super::value;
 
 /// The option with its equals sign.
-const OPTION: &[u8] = b"stream=";
+const OPTION: &str = "stream=";
 /// The shortest and the longest time between two messages.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -17,10 +18,7 @@ const WITHOUT_STREAM: [&[u8]; 3] = [b"stop", b"flush", b"help"];
 /// other options. Without other options the command reads a running session along, and changes nothing: the
 /// rest is `status`.
 pub fn split_stream(options: &[u8]) -> (Result<Option<Duration>, String>, &[u8]) {
-    let Some(rest) = options.strip_prefix(OPTION) else { return (Ok(None), options) };
-    let end = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
-    let (text, rest) = rest.split_at(end);
-    let rest = rest.strip_prefix(b",").unwrap_or(rest);
+    let Some((text, rest)) = split_leading(options, OPTION) else { return (Ok(None), options) };
     let rest = if rest.is_empty() { b"status" } else { rest };
     let text = String::from_utf8_lossy(text);
     let first = rest.split(|byte| *byte == b',').next().unwrap_or_default();
