@@ -20,7 +20,7 @@ use crate::agent::options::Options;
 use crate::agent::output::Output;
 use crate::agent::recording::Recording;
 use crate::agent::thread_labels::{self, IntervalLabels, OwnerLabels};
-use crate::aggregate::{Interval, Survivors, ThreadKey};
+use crate::aggregate::{Interval, Survivors};
 use crate::core::engine::{Engine, Pace};
 use crate::export::stream::Readers;
 use crate::model::{AttributeId, Batch, Profile, Resource, Scope, Tables, attribute_keys};
@@ -152,10 +152,9 @@ impl IntervalEnd {
     /// recording. Returns `None` if there is nothing to report.
     fn sum(&self, drained: DrainedInterval, labels: &IntervalLabels, begin_ns: u64) -> Option<Summed> {
         let DrainedInterval { mut interval, end_ns, unix_offset_ns, .. } = drained;
-        let attributes_of =
-            |tables: &mut Tables, thread: ThreadKey| thread_labels::attributes(tables, thread, labels);
         let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
-        let numbered = interval.numbered_samples(attributes_of);
+        let numbered =
+            interval.numbered_samples(|tables, thread| thread_labels::attributes(tables, thread, labels));
         survivors.forget_dead(&alive);
         let is_empty = interval.is_empty() && self.events.is_empty() && survivors.is_empty();
         if is_empty && self.recording.is_empty() {
@@ -163,12 +162,7 @@ impl IntervalEnd {
         }
         let stretches = self.take_longest_stretches();
         survivors.update(&interval.tables, &numbered, &alive, &stretches);
-        let mut owners = OwnerLabels::new(&labels.java);
-        let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
-        let (mut tables, mut profiles) =
-            interval.into_profiles(kinds, unix_offset_ns, attributes_of, |tables, owner| {
-                owners.attributes(tables, owner)
-            });
+        let (mut tables, mut profiles) = self.sum_samples(interval, unix_offset_ns, labels, &stretches);
         let end_unix_nano =
             self.options.encode.timestamps.then(|| end_ns.saturating_add_signed(unix_offset_ns));
         for engine in Engine::ALL {
@@ -177,14 +171,29 @@ impl IntervalEnd {
         }
         drop(survivors);
         profiles.extend(self.events.take(&mut tables));
-        for profile in &mut profiles {
-            profile.start_unix_nano = begin_ns.saturating_add_signed(unix_offset_ns);
-            profile.duration_nano = end_ns.saturating_sub(begin_ns);
-        }
+        set_times(&mut profiles, begin_ns, end_ns, unix_offset_ns);
         // The times of these profiles are those for which the recording has been read.
         let (of_recording, left_out) = self.recording.take(&mut tables);
         profiles.extend(of_recording);
         Some(Summed { tables, profiles, stretches, left_out })
+    }
+
+    /// Sums the samples of the interval itself to profiles, which have no times yet.
+    fn sum_samples(
+        &self,
+        interval: Interval,
+        unix_offset_ns: i64,
+        labels: &IntervalLabels,
+        stretches: &[u32; Engine::COUNT],
+    ) -> (Tables, Vec<Profile>) {
+        let mut owners = OwnerLabels::new(&labels.java);
+        let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
+        interval.into_profiles(
+            kinds,
+            unix_offset_ns,
+            |tables, thread| thread_labels::attributes(tables, thread, labels),
+            |tables, owner| owners.attributes(tables, owner),
+        )
     }
 
     /// Returns the longest stretch of each engine, by the budget and by limits, since the last call.
@@ -243,9 +252,12 @@ impl IntervalEnd {
 
     /// Step 5: sends the profiles. Returns whether they gave any message.
     fn send(&self, summed: Summed, patience: Duration, meanwhile: impl Fn() -> bool) -> bool {
+        self.output.send(&self.batch(summed), patience, meanwhile)
+    }
+
+    fn batch(&self, summed: Summed) -> Batch {
         let Summed { tables, profiles, .. } = summed;
-        let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
-        self.output.send(&batch, patience, meanwhile)
+        Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles }
     }
 
     /// The readers of the profiles so far.
@@ -280,6 +292,14 @@ impl IntervalEnd {
     /// The entity that the profiles are about.
     pub(super) const fn resource(&self) -> &Resource {
         &self.resource
+    }
+}
+
+/// Gives the profiles the time from `begin_ns` to `end_ns` of the monotonic clock.
+fn set_times(profiles: &mut [Profile], begin_ns: u64, end_ns: u64, unix_offset_ns: i64) {
+    for profile in profiles {
+        profile.start_unix_nano = begin_ns.saturating_add_signed(unix_offset_ns);
+        profile.duration_nano = end_ns.saturating_sub(begin_ns);
     }
 }
 

@@ -5,12 +5,9 @@
 //! before. Survivors, reported events and the recording are in the message of the interval's end alone.
 
 use super::super::drain::{Drain, DrainedInterval};
-use super::{IntervalEnd, IntervalStart, Summed};
+use super::{IntervalEnd, IntervalStart, Summed, set_times};
 use crate::agent::counters::Recorded;
-use crate::agent::engine_profiles::profiles_of;
-use crate::agent::thread_labels::{self, IntervalLabels, OwnerLabels};
-use crate::aggregate::ThreadKey;
-use crate::model::{Batch, Scope, Tables};
+use crate::agent::thread_labels::{self, IntervalLabels};
 use crate::signal::rate_limit::LIMITS;
 
 impl IntervalEnd {
@@ -29,27 +26,15 @@ impl IntervalEnd {
             return;
         }
         drop(start);
-        let Summed { tables, profiles, .. } = summed;
-        let batch = Batch { resource: self.resource.clone(), scope: Scope::default(), tables, profiles };
-        self.output.send_so_far(&batch);
+        self.output.send_so_far(&self.batch(summed));
     }
 
     /// Sums the samples to profiles.
     fn sum_so_far(&self, drained: DrainedInterval, labels: &IntervalLabels, start: &IntervalStart) -> Summed {
         let DrainedInterval { interval, end_ns, unix_offset_ns, .. } = drained;
-        let attributes_of =
-            |tables: &mut Tables, thread: ThreadKey| thread_labels::attributes(tables, thread, labels);
         let stretches = Self::combined_stretches(self.budget.lock().longest(), LIMITS.longest());
-        let mut owners = OwnerLabels::new(&labels.java);
-        let kinds = |engine| profiles_of(engine, &self.options, stretches[engine as usize]);
-        let (tables, mut profiles) =
-            interval.into_profiles(kinds, unix_offset_ns, attributes_of, |tables, owner| {
-                owners.attributes(tables, owner)
-            });
-        for profile in &mut profiles {
-            profile.start_unix_nano = start.monotonic_ns.saturating_add_signed(unix_offset_ns);
-            profile.duration_nano = end_ns.saturating_sub(start.monotonic_ns);
-        }
+        let (tables, mut profiles) = self.sum_samples(interval, unix_offset_ns, labels, &stretches);
+        set_times(&mut profiles, start.monotonic_ns, end_ns, unix_offset_ns);
         Summed { tables, profiles, stretches, left_out: 0 }
     }
 }
