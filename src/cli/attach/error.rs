@@ -94,12 +94,10 @@ pub(in crate::cli) enum AttachError {
     FolderElsewhere { pid: u32, folder: PathBuf },
     #[error("{0}: record sets this option itself; use --output, --duration or `otlpprof attach`")]
     OptionOfRecord(String),
-    #[error("{0} is a command of the agent, but record takes options; run `otlpprof {0} PID`")]
-    CommandInRecord(String),
     #[error("{0}: top shows a session from its start; leave the option out")]
     OptionOfTop(String),
-    #[error("{0} is a command of the agent, but top takes options; run `otlpprof {0} PID`")]
-    CommandInTop(String),
+    #[error("{word} is a command of the agent, but {by} takes options; run `otlpprof {word} PID`")]
+    CommandAmongOptions { word: String, by: &'static str },
     #[error("user {uid} cannot be switched to: {error}; run the command as that user")]
     Switch { uid: libc::uid_t, error: io::Error },
     /// A signal asked the command to end.

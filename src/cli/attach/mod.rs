@@ -15,6 +15,7 @@ mod listener;
 mod process;
 mod record;
 mod recording_file;
+mod refused_options;
 mod state;
 mod stream;
 mod target_files;

@@ -14,6 +14,7 @@ use super::error::AttachError;
 use super::interrupts::Interrupts;
 use super::jvm_agent::JvmAgent;
 use super::recording_file::RecordingFile;
+use super::refused_options::refuse;
 use super::{AgentArgs, Target};
 use crate::cli::{EXIT_BAD_INPUT, EXIT_FAILED, agent_string, flamegraph, report, terminal, whole_file};
 use crate::export::answer::{Answer, LoggedError};
@@ -219,14 +220,7 @@ impl Warnings {
 
 /// Fails if the options hold anything that the command sets itself, or a command.
 fn checked_options(options: &str) -> Result<&str, AttachError> {
-    for item in agent_string::items(options) {
-        if OWN_OPTIONS.contains(&agent_string::name(item)) {
-            return Err(AttachError::OptionOfRecord(item.to_owned()));
-        }
-        if agent_string::is_command(item) {
-            return Err(AttachError::CommandInRecord(item.to_owned()));
-        }
-    }
+    refuse(options, &OWN_OPTIONS, AttachError::OptionOfRecord, "record")?;
     Ok(options)
 }
 

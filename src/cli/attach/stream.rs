@@ -12,6 +12,7 @@ use super::command::Received;
 use super::error::AttachError;
 use super::interrupts::Interrupts;
 use super::jvm_agent::JvmAgent;
+use super::refused_options::refuse;
 use crate::cli::agent_string;
 use crate::cli::message_frames::MessageFrames;
 
@@ -152,14 +153,7 @@ impl AgentStream {
 
 /// The options of a session that is started: those given, and no destination unless one is given.
 fn own_options(given: &str) -> Result<String, AttachError> {
-    for item in agent_string::items(given) {
-        if REFUSED_OPTIONS.contains(&agent_string::name(item)) {
-            return Err(AttachError::OptionOfTop(item.to_owned()));
-        }
-        if agent_string::is_command(item) {
-            return Err(AttachError::CommandInTop(item.to_owned()));
-        }
-    }
+    refuse(given, &REFUSED_OPTIONS, AttachError::OptionOfTop, "top")?;
     let mut options: Vec<_> = agent_string::items(given).map(str::to_owned).collect();
     if !DESTINATIONS.iter().any(|name| agent_string::sets(given, name)) {
         options.push("endpoint=off".to_owned());
