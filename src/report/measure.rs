@@ -13,6 +13,9 @@ pub struct Measure {
     pub unit: String,
 }
 
+/// The names of the measures of which one is shown if none is chosen, in the order of preference.
+pub const PREFERRED: [&str; 2] = ["cpu", "wall"];
+
 /// The measure of a profile, and the factor from its samples' values to values of the measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileMeasure {

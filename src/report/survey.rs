@@ -2,16 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::measure::{Measure, ProfileMeasure};
+use super::measure::{Measure, PREFERRED, ProfileMeasure};
 use super::resource_survey::ResourceSurvey;
 use super::selection::text_of;
 use crate::model::attribute_keys;
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
 use crate::otlp::wire::Sample;
-
-/// The measures of which one is shown if none is named, in the order of preference.
-const PREFERRED: [&str; 2] = ["cpu", "wall"];
 
 /// The prefix of a service that has no name (semantic conventions, "service.name"). The executable's name
 /// follows.

@@ -5,7 +5,7 @@ use regex::Regex;
 
 use super::recent::Totals;
 use crate::report::function_sums::SortBy;
-use crate::report::measure::Measure;
+use crate::report::measure::{Measure, PREFERRED};
 
 /// Lines that a page key scrolls by.
 const PAGE: usize = 10;
@@ -46,9 +46,6 @@ pub(super) struct View {
     /// The number of lines of the tables that are scrolled away.
     pub(super) scrolled: usize,
 }
-
-/// The measures that are shown first, if there are samples of them.
-const PREFERRED: [&str; 2] = ["cpu", "wall"];
 
 impl View {
     pub(super) fn new(measure: Option<String>, sort_by: SortBy) -> Self {
