@@ -7,6 +7,7 @@ use std::ops::Range;
 use flate2::bufread::ZlibDecoder;
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::SectionHeader;
+use goblin::elf::section_header::{SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, SHT_NOBITS};
 use ruzstd::decoding::StreamingDecoder;
 
 use super::error::DwarfError;
@@ -16,11 +17,6 @@ use crate::elf::source::Source;
 
 /// The bytes of a file.
 pub(super) type FileBytes<'a> = &'a (dyn Source + Sync);
-
-const SHT_NOBITS: u32 = 8;
-const SHF_ALLOC: u64 = 2;
-const SHF_EXECINSTR: u64 = 4;
-const SHF_COMPRESSED: u64 = 0x800;
 
 /// The bytes that are read from a file at once.
 const READ_LEN: usize = 128 << 10;
@@ -81,7 +77,8 @@ impl<'a> Object<'a> {
 
     /// The address ranges with code. A file that has only debug information has their headers too.
     pub(super) fn code(&self) -> Vec<Range<u64>> {
-        let is_code = |flags: u64| flags & (SHF_ALLOC | SHF_EXECINSTR) == SHF_ALLOC | SHF_EXECINSTR;
+        const CODE: u64 = (SHF_ALLOC | SHF_EXECINSTR) as u64;
+        let is_code = |flags: u64| flags & CODE == CODE;
         let headers =
             self.sections.iter().map(|(_, header)| header).filter(|header| is_code(header.sh_flags));
         headers.map(|header| header.sh_addr..header.sh_addr.saturating_add(header.sh_size)).collect()
@@ -104,7 +101,7 @@ impl<'a> Object<'a> {
         let stored = header.sh_offset..end;
         let mut section =
             Section { name: found.clone(), len: header.sh_size, at: stored, codec: Codec::Plain };
-        if header.sh_flags & SHF_COMPRESSED != 0 {
+        if header.sh_flags & u64::from(SHF_COMPRESSED) != 0 {
             self.read_compression_header(&mut section)?;
         } else if found.starts_with(".zdebug_") {
             // "ZLIB" and the length as a big-endian number of eight bytes (binutils' bfd/compress.c).

@@ -7,15 +7,12 @@
 
 use goblin::elf::SectionHeader;
 use goblin::elf::header::{EM_AARCH64, EM_ARM};
-use goblin::elf::sym::Symtab;
+use goblin::elf::section_header::{SHF_ALLOC, SHT_DYNSYM, SHT_SYMTAB};
+use goblin::elf::sym::{STB_LOCAL, STT_FILE, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, Symtab};
 
 use super::error::DwarfError;
 use super::object::Object;
 use super::texts::{NO_TEXT, SharedTexts};
-
-const SHT_SYMTAB: u32 = 2;
-const SHT_DYNSYM: u32 = 11;
-const SHF_ALLOC: u64 = 2;
 
 /// A symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,12 +95,6 @@ fn read_table(
     into: &mut Vec<Sized>,
     texts: &SharedTexts,
 ) -> Result<(), DwarfError> {
-    const STT_NOTYPE: u8 = 0;
-    const STT_OBJECT: u8 = 1;
-    const STT_FUNC: u8 = 2;
-    const STT_FILE: u8 = 4;
-    const STT_GNU_IFUNC: u8 = 10;
-    const STB_LOCAL: u8 = 0;
     let Some((table_name, header)) = table(file, of_type) else { return Ok(()) };
     let Some((names_name, _)) = file.headers().get(header.sh_link as usize) else { return Ok(()) };
     let (bytes, names) = (file.read(table_name)?, file.read(names_name)?);
@@ -121,7 +112,8 @@ fn read_table(
         }
         let is_named = matches!(symbol.st_type(), STT_NOTYPE | STT_OBJECT | STT_FUNC | STT_GNU_IFUNC);
         let section = file.headers().get(symbol.st_shndx).filter(|_| symbol.st_shndx != 0);
-        let Some((_, section)) = section.filter(|(_, section)| section.sh_flags & SHF_ALLOC != 0) else {
+        let Some((_, section)) = section.filter(|(_, section)| section.sh_flags & u64::from(SHF_ALLOC) != 0)
+        else {
             continue;
         };
         if !is_named || is_mark(file.machine(), name) {

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use goblin::elf::SectionHeader;
+use goblin::elf::section_header::{SHT_DYNSYM, SHT_SYMTAB};
 
-use super::tables::{MAX_TABLE_LEN, SHT_DYNSYM, SHT_SYMTAB, SymbolsError};
+use super::tables::{MAX_TABLE_LEN, SymbolsError};
 use crate::core::address::FileOffset;
 use crate::elf::file::ElfFile;
 use crate::elf::source::{FileSource, Source};

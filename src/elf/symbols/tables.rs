@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use goblin::elf::SectionHeader;
+use goblin::elf::section_header::{SHT_DYNSYM, SHT_SYMTAB};
 
 use super::index::{IndexBuilder, SYMBOL_LEN, SymbolIndex};
 use crate::core::address::ElfVaddr;
@@ -134,9 +135,6 @@ impl Symbols {
         self.index.heap_bytes() + names
     }
 }
-
-pub(super) const SHT_SYMTAB: u32 = 2;
-pub(super) const SHT_DYNSYM: u32 = 11;
 
 /// The functions of the first table of this kind, and the range of its names in the file. `None` without
 /// functions.
