@@ -49,9 +49,12 @@ pub(super) fn complete(
                 Target::Supplementary(offset) => shared.push(offset),
             }
         }
-        read(main, &own, Target::Main, &mut found, texts, problems)?;
+        Round { home: main, target: Target::Main, texts, problems }.read(&own, &mut found)?;
         match supplementary {
-            Some(home) => read(home, &shared, Target::Supplementary, &mut found, texts, problems)?,
+            Some(home) => {
+                let round = Round { home, target: Target::Supplementary, texts, problems };
+                round.read(&shared, &mut found)?;
+            }
             None if shared.is_empty() => {}
             None => problems.add(0, DwarfError::Supplementary),
         }
@@ -75,53 +78,54 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// Reads the names of entries at these offsets, which ascend.
-fn read(
-    home: Home<'_>,
-    offsets: &[u64],
+/// The names of entries of one file, read once.
+struct Round<'a> {
+    home: Home<'a>,
+    /// The target of a reference to an offset in this file.
     target: fn(u64) -> Target,
-    found: &mut HashMap<Target, Name>,
-    texts: &SharedTexts,
-    problems: &Problems,
-) -> Result<(), DwarfError> {
-    let Some(&last) = offsets.last() else { return Ok(()) };
-    let inside = |start: u64, end: u64| {
-        let first = offsets.partition_point(|&offset| offset < start);
-        &offsets[first..offsets.partition_point(|&offset| offset < end)]
-    };
-    let choose = |unit: std::ops::Range<u64>| match inside(unit.start, unit.end).is_empty() {
-        _ if unit.start > last => Choice::Stop,
-        true => Choice::Skip,
-        false => Choice::Take,
-    };
-    each_unit(home.object, choose, |unit| {
-        let offsets = inside(unit.offset, unit.offset + unit.bytes.len() as u64);
-        if let Err(why) = read_unit(home, &unit, offsets, target, found, texts, problems) {
-            problems.add(unit.offset, why);
-        }
-        true
-    })
+    texts: &'a SharedTexts,
+    problems: &'a Problems,
 }
 
-fn read_unit(
-    home: Home<'_>,
-    bytes: &UnitBytes,
-    offsets: &[u64],
-    target: fn(u64) -> Target,
-    found: &mut HashMap<Target, Name>,
-    texts: &SharedTexts,
-    problems: &Problems,
-) -> Result<(), DwarfError> {
-    let slice = EndianSlice::new(&bytes.bytes, endian(home.object));
-    let Some(header) = DebugInfo::from(slice).units().next()? else { return Ok(()) };
-    let dwarf: &Dwarf<Bytes<'_>> = home.dwarf;
-    let unit = Unit::new(dwarf, header)?;
-    let mut names = Names::new(UnitRef::new(dwarf, &unit), bytes.offset, Some(target));
-    for &offset in offsets {
-        match names.at(UnitOffset((offset - bytes.offset) as usize), texts) {
-            Ok(name) => drop(found.insert(target(offset), name)),
-            Err(why) => problems.add(bytes.offset, why),
-        }
+impl Round<'_> {
+    /// Reads the names of entries at these offsets, which ascend.
+    fn read(&self, offsets: &[u64], found: &mut HashMap<Target, Name>) -> Result<(), DwarfError> {
+        let Some(&last) = offsets.last() else { return Ok(()) };
+        let inside = |start: u64, end: u64| {
+            let first = offsets.partition_point(|&offset| offset < start);
+            &offsets[first..offsets.partition_point(|&offset| offset < end)]
+        };
+        let choose = |unit: std::ops::Range<u64>| match inside(unit.start, unit.end).is_empty() {
+            _ if unit.start > last => Choice::Stop,
+            true => Choice::Skip,
+            false => Choice::Take,
+        };
+        each_unit(self.home.object, choose, |unit| {
+            let offsets = inside(unit.offset, unit.offset + unit.bytes.len() as u64);
+            if let Err(why) = self.read_unit(&unit, offsets, found) {
+                self.problems.add(unit.offset, why);
+            }
+            true
+        })
     }
-    Ok(())
+
+    fn read_unit(
+        &self,
+        bytes: &UnitBytes,
+        offsets: &[u64],
+        found: &mut HashMap<Target, Name>,
+    ) -> Result<(), DwarfError> {
+        let slice = EndianSlice::new(&bytes.bytes, endian(self.home.object));
+        let Some(header) = DebugInfo::from(slice).units().next()? else { return Ok(()) };
+        let dwarf: &Dwarf<Bytes<'_>> = self.home.dwarf;
+        let unit = Unit::new(dwarf, header)?;
+        let mut names = Names::new(UnitRef::new(dwarf, &unit), bytes.offset, Some(self.target));
+        for &offset in offsets {
+            match names.at(UnitOffset((offset - bytes.offset) as usize), self.texts) {
+                Ok(name) => drop(found.insert((self.target)(offset), name)),
+                Err(why) => self.problems.add(bytes.offset, why),
+            }
+        }
+        Ok(())
+    }
 }
