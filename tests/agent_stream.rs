@@ -11,17 +11,11 @@ use std::path::Path;
 
 use agent_support::running::Running;
 use agent_support::stacks::cpu_stacks;
-use agent_support::{JavaRun, agent, oldest_and_newest, profiles};
-use attach_support::{PATIENCE, caught, state};
+use agent_support::{agent, oldest_and_newest, profiles};
+use attach_support::{PATIENCE, jvm, state};
 use otlpprof::export::answer::Answer;
 use otlpprof::otlp::read::{self, Message};
 use serde_json::Value;
-
-fn jvm(home: &Path) -> Running {
-    let mut jvm = JavaRun::new(home, "UserLoop").argument(600).start();
-    jvm.wait_until("ready", |jvm| caught(jvm.pid(), libc::SIGQUIT));
-    jvm
-}
 
 /// A process that reads along.
 struct Along {

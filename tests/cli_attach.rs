@@ -13,16 +13,14 @@ use agent_support::running::Running;
 use agent_support::{JavaRun, agent, oldest_and_newest, profiles};
 use attach_support::{
     NOBODY, Target, attach, attach_command, caught, command, exit_code, has_request, json, maps, otlpprof,
-    refusal, request_of, send, starting_jvm, state, text_of, wait_for,
+    ready, refusal, request_of, send, starting_jvm, state, text_of, wait_for,
 };
 use loud_support::not_tested;
 use serde_json::Value;
 
 fn jvm(home: &Path, options: &[&str]) -> Running {
     let run = JavaRun::new(home, "UserLoop").argument(600);
-    let mut jvm = options.iter().fold(run, |run, option| run.jvm_option(option)).start();
-    jvm.wait_until("ready", |jvm| caught(jvm.pid(), libc::SIGQUIT));
-    jvm
+    ready(options.iter().fold(run, |run, option| run.jvm_option(option)))
 }
 
 #[test]

@@ -7,23 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use agent_support::running::Running;
 use agent_support::{JavaRun, agent, oldest_and_newest, profiles};
 use attach_support::{
-    PATIENCE, attach, caught, command, exit_code, otlpprof, refusal, request_of, send, starting_jvm, state,
-    text_of, wait_for,
+    PATIENCE, attach, command, exit_code, jvm, otlpprof, ready, refusal, request_of, send, starting_jvm,
+    state, text_of, wait_for,
 };
 use tempfile::TempDir;
-
-fn jvm(home: &Path) -> Running {
-    start(JavaRun::new(home, "UserLoop").argument(600))
-}
-
-fn start(run: JavaRun) -> Running {
-    let mut jvm = run.start();
-    jvm.wait_until("ready", |jvm| caught(jvm.pid(), libc::SIGQUIT));
-    jvm
-}
 
 fn record_command(pid: u32, arguments: &[&str]) -> std::process::Command {
     let mut command = otlpprof();
@@ -76,7 +65,7 @@ fn path_text(folder: &TempDir, name: &str) -> String {
 fn a_recording_ends_with_its_time_and_is_printed() {
     for home in oldest_and_newest() {
         let run = JavaRun::new(&home, "UserLoop").argument(600).variable("OTLPPROF_LOOP", "1h");
-        let jvm = start(run.variable("OTLPPROF_FILE", "/no/such/%t.html").variable("OTLPPROF_DELAY", "1h"));
+        let jvm = ready(run.variable("OTLPPROF_FILE", "/no/such/%t.html").variable("OTLPPROF_DELAY", "1h"));
         let pid = jvm.pid();
         let table = std::cell::RefCell::new(String::new());
         wait_for("a recording with samples", || {
@@ -167,13 +156,13 @@ fn an_agent_that_profiles_already_is_not_disturbed() {
 fn an_agent_that_does_not_start_leaves_nothing() {
     let home = oldest_and_newest().pop().unwrap();
     let run = JavaRun::new(&home, "UserLoop").argument(600).variable("OTEL_SDK_DISABLED", "true");
-    let jvm = start(run);
+    let jvm = ready(run);
     let disabled = record(jvm.pid(), &[]);
     assert_eq!(exit_code(&disabled), 1);
     assert!(text_of(&disabled.stderr).contains("nothing is profiled"), "{disabled:?}");
     jvm.terminate();
     jvm.finish();
-    let jvm = self::jvm(&home);
+    let jvm = attach_support::jvm(&home);
     let mistake = record(jvm.pid(), &["remotsym"]);
     assert_eq!(exit_code(&mistake), 1);
     assert!(text_of(&mistake.stderr).contains("did you mean 'remotesym'?"), "{mistake:?}");

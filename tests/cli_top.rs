@@ -8,27 +8,19 @@ use std::io::{Read as _, Write as _};
 use std::num::NonZero;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use agent_support::running::Running;
 use agent_support::{JavaRun, agent, oldest_and_newest, profiles};
 use attach_support::{
-    PATIENCE, attach, caught, command, exit_code, otlpprof, refusal, send, state, text_of, wait_for,
+    PATIENCE, attach, command, exit_code, jvm, otlpprof, refusal, send, state, text_of, wait_for,
 };
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{Termios, tcgetattr};
 
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 120;
-
-fn jvm(home: &Path) -> Running {
-    let mut jvm = JavaRun::new(home, "UserLoop").argument(600).start();
-    jvm.wait_until("ready", |jvm| caught(jvm.pid(), libc::SIGQUIT));
-    jvm
-}
 
 /// A command in a terminal of its own.
 struct InTerminal {

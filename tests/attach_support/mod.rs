@@ -14,11 +14,26 @@ use std::time::{Duration, Instant};
 use otlpprof::export::answer::Answer;
 use serde_json::Value;
 
+use super::agent_support::JavaRun;
+use super::agent_support::running::Running;
+
 /// A user without rights.
 pub(crate) const NOBODY: u32 = 65_534;
 
 /// A wait of this length is taken to last for ever.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A JVM that can be attached to.
+pub(crate) fn jvm(home: &Path) -> Running {
+    ready(JavaRun::new(home, "UserLoop").argument(600))
+}
+
+/// Starts a JVM, and waits until it can be attached to.
+pub(crate) fn ready(run: JavaRun) -> Running {
+    let mut jvm = run.start();
+    jvm.wait_until("ready", |jvm| caught(jvm.pid(), libc::SIGQUIT));
+    jvm
+}
 
 pub(crate) fn otlpprof() -> Command {
     Command::new(env!("CARGO_BIN_EXE_otlpprof"))
