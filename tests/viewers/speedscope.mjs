@@ -16,7 +16,7 @@ const puppeteer = await load('puppeteer-core');
 const folder = mkdtempSync(path.join(tmpdir(), 'otlpprof-viewer-'));
 const useless = ['--single-process', '--no-zygote'];
 const browser = await puppeteer.launch({
-  executablePath: await chromium.executablePath(),
+  executablePath: process.env.OTLPPROF_CHROMIUM,
   args: [...chromium.args.filter((argument) => !useless.includes(argument)), '--no-sandbox'],
   headless: 'shell',
   protocolTimeout: 300_000,

@@ -19,6 +19,16 @@ async function load(name) {
   return (await import(pathToFileURL(require.resolve(name)))).default;
 }
 
+/** Starts the browser. On a busy machine Chromium has ended by a signal, without a message, at its start. */
+async function launched(puppeteer, options, attempts = 3) {
+  try {
+    return await puppeteer.launch(options);
+  } catch (error) {
+    if (attempts === 1) throw error;
+    return launched(puppeteer, options, attempts - 1);
+  }
+}
+
 export class Browser {
   static async open() {
     const chromium = await load('@sparticuz/chromium');
@@ -26,14 +36,15 @@ export class Browser {
     const own = new Browser();
     own.folder = mkdtempSync(path.join(tmpdir(), 'otlpprof-page-'));
     const useless = ['--single-process', '--no-zygote'];
-    own.browser = await puppeteer.launch({
-      executablePath: await chromium.executablePath(),
+    own.browser = await launched(puppeteer, {
+      executablePath: process.env.OTLPPROF_CHROMIUM,
       args: [
         ...chromium.args.filter((argument) => !useless.includes(argument)),
         '--no-sandbox',
         '--disable-gpu',
       ],
       headless: 'shell',
+      timeout: 120_000,
       protocolTimeout: 300_000,
     });
     return own;
