@@ -45,7 +45,7 @@ else
     jdks=()
     for version in 17 25; do
         # Prefer a JDK with a compiler, if there is one.
-        for home in "$PWD/.cache/jdks/$version"-*; do
+        for home in "$(scripts/cache-folder.sh)/jdks/$version"-*; do
             chosen=$home
             [ ! -x "$home/bin/javac" ] || break
         done

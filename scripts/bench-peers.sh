@@ -48,7 +48,7 @@ export CLASSES=$target/release/testprograms
 export HANDLER_TIMER=$target/release/libhandlertimer.so
 export DDPROFTEST=$target/release/libddproftest.so DDPROFTEST_FP=$target/release/libddproftest-fp.so
 all= installed=
-for home in "$PWD"/.cache/jdks/*; do
+for home in "$(scripts/cache-folder.sh)"/jdks/*; do
     all+=:$home
     [ ! -x "$home/bin/javac" ] || installed+=:$home
 done

@@ -30,10 +30,10 @@ if [ "$machine" != "$(uname -m)" ]; then
     [ "$machine" = aarch64 ] || fail "$machine can only be built on a machine of that architecture"
     # Provides the target's standard library; if rustup cannot get it, another Rust that has it.
     scripts/install-aarch64.sh
-    . .cache/aarch64/environment
+    . "$(scripts/cache-folder.sh)/aarch64/environment"
     unset CARGO_BUILD_TARGET CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER
 fi
-zig=$(realpath .cache/zig)
+zig=$(scripts/cache-folder.sh)/zig
 export PATH="$zig/bin:$PATH"
 export OTLPPROF_PORTABLE=true CARGO_TARGET_DIR=$target
 export CARGO_ZIGBUILD_PYTHON_PATH=$zig/bin/python3 CARGO_ZIGBUILD_CACHE_DIR=$zig/wrappers

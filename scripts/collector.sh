@@ -4,7 +4,7 @@
 #   scripts/collector.sh           prints the path of the binary on stdout; everything else goes to stderr
 #
 # Needs `go` (scripts/install-toolchain.sh go) and a Go module proxy for the first build, which takes about
-# two minutes of CPU time. OTLPPROF_CACHE names another cache folder than .cache.
+# two minutes of CPU time.
 set -eu
 
 # The newest release whose parts the module proxy serves completely.
@@ -14,7 +14,8 @@ contrib=v0.162.0
 stable=v1.68.0
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-cache=${OTLPPROF_CACHE:-$root/.cache}/collector
+shared=$("$root/scripts/cache-folder.sh")
+cache=$shared/collector
 
 # Prints kind, module and version of every part of the collector.
 parts() {
@@ -45,7 +46,7 @@ if [ -x "$binary" ]; then
     exit 0
 fi
 
-PATH=$PATH:/usr/local/go/bin:$root/.cache/go/bin
+PATH=$PATH:/usr/local/go/bin:$shared/go/bin
 if ! command -v go >/dev/null; then
     echo "collector.sh: go is not on the PATH; run scripts/install-toolchain.sh go" >&2
     exit 1

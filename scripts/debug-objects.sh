@@ -2,13 +2,13 @@
 # Fetches libraries of Debian packages with their debug files, for tests and benchmarks, and prints their
 # folder: libjvm.so, libjvm.debug (openjdk-17), libc.so, libc.debug.
 #
-# Both files of a pair have one version and one build-id. They are kept in .cache/debug-objects, whatever
+# Both files of a pair have one version and one build-id. They are kept in the cache, whatever
 # version is the newest later. Needs Debian's apt and binutils, but not root: the lists of packages are read
 # into a folder of their own, so that they are neither missing nor stale.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cache=$PWD/.cache/debug-objects
+cache=$(scripts/cache-folder.sh)/debug-objects
 
 fail() {
     echo "debug-objects: $*" >&2
@@ -21,7 +21,7 @@ build_id() {
 
 # Runs a command of apt with lists of its own.
 apt() {
-    "apt-$1" -o Dir::State::Lists="$cache/lists" -o Dir::Cache="$cache/apt" "${@:2}"
+    "apt-$1" -o Acquire::Retries=3 -o Dir::State::Lists="$cache/lists" -o Dir::Cache="$cache/apt" "${@:2}"
 }
 
 # Fetches a library and its debug file: fetch NAME PACKAGE DEBUG-PACKAGE LIBRARY'S-NAME

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches async-profiler's library from Maven Central into .cache/async-profiler and prints its path. Only the
+# Fetches async-profiler's library from Maven Central into the cache and prints its path. Only the
 # benchmarks need it, for comparisons.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ aarch64) platform=linux-arm64 ;;
     exit 1
     ;;
 esac
-directory=$PWD/.cache/async-profiler
+directory=$(scripts/cache-folder.sh)/async-profiler
 library=$directory/libasyncProfiler-$VERSION-$platform.so
 if [ ! -f "$library" ]; then
     command -v python3 >/dev/null || {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches jars from Maven Central into .cache/maven and prints their class path:
+# Fetches jars from Maven Central into the cache and prints their class path:
 # scripts/fetch-maven.sh [--with-dependencies] GROUP:NAME:VERSION[:CLASSIFIER]...
 #
 # With --with-dependencies also fetches the jars' run-time dependencies, into one folder per jar.
@@ -11,7 +11,7 @@ if [ "${1:-}" = --with-dependencies ]; then
     with_dependencies=yes
     shift
 fi
-cache=$PWD/.cache/maven
+cache=$(scripts/cache-folder.sh)/maven
 mkdir -p "$cache"
 # One fetch at a time: concurrent ones share the cache, and Maven's repository.
 exec 9>"$cache/.lock"
@@ -25,7 +25,7 @@ maven() {
         echo "fetch-maven: needs mvn (apt-get install maven)" >&2
         exit 1
     }
-    mvn --quiet --batch-mode "$@" </dev/null >&2
+    scripts/retry.sh mvn --quiet --batch-mode "$@" </dev/null >&2
 }
 
 # Prints the folder with a jar and its dependencies.

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Installs the tools that builds and tests for aarch64 need on an x86_64 machine: a C cross compiler,
 # qemu-user, and Rust with that target's standard library. Writes the environment for their use to
-# .cache/aarch64/environment.
+# aarch64/environment in the cache.
 #
 # The standard library comes from rustup. If rustup cannot reach its server, the newest Rust of Debian 13's
-# packages is unpacked into .cache/aarch64/rust and run with the C library from the same packages. Tools that
+# packages is unpacked into the cache and run with the C library from the same packages. Tools that
 # exist are kept. If a tool cannot be installed, the script ends with a one-line message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly TARGET=aarch64-unknown-linux-gnu
-readonly HOME_DIR=$PWD/.cache/aarch64
+HOME_DIR=$(scripts/cache-folder.sh)/aarch64
+readonly HOME_DIR
 readonly RUST=$HOME_DIR/rust
 
 scratch=
@@ -36,7 +37,8 @@ has_target() {
 debian() {
     local command=$1
     shift
-    "$command" -qq -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+    "$command" -qq -o Acquire::Retries=3 \
+        -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
         -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" \
         -o Dir::Cache="$scratch/cache" -o APT::Architectures=amd64,arm64 \
         -o APT::Sandbox::User=root "$@" </dev/null

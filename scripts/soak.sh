@@ -9,7 +9,7 @@
 #     scripts/soak.sh --short    1,000 cycles on one JDK; seconds of sampling on one of each version
 #
 # PROFILE=release takes the release (scripts/build-release.sh). OTLPPROF_TEST_JDKS (a list like PATH) names
-# the JDKs; the default is the JDKs in .cache/jdks, which scripts/install-jdks.sh collects.
+# the JDKs; the default is the JDKs in the cache, which scripts/install-jdks.sh collects.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -55,7 +55,7 @@ failed() {
 if [[ -n ${OTLPPROF_TEST_JDKS:-} ]]; then
     IFS=: read -ra jdks <<<"$OTLPPROF_TEST_JDKS"
 else
-    jdks=(.cache/jdks/*)
+    jdks=("$(scripts/cache-folder.sh)"/jdks/*)
     if [[ $short && -z ${OTLPPROF_TEST_EVERYTHING:-} ]]; then
         # Takes the last JDK of each version. A JDK's name begins with its version.
         declare -A last
@@ -184,7 +184,7 @@ done
 
 if [[ ! $short ]]; then
     echo "== all engines at once for ten minutes, by the release build"
-    OTLPPROF_TEST_ENGINES_S=600 cargo test --quiet --locked --release --test agent_all_engines \
+    OTLPPROF_TEST_ENGINES_S=600 cargo test --quiet --locked --release --test agent \
         all_engines_run_together -- --nocapture </dev/null || failed "all engines at once"
 fi
 

@@ -11,7 +11,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 fi
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 scripts/install-aarch64.sh
-. .cache/aarch64/environment
+. "$(scripts/cache-folder.sh)/aarch64/environment"
 
 # Dependencies are tested elsewhere, so compile them as fast as possible.
 profile=(--config 'profile.dev.debug=false')

@@ -3,13 +3,14 @@
 # scripts/test-old-glibc.sh FOLDER
 #
 # FOLDER is the result of scripts/build-release.sh. The C library is unpacked from Debian's own package into
-# .cache/debian11. The tested programs run in a root directory of their own with that library, the JDK and
+# the cache. The tested programs run in a root directory of their own with that library, the JDK and
 # FOLDER, and nothing else of this system. Needs root, or user namespaces, and a Debian mirror to download
 # from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly DEBIAN=$PWD/.cache/debian11
+cache=$(scripts/cache-folder.sh)
+readonly DEBIAN=$cache/debian11
 
 scratch=
 trap '[ -z "$scratch" ] || rm -rf "$scratch"' EXIT
@@ -28,7 +29,8 @@ not_tested() {
 
 # Runs apt-get on Debian 11's list only. Installs nothing.
 debian11() {
-    apt-get -qq -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+    apt-get -qq -o Acquire::Retries=3 \
+        -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
         -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" \
         -o Dir::Cache="$scratch/cache" -o APT::Architectures="$(dpkg --print-architecture)" \
         -o APT::Sandbox::User=root "$@" </dev/null 2>&1
@@ -61,7 +63,7 @@ install_debian11() {
 # Prints the newest JDK whose JVM needs only libraries in the JDK or in the C library.
 find_jdk() {
     local jdk foreign
-    for jdk in $(printf '%s\n' .cache/jdks/* | sort -rV); do
+    for jdk in $(printf '%s\n' "$cache"/jdks/* | sort -rV); do
         foreign=$(readelf -dW "$jdk"/bin/java "$jdk"/lib/server/libjvm.so \
             "$jdk"/lib/lib{jli,java,zip,net,nio,jimage}.so 2>/dev/null |
             sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
@@ -73,7 +75,7 @@ find_jdk() {
             return
         fi
     done
-    fail "no JDK in .cache/jdks runs on glibc 2.31 (scripts/install-jdks.sh)"
+    fail "no JDK in the cache runs on glibc 2.31 (scripts/install-jdks.sh)"
 }
 
 [ $# = 1 ] && [ -f "$1/libotlpprof.so" ] ||
