@@ -1,6 +1,7 @@
 //! The embedded receiver, `otlpprof collect`: the requests that it accepts and refuses, and how it ends.
 
 mod export_support;
+mod loud_support;
 mod profcheck_support;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

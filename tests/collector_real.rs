@@ -3,6 +3,8 @@
 mod export_support;
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
+mod loud_support;
+mod profcheck_support;
 
 use std::time::Duration;
 

@@ -6,6 +6,8 @@
 #[cfg_attr(target_arch = "x86_64", path = "elf_walk/x86_64.rs")]
 mod arch;
 mod elf_support;
+mod jdk_support;
+mod loud_support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,6 +2,7 @@
 #![cfg(feature = "tls")]
 
 mod export_support;
+mod loud_support;
 mod warnings_support;
 
 use std::io::Write;

@@ -1,6 +1,7 @@
 //! Uploads to collectors that misbehave: which messages are retried, and that every message is counted once.
 
 mod export_support;
+mod loud_support;
 mod warnings_support;
 
 use std::io::Read;

@@ -3,7 +3,9 @@
 
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
+mod loud_support;
 mod peak_support;
+mod profcheck_support;
 
 use std::fs::File;
 use std::io::Write as _;

@@ -1,6 +1,8 @@
 //! On every JVM, methods keep their names when their classes unload and their memory is reused.
 
+mod jdk_support;
 mod jvm_support;
+mod loud_support;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};

@@ -1,5 +1,6 @@
 //! The hand-written JVMTI tables, compared with the JDKs' own `jvmti.h` by a C compiler.
 
+mod jdk_support;
 mod jvm_support;
 mod loud_support;
 

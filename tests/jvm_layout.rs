@@ -1,6 +1,8 @@
 //! The layout of every available JVM, built and checked inside it.
 
+mod jdk_support;
 mod jvm_support;
+mod loud_support;
 
 use std::ffi::CStr;
 

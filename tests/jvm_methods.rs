@@ -1,6 +1,8 @@
 //! Methods, lines and threads of every available JVM, compared with the answers of Java itself.
 
+mod jdk_support;
 mod jvm_support;
+mod loud_support;
 
 use std::ffi::CStr;
 

@@ -9,8 +9,11 @@ mod page_support;
 mod report_support;
 mod run_support;
 
+mod jdk_support;
 #[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod loud_support;
+mod profcheck_support;
+mod python_support;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
 //! The weights of the samples add up to the CPU time of the process, whatever its threads do.
 
+mod loud_support;
 mod sampling_support;
+mod steal_support;
 
 use std::thread;
 use std::time::Duration;

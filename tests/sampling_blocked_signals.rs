@@ -1,6 +1,8 @@
 //! Signals that are blocked for a while, or permanently.
 
+mod loud_support;
 mod sampling_support;
+mod steal_support;
 
 use std::time::Duration;
 use std::{ptr, thread};

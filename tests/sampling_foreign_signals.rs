@@ -3,7 +3,9 @@
 //! Every scenario runs in a forked child of this process, which is itself never profiled. So the chain of
 //! handlers belongs to the child alone, and the child may be killed.
 
+mod loud_support;
 mod sampling_support;
+mod steal_support;
 
 use std::ffi::{CStr, CString, c_void};
 use std::io::ErrorKind;

@@ -1,6 +1,8 @@
 //! The number of times that the wall-clock sampler interrupts waiting threads.
 
+mod loud_support;
 mod sampling_support;
+mod steal_support;
 
 use std::collections::HashMap;
 use std::ffi::c_void;

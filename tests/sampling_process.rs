@@ -1,6 +1,8 @@
 //! The effects of a session on the process and its children, and its behaviour at resource limits.
 
+mod loud_support;
 mod sampling_support;
+mod steal_support;
 mod warnings_support;
 
 use std::collections::BTreeSet;

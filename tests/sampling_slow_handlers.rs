@@ -1,6 +1,8 @@
 //! Samples that take longer than the sampling interval.
 
+mod loud_support;
 mod sampling_support;
+mod steal_support;
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};

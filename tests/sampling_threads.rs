@@ -1,6 +1,8 @@
 //! Every thread is sampled, however it is created and however it ends.
 
+mod loud_support;
 mod sampling_support;
+mod steal_support;
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -3,13 +3,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
-#[path = "../jdk_support/mod.rs"]
-mod jdk_support;
-#[path = "../profcheck_support/mod.rs"]
-mod profcheck_support;
 pub(crate) mod profiles;
-#[path = "../python_support/mod.rs"]
-mod python_support;
 mod refused_calls;
 pub(crate) mod restricted;
 pub(crate) mod running;
@@ -22,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-pub(crate) use jdk_support::{
+pub(crate) use crate::jdk_support::{
     everything, java_builds, java_homes, java_version, missing_versions, oldest_and_newest, starts_with,
 };
-pub(crate) use python_support::assert_read_alike;
+pub(crate) use crate::python_support::assert_read_alike;
 use running::{Finished, Running};
 
 /// The sample library, compiled without frame pointers, and with them.

@@ -10,7 +10,7 @@ use otlpprof::otlp::validate::rules::RuleId;
 use otlpprof::otlp::validate::validate;
 use otlpprof::otlp::wire::Value;
 
-use super::profcheck_support::assert_passes;
+use crate::profcheck_support::assert_passes;
 
 /// The most findings of each rule that a failure shows.
 const SHOWN: usize = 3;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use otlpprof::otlp::read::Message;
 use tempfile::TempDir;
 
-use super::python_support::assert_read_alike;
 use super::{agent, java_builds, profiles, with_paths};
+use crate::python_support::assert_read_alike;
 
 /// A program that runs this much longer than announced is taken to hang, and so is any other wait of this
 /// length.

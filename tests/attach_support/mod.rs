@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use otlpprof::export::answer::Answer;
 use serde_json::Value;
 
-use super::agent_support::JavaRun;
-use super::agent_support::running::Running;
+use crate::agent_support::JavaRun;
+use crate::agent_support::running::Running;
 
 /// A user without rights.
 pub(crate) const NOBODY: u32 = 65_534;
@@ -46,7 +46,12 @@ pub(crate) fn text_of(bytes: &[u8]) -> &str {
 /// The command that attaches the agent of this build with these options.
 pub(crate) fn attach_command(pid: u32, options: &str) -> Command {
     let mut command = otlpprof();
-    command.arg("attach").arg(pid.to_string()).arg("--library").arg(super::agent()).arg(options);
+    command
+        .arg("attach")
+        .arg(pid.to_string())
+        .arg("--library")
+        .arg(crate::agent_support::agent())
+        .arg(options);
     command
 }
 
@@ -212,7 +217,7 @@ pub(crate) fn as_nobody(home: &Path) -> Target {
 /// A process that has libjvm.so mapped, as a JVM that is still starting, and no handlers. `libraries` are
 /// mapped, too.
 pub(crate) fn starting_jvm(libraries: &[PathBuf]) -> Target {
-    let home = super::oldest_and_newest().pop().unwrap();
+    let home = crate::agent_support::oldest_and_newest().pop().unwrap();
     let mut preloaded = vec![home.join("lib/server/libjvm.so")];
     preloaded.extend_from_slice(libraries);
     let mut command = Command::new("sleep");

@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-#[path = "../loud_support/mod.rs"]
-mod loud_support;
-
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -34,7 +31,7 @@ pub(crate) fn has_judges() -> bool {
             [SYMBOLIZER, "llvm-dwp-19", "dwz", "g++"].into_iter().find(|program| !is_there(program));
         if let Some(missing) = missing {
             let why = format!("debug information, without {missing} (scripts/install-toolchain.sh llvm)");
-            loud_support::not_tested(&why);
+            crate::loud_support::not_tested(&why);
         }
         missing.is_none()
     })
@@ -48,7 +45,7 @@ pub(crate) fn debug_objects() -> Option<PathBuf> {
         let output = Command::new(script).stdin(Stdio::null()).output().unwrap();
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
-            loud_support::not_tested(&format!("libraries of Debian: {}", why.trim()));
+            crate::loud_support::not_tested(&format!("libraries of Debian: {}", why.trim()));
             return None;
         }
         Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
@@ -58,7 +55,7 @@ pub(crate) fn debug_objects() -> Option<PathBuf> {
 
 /// Reports a program that is missing for a test.
 pub(crate) fn not_tested(what: &str) {
-    loud_support::not_tested(what);
+    crate::loud_support::not_tested(what);
 }
 
 /// Runs a program in a folder, which must succeed.

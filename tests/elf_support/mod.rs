@@ -3,8 +3,6 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod generated;
-#[path = "../jdk_support/mod.rs"]
-mod jdk_support;
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +15,7 @@ use otlpprof::elf::loader_list::loaded_objects;
 
 /// The libjvm.so of one JDK of each version.
 pub(crate) fn libjvms() -> Vec<PathBuf> {
-    jdk_support::java_homes().iter().map(|home| jdk_support::libjvm(home)).collect()
+    crate::jdk_support::java_homes().iter().map(|home| crate::jdk_support::libjvm(home)).collect()
 }
 
 /// The file of the C library in this process.

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use otlpprof::otlp::lookup::Lookup;
 
-use super::agent_support::JavaRun;
-use super::agent_support::running::Finished;
-use super::agent_support::stacks::Stack;
-use super::loud_support::not_tested;
+use crate::agent_support::JavaRun;
+use crate::agent_support::running::Finished;
+use crate::agent_support::stacks::Stack;
+use crate::loud_support::not_tested;
 
 const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
 pub(crate) const PROGRAM: &str = "programs.EngineContexts.";

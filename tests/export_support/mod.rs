@@ -3,9 +3,6 @@
 #![allow(dead_code, reason = "every test target uses its own part")]
 
 pub(crate) mod collector;
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
-#[path = "../loud_support/mod.rs"]
-mod loud_support;
 pub(crate) mod profile;
 
 use std::collections::VecDeque;
@@ -17,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use loud_support::not_tested;
+use crate::loud_support::not_tested;
 use otlpprof::export::{ContentType, Endpoint, Message};
 
 /// The server's reaction to the next request, after reading it.

@@ -3,19 +3,16 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
-#[path = "../loud_support/mod.rs"]
-mod loud_support;
 pub(crate) mod pprof;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loud_support::not_tested;
+use crate::loud_support::not_tested;
 use serde_json::Value;
 
-use super::report_support::{Files, otlpprof};
+use crate::report_support::{Files, otlpprof};
 
 /// The sum of each stack; the stack has the names of its frames, from the root on.
 pub(crate) type Stacks = BTreeMap<Vec<String>, i64>;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::loud_support::not_tested;
 use super::{Functions, Stacks};
+use crate::loud_support::not_tested;
 
 /// The Go command; `None` if there is none, which is reported.
 fn go() -> Option<PathBuf> {

@@ -1,13 +1,9 @@
 //! The JVMs that tests run on.
 
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
-#[path = "../loud_support/mod.rs"]
-mod loud_support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use loud_support::not_tested;
+use crate::loud_support::not_tested;
 use otlpprof::jvm::layout::Release;
 
 /// One home of each version, in the order of the versions; a full JDK if there is one. If OTLPPROF_TEST_JDKS

@@ -6,7 +6,7 @@ use std::process::Command;
 use otlpprof::otlp::wire::{self, Profile, ProfilesData};
 use prost::Message as _;
 
-use super::profcheck_support::assert_passes;
+use crate::profcheck_support::assert_passes;
 
 /// Runs the command. Returns its exit code and its output.
 pub(crate) fn otlpprof(arguments: &[&str]) -> (i32, String) {

@@ -2,13 +2,6 @@
 
 #![allow(dead_code, reason = "not every test binary uses all of it")]
 
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
-#[path = "../loud_support/mod.rs"]
-mod loud_support;
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
-#[path = "../profcheck_support/mod.rs"]
-mod profcheck_support;
-
 pub(crate) mod converted;
 pub(crate) mod jdk_json;
 pub(crate) mod jmc_json;
@@ -21,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-pub(crate) use loud_support::not_tested;
+pub(crate) use crate::loud_support::not_tested;
 use serde_json::Value;
 
 /// The recordings that scripts/jfr-corpus.sh makes, by name.

@@ -5,9 +5,6 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-#[path = "../jdk_support/mod.rs"]
-mod jdk_support;
-
 use std::ffi::{CString, OsStr, c_char, c_void};
 use std::process::Command;
 use std::ptr::null_mut;
@@ -25,7 +22,7 @@ use otlpprof::jvm::vm_structs::VmStructs;
 use otlpprof::signal::fault;
 use otlpprof::signal::safe_load::ProcessMemory;
 
-pub(crate) use jdk_support::{java_builds, libjvm};
+pub(crate) use crate::jdk_support::{java_builds, libjvm};
 
 /// Environment variable of a child: the path of the libjvm.so to load.
 const LIBJVM: &str = "OTLPPROF_TEST_LIBJVM";

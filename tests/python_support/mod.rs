@@ -2,16 +2,12 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
-#[path = "../loud_support/mod.rs"]
-mod loud_support;
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use loud_support::not_tested;
+use crate::loud_support::not_tested;
 use otlpprof::otlp::read::read;
 use otlpprof::otlp::wire::Sample;
 use serde_json::{Value, json};

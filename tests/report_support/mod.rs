@@ -9,7 +9,7 @@ use otlpprof::otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sa
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::otlp_fixture::{DURATION, Dictionary, framed, inline};
+use crate::otlp_fixture::{DURATION, Dictionary, framed, inline};
 
 /// Files in a temporary folder.
 pub(crate) struct Files(TempDir);

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
 use tempfile::TempDir;
 
-use super::agent_support::agent;
+use crate::agent_support::agent;
 
 /// The classes of the test programs.
 pub(crate) const CLASSES: &str = env!("OTLPPROF_TEST_CLASSES");

@@ -2,24 +2,18 @@
 //! process, so the tests of one binary run one at a time.
 #![allow(dead_code, unreachable_pub, reason = "each test binary includes this and uses its part")]
 
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
-#[path = "../loud_support/mod.rs"]
-mod loud_support;
-#[path = "../steal_support/mod.rs"]
-mod steal_support;
-
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use loud_support::not_tested;
+use crate::loud_support::not_tested;
+pub use crate::steal_support::{Measured, Verdict, measure};
 use otlpprof::core::thread::{ClockKind, ThreadRecord};
 use otlpprof::sampling::config::{ClockChoice, Config};
 use otlpprof::sampling::cpu::{self, CpuSampling};
 use parking_lot::{Mutex, MutexGuard};
-pub use steal_support::{Measured, Verdict, measure};
 
 static SERIAL: Mutex<()> = Mutex::new(());
 

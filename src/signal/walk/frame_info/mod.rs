@@ -3,7 +3,7 @@
 //! A walk needs this while an object's table is not compiled yet: at the start of a process, and for a moment
 //! after a library has been loaded. It is also needed for registers that tables leave out (`kept_at`). A
 //! look-up costs about a microsecond; one in a table costs tens of nanoseconds. Both read the same bytes and
-//! return the same rules (`tests/elf_unwind.rs` compares them over whole libraries).
+//! return the same rules (`tests/elf/unwind.rs` compares them over whole libraries).
 //!
 //! Descriptions are found through the search table of `.eh_frame_hdr` (Linux Standard Base 5.0, "Exception
 //! Frames"), which linkers write sorted, as pairs of 32-bit offsets. A table of another form gives no rule,

@@ -1,0 +1,126 @@
+//! The contexts of every engine's samples in the profiles of a real JVM: each is compared with the endpoint
+//! whose method is in its stack.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::agent_support::running::Finished;
+use crate::agent_support::stacks::{Stack, stacks_of};
+use crate::agent_support::{java_homes, java_version};
+use crate::engine_contexts_support::{ENDPOINTS, PROGRAM, kinds, served, wanted_work};
+
+/// The least share of right samples, in 1/1000.
+const RIGHT_IN_1000: i64 = 990;
+
+/// The endpoint in a sample's label and link; `None` without a label.
+///
+/// # Panics
+/// If the label names no endpoint, or the link is not of the endpoint's span.
+fn labelled_endpoint(label: &str, stack: &Stack) -> Option<usize> {
+    let endpoint = stack.labels.get("rest_endpoint")?;
+    let index = ENDPOINTS.iter().position(|known| known == endpoint).expect("one of the endpoints");
+    let byte = index as u8 + 1;
+    assert_eq!(stack.link, Some((vec![byte; 16], vec![byte; 8])), "{label}: {stack:#?}");
+    Some(index)
+}
+
+/// A stack in one line.
+fn names(stack: &Stack) -> String {
+    let names: Vec<_> = stack.frames.iter().map(|frame| frame.name.as_str()).collect();
+    names.join(" < ")
+}
+
+/// The samples of a program's run.
+struct Tally {
+    /// The profile types, the endpoints of right samples, and the methods in their stacks.
+    seen: BTreeSet<(String, usize, String)>,
+    /// For each profile type the number of different samples that were right, and the samples without a
+    /// context.
+    right: BTreeMap<String, (i64, Vec<Stack>)>,
+}
+
+/// Whether the virtual thread of this stack may be unknown: from JDK 21 to 23 it is read from objects, which
+/// a collection may be moving.
+fn may_be_unknown(java_version: u32, stack: &Stack) -> bool {
+    (21..24).contains(&java_version) && stack.has("[frozen: collecting]")
+}
+
+fn tally(run: &Finished, version: u32) -> Tally {
+    let mut tally = Tally { seen: BTreeSet::new(), right: BTreeMap::new() };
+    let messages = run.messages();
+    for (profile_type, sample_type, unit) in kinds(run) {
+        let label = format!("{}: {profile_type}", run.label);
+        for stack in stacks_of(&messages, &profile_type, (&sample_type, &unit)) {
+            let Some(endpoint) = served(&stack) else {
+                // The sample was taken while the endpoint is set or removed, or its stack is not complete.
+                labelled_endpoint(&label, &stack);
+                continue;
+            };
+            let (right, without) = tally.right.entry(profile_type.clone()).or_default();
+            match labelled_endpoint(&label, &stack) {
+                Some(labelled) => {
+                    assert_eq!(labelled, endpoint, "{label}: {stack:#?}");
+                    *right += 1;
+                }
+                None => {
+                    assert_eq!(stack.link, None, "{label}: {stack:#?}");
+                    if !may_be_unknown(version, &stack) {
+                        without.push(stack);
+                    }
+                    continue;
+                }
+            }
+            let methods = stack.frames.iter().filter_map(|frame| frame.name.strip_prefix(PROGRAM));
+            tally.seen.extend(methods.map(|method| (profile_type.clone(), endpoint, method.to_owned())));
+        }
+    }
+    tally
+}
+
+/// Compares every sample of every engine with the endpoint in its stack.
+fn hold(home: &Path, threads: &[&str]) {
+    let mut missing = Vec::new();
+    // The second run is longer, for the case that other programs have used the CPU.
+    for seconds in ["1.5", "10"] {
+        let run = crate::engine_contexts_support::run(home, seconds, threads, "");
+        let work = wanted_work(&run);
+        let tally = tally(&run, java_version(home));
+        for (profile_type, (right, without)) in &tally.right {
+            let all = right + without.len() as i64;
+            eprintln!("{} {threads:?}: {profile_type}: {right} of {all}", run.label);
+            assert!(
+                right * 1000 >= all * RIGHT_IN_1000,
+                "{} {threads:?}: {profile_type}: {} of {all} have no context: {:#?}",
+                run.label,
+                without.len(),
+                without.iter().map(names).collect::<BTreeSet<_>>()
+            );
+        }
+        let types: BTreeSet<_> = work.iter().map(|(profile_type, _)| *profile_type).collect();
+        let found: BTreeSet<_> = tally.right.keys().map(String::as_str).collect();
+        assert!(found.is_subset(&types), "{}: of {found:?} not all are looked for", run.label);
+        let each = work.iter().flat_map(|work| (0..ENDPOINTS.len()).map(move |endpoint| (work, endpoint)));
+        missing = each
+            .map(|(&(profile_type, method), endpoint)| (profile_type.to_owned(), endpoint, method.to_owned()))
+            .filter(|wanted| !tally.seen.contains(wanted))
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("{} {threads:?}: no samples of {missing:?}", home.display());
+}
+
+#[test]
+fn every_sample_of_every_engine_has_the_context_of_the_endpoint_in_its_stack() {
+    for home in java_homes() {
+        hold(&home, &[]);
+    }
+}
+
+#[test]
+fn every_sample_of_a_virtual_thread_has_it_too() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        hold(&home, &["virtual"]);
+    }
+}

@@ -1,0 +1,122 @@
+//! Native libraries that are loaded, unloaded and moved under a running JVM.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::agent_support::stacks::cpu_stacks;
+use crate::agent_support::symbols::{addr2line, readelf_build_id};
+use crate::agent_support::{JavaRun, LIBRARIES, java_homes};
+
+const PLUGINS: [&str; 2] = [env!("OTLPPROF_PLUGIN_A"), env!("OTLPPROF_PLUGIN_B")];
+const CALL_SITES: [&str; 2] = ["programs.Native.pluginA", "programs.Native.pluginB"];
+const FUNCTIONS: [&str; 2] = ["ddprof_plugin_a", "ddprof_plugin_b"];
+
+/// The function of each sample below a call site: by `remotesym` and addr2line, or by the agent itself.
+fn churn(home: &Path, remote: bool) -> (String, BTreeMap<(usize, String), i64>) {
+    let run = JavaRun::new(home, "PluginChurn")
+        .argument(1.5)
+        .argument(PLUGINS[0])
+        .argument(PLUGINS[1])
+        .agent(&format!("cpu=500us,remotesym={remote},file=FILE"))
+        .run()
+        .expect_success();
+    assert!(run.stdout.contains("same address"), "{}: the libraries did not change places", run.label);
+    let ids = PLUGINS.map(readelf_build_id);
+    let mut counts = BTreeMap::new();
+    for stack in cpu_stacks(&run.messages()) {
+        let Some(site) = CALL_SITES.iter().position(|site| stack.has(site)) else { continue };
+        let leaf = &stack.frames[0];
+        let function = match PLUGINS.iter().position(|path| leaf.object == *path) {
+            Some(plugin) if remote => {
+                assert_eq!(leaf.build_id, ids[plugin], "{}: {leaf:?}", run.label);
+                assert!(leaf.remote.is_some(), "{}: {leaf:?}", run.label);
+                addr2line(PLUGINS[plugin], &[leaf.address].into())[&leaf.address].clone()
+            }
+            _ => leaf.name.clone(),
+        };
+        *counts.entry((site, function)).or_default() += stack.value;
+    }
+    (run.label, counts)
+}
+
+#[test]
+fn libraries_that_change_places_keep_their_functions() {
+    for home in java_homes() {
+        for remote in [true, false] {
+            let (label, counts) = churn(&home, remote);
+            let label = format!("{label}, remote={remote}: {counts:#?}");
+            for site in 0..CALL_SITES.len() {
+                let of = |function: &str| counts.get(&(site, function.to_owned())).copied().unwrap_or(0);
+                assert!(of(FUNCTIONS[site]) > 20, "{label}");
+                assert_eq!(of(FUNCTIONS[1 - site]), 0, "attributed to the other library: {label}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deleted_library_keeps_its_build_id() {
+    for home in java_homes() {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("libcopy.so");
+        fs::copy(LIBRARIES[0], &copy).unwrap();
+        let run = JavaRun::new(&home, "DeletedLibrary")
+            .argument(1.5)
+            .library(&copy)
+            .agent("cpu=2ms,remotesym,file=FILE")
+            .run()
+            .expect_success();
+        assert!(!copy.exists());
+        let id = readelf_build_id(LIBRARIES[0]);
+        let (mut right, mut all) = (0, 0);
+        let mut wrong = Vec::new();
+        let stacks = cpu_stacks(&run.messages());
+        for stack in stacks.iter().filter(|stack| stack.has("programs.Native.spin")) {
+            all += stack.value;
+            let leaf = &stack.frames[0];
+            if leaf.remote.is_some_and(|remote| remote.build_id.to_string() == id) {
+                let function = &addr2line(LIBRARIES[0], &[leaf.address].into())[&leaf.address];
+                right += if function == "ddprof_spin" { stack.value } else { 0 };
+            } else {
+                wrong.push(&stack.frames);
+            }
+        }
+        assert!(all > 10 && right * 100 >= all * 95, "{}: {right} of {all}; not {wrong:#?}", run.label);
+    }
+}
+
+#[test]
+fn the_vdso_has_its_build_id() {
+    let id = vdso_build_id();
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "ClockReader")
+            .argument(1.5)
+            .agent("cpu=2ms,remotesym,file=FILE")
+            .run()
+            .expect_success();
+        let mut all = 0;
+        for stack in cpu_stacks(&run.messages()) {
+            for frame in stack.frames.iter().filter(|frame| frame.object.contains("vdso")) {
+                assert_eq!(frame.build_id, id, "{}: {frame:?}", run.label);
+                assert!(frame.remote.is_some(), "{}: {frame:?}", run.label);
+                all += stack.value;
+            }
+        }
+        assert!(all > 2, "{}: {all} samples in the vDSO", run.label);
+    }
+}
+
+/// The build-id that readelf finds in this process's vDSO, which every process of the machine has.
+fn vdso_build_id() -> String {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let line = maps.lines().find(|line| line.ends_with("[vdso]")).expect("a vDSO");
+    let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+    let [start, end] = [start, end].map(|address| usize::from_str_radix(address, 16).unwrap());
+    // SAFETY: the vDSO is mapped readable for the life of the process.
+    let bytes = unsafe { std::slice::from_raw_parts(start as *const u8, end - start) };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("vdso");
+    fs::write(&file, bytes).unwrap();
+    readelf_build_id(file)
+}

@@ -1,0 +1,117 @@
+//! Selection of samples and of time: by thread, by frame, after a delay, for a duration, in rolling files.
+
+use crate::agent_support::running::{Finished, Traces};
+use crate::agent_support::stacks::{Stack, cpu_stacks};
+use crate::agent_support::{JavaRun, java_homes, oldest_and_newest, profiles};
+
+/// Runs the sample program with these options.
+fn demo(home: &std::path::Path, seconds: f64, options: &str) -> Finished {
+    let options = format!("cpu=1ms,file=FILE,{options}");
+    JavaRun::new(home, "Demo").argument(seconds).agent(&options).run().expect_success()
+}
+
+/// Asserts that the samples in the profiles are those that were recorded, less those that were left out.
+fn assert_adds_up(run: &Finished, stacks: &[Stack]) {
+    let (recorded, left_out) = (run.counter("handler.samples_recorded"), run.counter("samples_left_out"));
+    assert!(left_out > 20 && left_out < recorded, "{}: {left_out} of {recorded}", run.label);
+    let kept: i64 = stacks.iter().map(|stack| stack.value).sum();
+    assert!(kept > 20, "{}: {kept}", run.label);
+    let periods = run.counter("handler.periods_recorded") as i64;
+    assert!(kept < periods, "{}: {kept} of {periods} periods", run.label);
+}
+
+#[test]
+fn threads_are_selected_by_name() {
+    for home in java_homes() {
+        let run = demo(&home, 1.5, "threads=demo-*+!*recursion");
+        let stacks = cpu_stacks(&run.messages());
+        assert_adds_up(&run, &stacks);
+        for stack in &stacks {
+            let is_wanted = stack.thread.starts_with("demo-") && !stack.thread.ends_with("recursion");
+            assert!(is_wanted, "{}: {}", run.label, stack.thread);
+        }
+    }
+}
+
+#[test]
+fn stacks_are_selected_by_their_frames() {
+    for home in oldest_and_newest() {
+        let run = demo(&home, 1.5, "include=programs.Demo.*,exclude=programs.Demo.recurse+*.inLib*");
+        let stacks = cpu_stacks(&run.messages());
+        assert_adds_up(&run, &stacks);
+        for stack in &stacks {
+            let has = |part: &str| stack.frames.iter().any(|frame| frame.name.contains(part));
+            assert!(
+                has("programs.Demo.") && !has("Demo.recurse") && !has(".inLib"),
+                "{}: {stack:#?}",
+                run.label
+            );
+        }
+    }
+}
+
+/// The samples of the duration are written, and the program runs on without any trace of the agent.
+#[test]
+fn profiling_stops_after_the_duration() {
+    for home in oldest_and_newest() {
+        let jvm = JavaRun::new(&home, "UserLoop").argument(100);
+        let mut jvm = jvm.agent("cpu=1ms,interval=1h,duration=500ms,file=FILE").start();
+        jvm.load_agent_by_jcmd("status");
+        jvm.wait_until("its own stop", |jvm| jvm.stderr().contains("as `duration` requests"));
+        jvm.wait_until("no trace of it", |jvm| jvm.traces() == Traces::default());
+        let stacks = cpu_stacks(&profiles::messages(&jvm.profiles().join("profile.otlp")));
+        assert!(stacks.iter().any(|stack| stack.thread == "main"), "{}", jvm.label);
+        // The agent can be started again, and runs until it is stopped.
+        jvm.load_agent("cpu=1ms,interval=1h,file=DIR/second");
+        jvm.wait_until("a sample", |jvm| {
+            jvm.load_agent("flush");
+            jvm.profiles().join("second").is_file()
+        });
+        jvm.load_agent("stop");
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+#[test]
+fn profiling_begins_after_the_delay_unless_stopped_before() {
+    for home in oldest_and_newest() {
+        let jvm = JavaRun::new(&home, "UserLoop").argument(100);
+        let mut jvm = jvm.agent("cpu=1ms,interval=1h,delay=1h,file=FILE").start();
+        jvm.load_agent_by_jcmd("status");
+        for (command, answer) in [
+            ("status", "profiling begins when the delay is over"),
+            ("cpu=1ms,file=FILE", "profiling already"),
+            ("stop", "stopped"),
+            ("status", "not profiling"),
+        ] {
+            jvm.wait_until(answer, |jvm| {
+                jvm.load_agent(command);
+                jvm.stderr().contains(answer)
+            });
+        }
+        jvm.wait_until("no trace of it", |jvm| jvm.traces() == Traces::default());
+        jvm.load_agent("cpu=1ms,interval=1h,delay=300ms,file=DIR/second");
+        jvm.wait_until("a sample", |jvm| {
+            jvm.load_agent("flush");
+            jvm.profiles().join("second").is_file()
+        });
+        assert!(!jvm.profiles().join("profile.otlp").exists(), "{}", jvm.label);
+        jvm.load_agent("stop");
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+#[test]
+fn files_roll_after_a_period() {
+    for home in oldest_and_newest() {
+        let options = "cpu=1ms,interval=200ms,loop=1s,file=DIR/at-%t.otlp";
+        let run = JavaRun::new(&home, "Demo").argument(3.5).agent(options).run().expect_success();
+        let files = run.files();
+        let counts: Vec<_> = files.iter().map(|file| profiles::messages(file).len()).collect();
+        assert!(files.len() >= 2, "{}: {files:?}", run.label);
+        assert!(counts.iter().any(|&count| count >= 2), "{}: {counts:?}", run.label);
+        assert!(counts.iter().sum::<usize>() > files.len(), "{}: {counts:?}", run.label);
+    }
+}

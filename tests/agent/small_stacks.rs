@@ -1,0 +1,69 @@
+//! Threads whose stack has little room for a signal handler: alternate signal stacks, small threads, and
+//! stacks that belong to no thread. Nothing is written below these stacks, and no sample is lost.
+
+use std::path::Path;
+
+use crate::agent_support::stacks::cpu_stacks;
+use crate::agent_support::{JavaRun, java_homes, oldest_and_newest};
+
+/// The sizes of alternate stacks, in bytes. 2,048 bytes are less than the kernel's own frame on a processor
+/// with AVX-512: no signal can be delivered there.
+const ALTERNATE: [&str; 5] = ["2048", "4096", "8192", "16384", "65536"];
+
+/// Runs the program's scenario. Returns the number of samples in which AsyncGetCallTrace took part.
+fn assert_not_overrun(home: &Path, kind: &str, sizes: &[&str], options: &str) -> u64 {
+    let run = JavaRun::new(home, "SmallStacks").argument(0.6).argument(kind);
+    let run = sizes.iter().fold(run, |run, size| run.argument(size));
+    let run = run.agent(&format!("{options},file=FILE")).run().expect_success();
+    let printed: String = sizes.iter().map(|size| format!("{kind} {size} overrun by 0\n")).collect();
+    assert_eq!(run.stdout, printed, "{}: {options}: {}", run.label, run.stderr);
+    let lost = run.counter("handler.samples_dropped_small_stack");
+    assert_eq!(lost, 0, "{}: {options}: {}", run.label, run.stderr);
+    let undelivered = run.counter("handler.signals_undelivered");
+    assert!(undelivered == 0 || sizes.contains(&"2048"), "{}: {options}: {}", run.label, run.stderr);
+    if kind != "alternate" {
+        let is_met = |stack: &crate::agent_support::stacks::Stack| {
+            stack.frames.iter().any(|frame| frame.name == "ddprof_spin")
+        };
+        assert!(cpu_stacks(&run.messages()).iter().any(is_met), "{}: {options}: no sample", run.label);
+    }
+    run.counter("handler.call_traces")
+}
+
+/// Regression: AsyncGetCallTrace wrote up to 11 KiB below the stack, and so did the walk. A frame of 3.3 KiB
+/// on 2 KiB ended the process.
+#[test]
+fn alternate_stacks_are_not_overrun() {
+    for home in java_homes() {
+        for options in
+            ["cpu=500us,wall=1ms,cstack=vm", "cpu=500us,wall=1ms,cstack=fp", "cpu=500us,cstack=dwarf"]
+        {
+            assert_not_overrun(&home, "alternate", &ALTERNATE, options);
+        }
+        // On a small alternate stack of the thread, AsyncGetCallTrace is asked all the same.
+        let asked = assert_not_overrun(&home, "alternate", &["8192"], "cpu=500us,cstack=fp");
+        assert!(asked > 0, "{}", home.display());
+    }
+}
+
+/// Regression: SIGSEGV in handlers of three engines on 16 KiB.
+#[test]
+fn small_threads_are_not_overrun() {
+    for home in oldest_and_newest() {
+        for cstack in ["vm", "fp", "dwarf"] {
+            let options = format!("cpu=500us,wall=1ms,event=page-faults:1,cstack={cstack}");
+            assert_not_overrun(&home, "thread", &["16384"], &options);
+        }
+    }
+}
+
+/// Regression: SIGSEGV in handlers of two engines on 8 KiB.
+#[test]
+fn fibers_are_not_overrun() {
+    for home in oldest_and_newest() {
+        for cstack in ["vm", "fp", "dwarf"] {
+            let options = format!("cpu=500us,wall=1ms,cstack={cstack}");
+            assert_not_overrun(&home, "fiber", &["8192"], &options);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Names of threads: a sample has the name that its thread had when the sample was taken.
+
+use std::collections::BTreeSet;
+
+use crate::agent_support::stacks::{Stack, stacks_of};
+use crate::agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
+
+/// The names of the threads that were in a method of the program.
+fn names_in(stacks: &[Stack], method: &str) -> BTreeSet<String> {
+    let method = format!("programs.RenamedTasks.{method}");
+    stacks.iter().filter(|stack| stack.has(&method)).map(|stack| stack.thread.clone()).collect()
+}
+
+/// Regression: for a thread that was renamed, the samples of the whole interval had its last name.
+#[test]
+fn a_thread_that_renames_itself_for_each_task_has_each_task_s_samples_under_its_name() {
+    for home in java_homes() {
+        let run = JavaRun::new(&home, "RenamedTasks").argument("1.5");
+        // In compiled code the program's frames may be inlined, and are still in the stacks.
+        let run = run.agent("cpu=1ms,wall=5ms,interval=300ms,file=FILE").run().expect_success();
+        for profile_type in ["cpu", "wall"] {
+            let stacks = stacks_of(&run.messages(), profile_type, ("samples", "count"));
+            for (method, name) in [("before", "before"), ("a", "task-a"), ("b", "task-b")] {
+                let found = names_in(&stacks, method);
+                let expected = BTreeSet::from([name.to_owned()]);
+                assert_eq!(found, expected, "{}: {profile_type}: {method}", run.label);
+            }
+        }
+    }
+}
+
+/// Samples of virtual threads have their carrier's name, which does not change.
+#[test]
+fn a_virtual_thread_that_is_renamed_leaves_its_carrier_its_name() {
+    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = JavaRun::new(&home, "RenamedTasks").argument("0.5").argument("virtual");
+        let run = run.agent("cpu=1ms,wall=5ms,interval=300ms,file=FILE").run().expect_success();
+        let stacks = stacks_of(&run.messages(), "cpu", ("samples", "count"));
+        for method in ["a", "b"] {
+            let found = names_in(&stacks, method);
+            let is_carrier = |name: &String| name.starts_with("ForkJoinPool-1-worker-");
+            assert!(!found.is_empty() && found.iter().all(is_carrier), "{}: {method}: {found:?}", run.label);
+        }
+    }
+}
+
+/// Regression: all samples of a native thread in an interval had the name that the thread had at the
+/// interval's end.
+#[test]
+fn a_native_thread_that_renames_itself_has_samples_under_both_names() {
+    for home in oldest_and_newest() {
+        let run = JavaRun::new(&home, "RenamedPthread").argument(1_000);
+        let run = run.agent("cpu=1ms,interval=1h,file=FILE").run().expect_success();
+        let stacks = stacks_of(&run.messages(), "cpu", ("samples", "count"));
+        for (function, name) in [("burn_as_first", "ddprof-first"), ("burn_as_second", "ddprof-second")] {
+            let has_both = |stack: &Stack| stack.has(function) && stack.thread == name;
+            assert!(stacks.iter().any(has_both), "{}: {function}", run.label);
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! The results of each stack walker (`cstack`) for one program on real JVMs: Java, native code, and Java that
+//! native code calls.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::agent_support::running::Finished;
+use crate::agent_support::stacks::{Stack, cpu_stacks};
+use crate::agent_support::symbols::addr2line;
+use crate::agent_support::{JavaRun, LIBRARIES, java_homes};
+use otlpprof::core::address::ElfVaddr;
+use otlpprof::core::stack_walker::StackWalker;
+use otlpprof::model::attribute_keys;
+use otlpprof::otlp::frames::frames;
+use otlpprof::otlp::lookup::Lookup;
+use otlpprof::otlp::roots::{Ends, Root, Verdict, classify};
+
+/// The native function between the Java method that calls it and the Java method that it calls.
+const BETWEEN: &str = "Java_programs_Native_upcall";
+
+/// A run of the sample program under a walker.
+struct Walked {
+    run: Finished,
+    stacks: Vec<Stack>,
+    /// The number of samples by the root that they reach, or by the reason why they reach none.
+    verdicts: BTreeMap<&'static str, i64>,
+}
+
+fn walk(home: &Path, walker: StackWalker, library: &'static str, more: &str) -> Walked {
+    // A remote frame has no name that identifies it as an entry.
+    let ends = if more.contains("remotesym") { Ends::Marked } else { Ends::Unmarked };
+    let options = format!("cpu=250us,file=FILE,cstack={}{more}", walker.name());
+    let demo = JavaRun::new(home, "Demo").argument(1).library(library).agent(&options);
+    let mut run = demo.run().expect_success();
+    run.label = format!("{} {options}", run.label);
+    let messages = run.messages();
+    let mut verdicts = BTreeMap::<_, i64>::new();
+    for message in &messages {
+        let lookup = Lookup::new(&message.data);
+        let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
+        for profile in scopes.flat_map(|scope| &scope.profiles) {
+            let named = lookup.attribute_text(&profile.attribute_indices, attribute_keys::STACK_WALKER);
+            assert_eq!(named, Some(walker.name()), "{}", run.label);
+            for sample in &profile.samples {
+                let frames = frames(lookup, sample.stack_index);
+                let verdict = match classify(&frames, ends, walker) {
+                    Verdict::Reached(root, _) => root.name(),
+                    Verdict::Broken(reason, _) => reason.name(),
+                };
+                *verdicts.entry(verdict).or_default() += sample.values.first().unwrap_or(&0);
+            }
+        }
+    }
+    let stacks = cpu_stacks(&messages);
+    println!("{}: {verdicts:?}", run.label);
+    Walked { run, stacks, verdicts }
+}
+
+impl Walked {
+    fn samples(&self, wanted: impl Fn(&Stack) -> bool) -> i64 {
+        self.stacks.iter().filter(|stack| wanted(stack)).map(|stack| stack.value).sum()
+    }
+
+    fn all(&self) -> i64 {
+        self.samples(|_| true)
+    }
+
+    fn reached(&self) -> i64 {
+        [Root::Java, Root::Virtual, Root::Native]
+            .iter()
+            .map(|root| self.verdicts.get(root.name()).copied().unwrap_or(0))
+            .sum()
+    }
+
+    /// Asserts that at least this many of a thousand samples reach a root, and a known root if frames have
+    /// names.
+    #[track_caller]
+    fn reaches_roots(&self, per_mille: i64) {
+        let (reached, all) = (self.reached(), self.all());
+        assert!(all > 300, "{}: only {all} samples", self.run.label);
+        assert!(reached * 1000 >= all * per_mille, "{}: {:?}", self.run.label, self.verdicts);
+    }
+
+    /// The samples in the Java method that native code calls, and of these the samples with that native code
+    /// below.
+    fn called_from_native(&self) -> (i64, i64) {
+        let place = |stack: &Stack, name: &str| stack.frames.iter().position(|frame| frame.name == name);
+        let called = |stack: &Stack| place(stack, "programs.Demo.calledFromNative");
+        let with_native = |stack: &Stack| {
+            let (inner, between) = (called(stack), place(stack, BETWEEN));
+            inner.is_some() && inner < between && between < place(stack, "programs.Native.upcall")
+        };
+        (self.samples(|stack| called(stack).is_some()), self.samples(with_native))
+    }
+}
+
+#[test]
+fn vm_has_native_frames_on_top_alone() {
+    for home in java_homes() {
+        let walked = walk(&home, StackWalker::Vm, LIBRARIES[0], "");
+        walked.reaches_roots(990);
+        let (called, with_native) = walked.called_from_native();
+        assert!(called > 20 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
+    }
+}
+
+#[test]
+fn vmx_has_every_native_frame() {
+    for home in java_homes() {
+        let walked = walk(&home, StackWalker::Vmx, LIBRARIES[0], "");
+        walked.reaches_roots(990);
+        let (called, with_native) = walked.called_from_native();
+        let label = &walked.run.label;
+        assert!(called > 20 && with_native * 100 >= called * 98, "{label}: {with_native} of {called}");
+        // HotSpot's own entry of a thread lies below all of its Java frames.
+        let java = walked.samples(|stack| stack.has("java.lang.Thread.run"));
+        let entered =
+            walked.samples(|stack| stack.has("java.lang.Thread.run") && stack.has("thread_native_entry"));
+        assert!(java > 300 && entered * 100 >= java * 98, "{label}: {entered} of {java}");
+    }
+}
+
+/// A frame of the library that the walker has resolved is remote, with an address in its function.
+#[test]
+fn native_frames_are_remote_in_every_walker() {
+    let library = LIBRARIES[0];
+    for home in java_homes() {
+        for walker in [StackWalker::Vmx, StackWalker::Fp, StackWalker::Dwarf] {
+            let walked = walk(&home, walker, library, ",remotesym=true");
+            // The VM's code and threads' entries are recognised, whatever names their frames have.
+            walked.reaches_roots(990);
+            let of_library = |stack: &Stack| -> Vec<ElfVaddr> {
+                let frames = stack.frames.iter().filter(|frame| frame.object == library);
+                frames.map(|frame| frame.remote.expect("not remote").address).collect()
+            };
+            let addresses = walked.stacks.iter().flat_map(of_library).collect();
+            let names = addr2line(library, &addresses);
+            let hashes =
+                |stack: &&Stack| of_library(stack).first().is_some_and(|leaf| names[leaf] == "hash_block");
+            let called = ["hash_block", "ddprof_hash", "Java_programs_Native_hash"];
+            let right = |stack: &&Stack| of_library(stack).iter().map(|frame| &names[frame]).eq(called);
+            let hashing: Vec<_> = walked.stacks.iter().filter(hashes).collect();
+            let all: i64 = hashing.iter().map(|stack| stack.value).sum();
+            let right: i64 = hashing.iter().copied().filter(right).map(|stack| stack.value).sum();
+            let label = &walked.run.label;
+            assert!(all > 10 && right * 100 >= all * 98, "{label}: {right} of {all}");
+            // The mixed stack has remote frames between Java frames as well.
+            let between = |stack: &Stack| {
+                let inner =
+                    stack.frames.iter().position(|frame| frame.name == "programs.Demo.calledFromNative");
+                inner.is_some_and(|inner| {
+                    stack.frames[inner..]
+                        .iter()
+                        .any(|frame| frame.remote.is_some() && frame.object == library)
+                })
+            };
+            let (called, _) = walked.called_from_native();
+            let remote = walked.samples(between);
+            let expected = if walker == StackWalker::Vmx { called * 98 / 100..=called } else { 0..=0 };
+            assert!(called > 20 && expected.contains(&remote), "{label}: {remote} of {called}");
+        }
+    }
+}
+
+#[test]
+fn walker_no_has_only_java_frames_and_loses_no_time() {
+    for home in java_homes() {
+        let walked = walk(&home, StackWalker::No, LIBRARIES[0], "");
+        walked.reaches_roots(998);
+        let label = &walked.run.label;
+        for stack in &walked.stacks {
+            let allowed = |name: &str| name == "[no_java_frame]" || name.starts_with("[unwalkable");
+            let native = stack.frames.iter().find(|frame| frame.frame_type != "jvm" && !allowed(&frame.name));
+            assert!(native.is_none(), "{label}: {native:?}");
+            assert!(!stack.has("[no_java_frame]") || stack.frames.len() == 1, "{label}: {stack:?}");
+        }
+        // The compilers' threads have no Java frames, and the library's work counts for the methods that call
+        // it.
+        assert!(walked.samples(|stack| stack.has("[no_java_frame]")) > 10, "{label}");
+        let native = |stack: &Stack| stack.frames[0].name == "programs.Native.spin";
+        assert!(walked.samples(native) > 10, "{label}");
+        assert_eq!(walked.all(), walked.run.counter("handler.periods_recorded").cast_signed(), "{label}");
+    }
+}
+
+impl Walked {
+    /// The samples in `hash_block`, and of these the samples with its callers up to the Java method.
+    fn hashing(&self) -> [i64; 2] {
+        let names = |stack: &Stack| {
+            let names = stack.frames.iter().map(|frame| frame.name.clone());
+            names.take(4).collect::<Vec<_>>()
+        };
+        let right = ["hash_block", "ddprof_hash", "Java_programs_Native_hash", "programs.Native.hash"];
+        [self.samples(|stack| names(stack)[0] == "hash_block"), self.samples(|stack| names(stack) == right)]
+    }
+
+    /// Asserts that most Java frames are from AsyncGetCallTrace.
+    fn asked_the_vm(&self) {
+        let [asked, failed, avoided] =
+            ["call_traces", "call_traces_failed", "call_traces_avoided"].map(|name| self.counter(name));
+        println!("{}: asked {asked}, failed {failed}, avoided {avoided}", self.run.label);
+        assert!(asked > 200 && failed * 10 <= asked, "{}: {asked}, {failed}, {avoided}", self.run.label);
+    }
+
+    fn counter(&self, name: &str) -> u64 {
+        self.run.counter(&format!("handler.{name}"))
+    }
+}
+
+#[test]
+fn dwarf_has_java_frames_of_async_get_call_trace_below_whole_native_stacks() {
+    for home in java_homes() {
+        let walked = walk(&home, StackWalker::Dwarf, LIBRARIES[0], "");
+        walked.reaches_roots(990);
+        walked.asked_the_vm();
+        let [all, right] = walked.hashing();
+        assert!(all > 10 && right * 100 >= all * 95, "{}: {right} of {all}", walked.run.label);
+        let (called, with_native) = walked.called_from_native();
+        assert!(called > 20 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
+    }
+}
+
+/// Regression: `fp` marked the frames of a library without frame pointers, which call frame information
+/// describes.
+#[test]
+fn fp_has_the_frames_of_a_library_with_and_without_frame_pointers() {
+    for home in java_homes() {
+        for library in LIBRARIES {
+            let walked = walk(&home, StackWalker::Fp, library, "");
+            walked.reaches_roots(990);
+            walked.asked_the_vm();
+            let [all, right] = walked.hashing();
+            let label = &walked.run.label;
+            assert!(all > 10 && right * 100 >= all * 95, "{label} {library}: {right} of {all}");
+            // Java frames are complete, whatever the native frames are.
+            let whole = walked
+                .samples(|stack| stack.has("programs.Native.spin") && stack.has("java.lang.Thread.run"));
+            let spinning = walked.samples(|stack| stack.has("programs.Native.spin"));
+            assert_eq!(whole, spinning, "{label}");
+        }
+    }
+}
+
+/// The VM keeps ids for ever, so they are only created where they are needed.
+#[test]
+fn nothing_is_asked_of_the_vm_where_its_structures_are_read() {
+    for home in java_homes().into_iter().take(1) {
+        for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::No] {
+            let walked = walk(&home, walker, LIBRARIES[0], "");
+            for name in ["call_traces", "call_traces_failed", "call_traces_avoided"] {
+                assert_eq!(walked.counter(name), 0, "{}: {name}", walked.run.label);
+            }
+        }
+    }
+}
+
+/// A wrong layout is found at start, not during a walk.
+#[test]
+fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
+    for home in java_homes() {
+        let otherwise = "the stacks of this JVM cannot be walked";
+        for (field, says, walker, in_use) in [
+            ("Method::_constMethod", otherwise, "vm", "dwarf"),
+            ("CodeBlob::_name", otherwise, "vmx", "dwarf"),
+            ("JavaThread::_thread_state", otherwise, "no", "no"),
+            ("Abstract_VM_Version::_vm_major_version", "layout of HotSpot 99 is not known", "vm", "dwarf"),
+            ("gHotSpotVMStructs", "does not describe its structures", "vm", "dwarf"),
+        ] {
+            let run = JavaRun::new(&home, "UserLoop")
+                .argument(1)
+                .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", env!("OTLPPROF_VM_DAMAGE")))
+                .agent(&format!("cpu=1ms,file=FILE,cstack={walker}"))
+                .run()
+                .expect_success();
+            let printed = run.stderr.lines().filter(|line| line.contains(says)).count();
+            let label = format!("{} {field}: {}", run.label, run.stderr);
+            assert_eq!(printed, 1, "{label}");
+            let messages = run.messages();
+            let profile = &messages[0].data.resource_profiles[0].scope_profiles[0].profiles[0];
+            let lookup = Lookup::new(&messages[0].data);
+            let named = lookup.attribute_text(&profile.attribute_indices, "otlpprof.cstack");
+            assert_eq!(named, Some(in_use), "{label}");
+            let stacks = cpu_stacks(&messages);
+            let frames = || stacks.iter().flat_map(|stack| &stack.frames);
+            let samples = |name: &str| {
+                stacks.iter().filter(|stack| stack.has(name)).map(|stack| stack.value).sum::<i64>()
+            };
+            let loops = samples("programs.UserLoop.main");
+            assert!(loops > 20, "{label}: {loops} in the loop");
+            assert_eq!(frames().any(|frame| frame.object.contains("libjvm")), walker != "no", "{label}");
+        }
+    }
+}
+
+/// Options of the JVM that remove parts of the VM's description of itself.
+fn without(things: &[&str]) -> String {
+    let agent = |thing: &&str| format!("-agentpath:{}={thing}", env!("OTLPPROF_VM_DAMAGE"));
+    things.iter().map(agent).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_vm_without_async_get_call_trace_has_java_frames_by_its_structures() {
+    for home in java_homes() {
+        for walker in [StackWalker::Fp, StackWalker::Dwarf] {
+            let run = JavaRun::new(&home, "Demo")
+                .argument(1)
+                .variable("JAVA_TOOL_OPTIONS", &without(&["AsyncGetCallTrace"]))
+                .agent(&format!("cpu=250us,file=FILE,cstack={}", walker.name()))
+                .run()
+                .expect_success();
+            let label = format!("{} {walker:?}: {}", run.label, run.stderr);
+            assert_eq!(run.stderr.matches("this JVM has no AsyncGetCallTrace").count(), 1, "{label}");
+            assert_eq!(run.counter("handler.call_traces"), 0, "{label}");
+            let stacks = cpu_stacks(&run.messages());
+            let samples = |wanted: &dyn Fn(&Stack) -> bool| -> i64 {
+                stacks.iter().filter(|stack| wanted(stack)).map(|stack| stack.value).sum()
+            };
+            let spins = |stack: &Stack| stack.has("programs.Native.spin");
+            let spinning = samples(&spins);
+            let whole = samples(&|stack| spins(stack) && stack.has("java.lang.Thread.run"));
+            assert!(spinning > 10 && whole == spinning, "{label}: {whole} of {spinning}");
+        }
+    }
+}
+
+/// No source of Java frames is left.
+#[test]
+fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
+    for home in java_homes() {
+        for walker in [StackWalker::Vm, StackWalker::Dwarf, StackWalker::No] {
+            let run = JavaRun::new(&home, "UserLoop")
+                .argument(1)
+                .variable("JAVA_TOOL_OPTIONS", &without(&["AsyncGetCallTrace", "gHotSpotVMStructs"]))
+                .agent(&format!("cpu=1ms,file=FILE,cstack={}", walker.name()))
+                .run()
+                .expect_success();
+            let label = format!("{} {walker:?}: {}", run.label, run.stderr);
+            assert_eq!(run.stderr.matches("does not describe its structures").count(), 1, "{label}");
+            assert_eq!(run.stderr.matches(": no Java frames").count(), 1, "{label}");
+            assert!(!run.stderr.contains("are read from the JVM's structures"), "{label}");
+            let stacks = cpu_stacks(&run.messages());
+            let of_java = |stack: &&Stack| stack.frames.iter().any(|frame| frame.frame_type == "jvm");
+            assert_eq!(stacks.iter().filter(of_java).count(), 0, "{label}");
+            assert!(stacks.iter().map(|stack| stack.value).sum::<i64>() > 100, "{label}");
+        }
+    }
+}
+
+/// Regression: on JDK 11 AsyncGetCallTrace ended one stack in a hundred at a method handle.
+#[test]
+fn no_call_trace_ends_at_a_method_handle() {
+    for home in java_homes() {
+        let storm = JavaRun::new(&home, "HiddenClassStorm").argument(2);
+        let run = storm.agent("cpu=500us,file=FILE,cstack=dwarf").run().expect_success();
+        let stacks = cpu_stacks(&run.messages());
+        let ends_there = |stack: &&Stack| {
+            stack.frames.last().is_some_and(|frame| frame.name.starts_with("java.lang.invoke."))
+        };
+        assert!(run.counter("handler.call_traces") > 100, "{}", run.label);
+        let ended = stacks.iter().find(ends_there);
+        assert!(ended.is_none(), "{}: {ended:?}", run.label);
+    }
+}
+
+/// The youngest frames are kept, followed by the mark. Stacks that fit are complete.
+#[test]
+fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
+    const DEPTH: usize = 64;
+    for home in java_homes() {
+        for walker in StackWalker::ALL {
+            let walked = walk(&home, walker, LIBRARIES[0], &format!(",depth={DEPTH}"));
+            let label = &walked.run.label;
+            let frames_in_cut =
+                |stack: &Stack| stack.frames.iter().position(|frame| frame.name == "[truncated]");
+            for stack in &walked.stacks {
+                let frames = stack.frames.len();
+                match frames_in_cut(stack) {
+                    Some(kept) => assert_eq!((kept, frames), (DEPTH, DEPTH + 1), "{label}: {stack:?}"),
+                    None => assert!(frames <= DEPTH + 1, "{label}: {stack:?}"),
+                }
+            }
+            let recursion = |stack: &Stack| {
+                stack.frames.iter().filter(|frame| frame.name == "programs.Demo.recurse").count() >= DEPTH - 4
+            };
+            let deep = walked.samples(recursion);
+            let cut = walked.samples(|stack| recursion(stack) && frames_in_cut(stack).is_some());
+            assert!(deep > 20 && cut == deep, "{label}: {cut} of {deep}");
+            assert!(walked.counter("truncated") > 0, "{label}");
+            assert!(
+                walked.samples(|stack| stack.has("programs.Native.spin") && !stack.has("[truncated]")) > 10
+            );
+        }
+    }
+}
+
+/// The longest stack that is kept, of a recursion with more frames.
+#[test]
+fn a_recursion_that_is_deeper_than_any_stack_is_kept_is_cut_and_marked() {
+    const DEPTH: usize = 2048;
+    for home in java_homes() {
+        for walker in StackWalker::ALL {
+            let options = format!("cpu=500us,file=FILE,cstack={}", walker.name());
+            let deep = JavaRun::new(&home, "Deep").argument("java").argument(3000).argument(1500);
+            let run = deep.agent(&options).run().expect_success();
+            let label = format!("{} {options}", run.label);
+            let (mut cut, mut deepest) = (0, 0);
+            for stack in &cpu_stacks(&run.messages()) {
+                let descends = |name: &str| name == "programs.Deep.descend";
+                let (frames, mark) = match stack.frames.split_last() {
+                    Some((last, frames)) if last.name == "[truncated]" => (frames, Some(last)),
+                    _ => (&stack.frames[..], None),
+                };
+                assert!(frames.len() <= DEPTH, "{label}: {} frames", frames.len());
+                deepest = deepest.max(frames.len());
+                if mark.is_some() {
+                    assert_eq!(frames.len(), DEPTH, "{label}");
+                    // The oldest frames are cut off. Frames below the recursion remain only where a sample
+                    // came in the middle of the descent.
+                    let mut older = frames.iter().skip_while(|frame| !descends(&frame.name)).peekable();
+                    let own = std::iter::from_fn(|| older.next_if(|frame| descends(&frame.name))).count();
+                    let below = older.next().map(|frame| &frame.name[..]);
+                    assert!(below.is_none_or(|name| name == "programs.Deep.main"), "{label}: {below:?}");
+                    assert!(own > DEPTH / 2, "{label}: {own} frames of the recursion");
+                    cut += stack.value;
+                }
+            }
+            println!("{label}: {cut} cut, {deepest} frames at most");
+            assert!(cut > 20, "{label}: {cut} cut, {deepest} frames at most");
+            assert!(run.counter("handler.truncated") > 0, "{label}");
+        }
+    }
+}

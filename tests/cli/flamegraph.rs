@@ -1,0 +1,121 @@
+//! `otlpprof flamegraph` and `otlpprof diff`: each page is compared with the files that it was made of by a
+//! reader in Python, independent of otlpprof (`scripts/page_truth.py`).
+
+use std::path::Path;
+
+use crate::agent_support::{java_homes, under_all_engines};
+use crate::otlp_fixture::valid;
+use crate::page_support::generated::generated;
+use crate::page_support::{otlpprof, path_text, write};
+use otlpprof::otlp::wire::ProfilesData;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Compares the rows of a page with its files.
+fn compare(page: &Path, arguments: &[&str]) -> Option<Result<Value, String>> {
+    crate::page_support::compare("page", page, arguments)
+}
+
+/// Writes a page of the file, and compares it.
+fn check(folder: &TempDir, file: &Path, options: &[&str]) -> Option<Value> {
+    let page = folder.path().join("page.html");
+    otlpprof(&[&["flamegraph", path_text(file), "-o", path_text(&page)], options].concat()).success();
+    let of_lines = options.iter().filter(|&&option| option == "--lines").copied();
+    let arguments: Vec<_> = std::iter::once(path_text(file)).chain(of_lines).collect();
+    compare(&page, &arguments).map(|answer| answer.unwrap_or_else(|difference| panic!("{difference}")))
+}
+
+/// The fixture ten seconds later, with twice the period and other values.
+fn later() -> ProfilesData {
+    let mut data = valid();
+    for profile in &mut data.resource_profiles[0].scope_profiles[0].profiles {
+        profile.time_unix_nano += profile.duration_nano;
+        profile.period *= 2;
+        for sample in &mut profile.samples {
+            sample.values.iter_mut().for_each(|value| *value += 1);
+            let later = |time: &mut u64| *time += profile.duration_nano;
+            sample.timestamps_unix_nano.iter_mut().for_each(later);
+        }
+    }
+    data
+}
+
+#[test]
+fn a_page_has_every_sample_with_its_stack_labels_and_time() {
+    let folder = TempDir::new().unwrap();
+    let file = write(&folder, "app.otlp", &[valid(), later()]);
+    for options in [&[][..], &["--lines"], &["--steps", "7"], &["--steps", "0"]] {
+        let Some(counts) = check(&folder, &file, options) else { return };
+        // CPU time: 42 periods of 10 ms and 44 of 20 ms. Wall-clock time: 3 of 50 ms and 3 of 100 ms.
+        assert_eq!(counts["total"], 1_300_000_000_i64 + 450_000_000, "{options:?}");
+    }
+    let page = folder.path().join("cpu.html");
+    otlpprof(&["flamegraph", path_text(&file), "-o", path_text(&page), "--type", "cpu"]).success();
+    let Some(answer) = compare(&page, &[path_text(&file)]) else { return };
+    assert!(answer.unwrap_err().contains("'wall'"), "the page has no wall-clock time");
+}
+
+/// The generated profiles begin at 2023-11-14T22:13:20Z, and last 80 seconds.
+#[test]
+fn a_page_has_the_samples_that_its_command_selects() {
+    let folder = TempDir::new().unwrap();
+    let file = write(&folder, "generated.otlp", &generated(3));
+    let page = folder.path().join("page.html");
+    let all = check(&folder, &file, &[]);
+    for filters in [
+        &["--type", "wall"][..],
+        &["--where", "rest_endpoint=/<b>2&amp;"],
+        &["--where", "process.pid=2", "--thread", "worker-1"],
+        &["--frame", "Class4|native_1"],
+        &["--without", "do_sys", "--frame", "alert"],
+        &["--type", "wall", "--from", "2023-11-14T22:13:41Z", "--to", "2023-11-14T22:14:07Z"],
+        &["--type", "cpu", "--from", "2023-11-14T22:13:40Z", "--thread", "worker-0", "--frame", "Class1"],
+    ] {
+        let command = ["flamegraph", path_text(&file), "-o", path_text(&page)];
+        otlpprof(&[&command[..], filters].concat()).success();
+        let Some(selected) = compare(&page, &[&[path_text(&file)][..], filters].concat()) else { return };
+        let selected = selected.unwrap_or_else(|difference| panic!("{filters:?}: {difference}"));
+        let count = |answer: &Value| answer["rows"].as_u64().unwrap();
+        assert!(count(&selected) > 10, "{filters:?}: {selected}");
+        assert!(count(&selected) < count(all.as_ref().unwrap()), "{filters:?}: {selected}");
+    }
+}
+
+/// A comparison that could not fail would prove nothing.
+#[test]
+fn a_value_that_differs_and_exchanged_sides_are_found() {
+    let folder = TempDir::new().unwrap();
+    let (base, new) = (write(&folder, "base.otlp", &[valid()]), write(&folder, "new.otlp", &[later()]));
+    let page = folder.path().join("diff.html");
+    otlpprof(&["diff", path_text(&base), path_text(&new), "-o", path_text(&page)]).success();
+    let answer = |new: &Path, base: &Path| compare(&page, &[path_text(new), "--base", path_text(base)]);
+    let Some(right) = answer(&new, &base) else { return };
+    assert_eq!(right.unwrap()["total"], 570_000_000 + 1_180_000_000_i64);
+    assert!(answer(&base, &new).unwrap().is_err());
+    let mut other = later();
+    other.resource_profiles[0].scope_profiles[0].profiles[0].samples[0].values[0] += 1;
+    let other = write(&folder, "other.otlp", &[other]);
+    assert!(answer(&other, &base).unwrap().is_err());
+}
+
+#[test]
+fn pages_of_real_jvms_have_the_samples_of_all_engines() {
+    for home in java_homes() {
+        let run = under_all_engines(&home, 2);
+        let folder = TempDir::new().unwrap();
+        for file in run.files() {
+            let Some(counts) = check(&folder, &file, &[]) else { return };
+            assert!(counts["rows"].as_u64().unwrap() > 100, "{}: {counts}", run.label);
+        }
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_made_leaves_the_old_one() {
+    let folder = TempDir::new().unwrap();
+    let (file, page) = (folder.path().join("app.otlp"), folder.path().join("page.html"));
+    std::fs::write(&file, b"no profile").unwrap();
+    std::fs::write(&page, b"old").unwrap();
+    otlpprof(&["flamegraph", path_text(&file), "-o", path_text(&page)]).code(2);
+    assert_eq!(std::fs::read(&page).unwrap(), b"old");
+}

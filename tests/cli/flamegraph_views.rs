@@ -1,0 +1,129 @@
+//! The views of a page in headless Chromium, node by node: a reader in Python, independent of otlpprof and of
+//! the page, computes them from the OTLP files (`scripts/page_views.py`). No filter, labels, windows of time,
+//! focus, removal and search; top down, inverted, sandwich; both sides of a comparison.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::agent_support::{JavaRun, java_homes};
+use crate::page_support::generated::generated;
+use crate::page_support::{compare, otlpprof, path_text, write};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The kinds of views in which values differ: none for a right page. `None` if there is no browser.
+fn differing(page: &Path, arguments: &[&str]) -> Option<BTreeSet<String>> {
+    let answer = match compare("views", page, arguments)? {
+        Ok(answer) => answer,
+        Err(differences) => {
+            eprintln!("{}: {differences}", page.display());
+            let answer: Value = serde_json::from_str(&differences).unwrap();
+            return Some(answer["different"].as_object().unwrap().keys().cloned().collect());
+        }
+    };
+    eprintln!("{}: {answer}", page.display());
+    let compared = &answer["compared"];
+    for kind in ["whole", "inverted", "callers", "callees", "focus", "remove", "label", "search"] {
+        assert!(compared[kind].as_u64() > Some(20), "{kind}: {answer}");
+    }
+    assert!(compared["boxes"].as_u64() >= Some(1_000), "{answer}");
+    Some(BTreeSet::new())
+}
+
+fn expect_equal(page: &Path, arguments: &[&str]) {
+    if let Some(kinds) = differing(page, arguments) {
+        assert_eq!(kinds, BTreeSet::new(), "{}", page.display());
+    }
+}
+
+/// Requires that the mutated page differs in these kinds of views.
+fn expect_different(page: &Path, arguments: &[&str], mutation: &str, kinds: &[&str]) {
+    let Some(found) = differing(page, &[arguments, &["--mutate", mutation]].concat()) else { return };
+    let missed: Vec<_> = kinds.iter().filter(|&&kind| !found.contains(kind)).collect();
+    assert!(missed.is_empty(), "{mutation}: not seen in {missed:?}, only in {found:?}");
+}
+
+/// Writes a page of the file, and requires equal values.
+fn check(folder: &TempDir, file: &Path, options: &[&str]) -> PathBuf {
+    let page = folder.path().join("page.html");
+    otlpprof(&[&["flamegraph", path_text(file), "-o", path_text(&page)], options].concat()).success();
+    expect_equal(&page, &[path_text(file)]);
+    page
+}
+
+#[test]
+fn views_of_a_generated_profile_are_those_of_its_files() {
+    let folder = TempDir::new().unwrap();
+    let file = write(&folder, "generated.otlp", &generated(3));
+    // As fine as the times of samples are; steps longer than an interval; no times.
+    for options in [&[][..], &["--steps", "5"], &["--steps", "0"]] {
+        let page = check(&folder, &file, options);
+        if let Some(answer) = compare("page", &page, &[path_text(&file)]) {
+            answer.unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
+        }
+    }
+}
+
+#[test]
+fn views_of_a_comparison_are_those_of_both_files() {
+    let folder = TempDir::new().unwrap();
+    let (base, new) = (write(&folder, "base.otlp", &generated(5)), write(&folder, "new.otlp", &generated(9)));
+    let page = folder.path().join("diff.html");
+    otlpprof(&["diff", path_text(&base), path_text(&new), "-o", path_text(&page)]).success();
+    let files = [path_text(&new), "--base", path_text(&base)];
+    expect_equal(&page, &files);
+    let kinds = ["whole", "inverted", "callers", "callees", "elided", "functions"];
+    expect_different(&page, &files, "exchanged", &kinds);
+}
+
+/// A comparison that could not fail would prove nothing.
+#[test]
+fn a_changed_value_label_time_or_frame_is_found_in_every_view_that_has_it() {
+    let folder = TempDir::new().unwrap();
+    let file = write(&folder, "generated.otlp", &generated(3));
+    let page = folder.path().join("page.html");
+    let arguments = ["flamegraph", path_text(&file), "-o", path_text(&page), "--type", "cpu"];
+    otlpprof(&[&arguments[..], &["--steps", "60"]].concat()).success();
+    let of_a_value = [
+        "whole",
+        "inverted",
+        "callers",
+        "callees",
+        "focus",
+        "label",
+        "search",
+        "window",
+        "functions",
+        "steps",
+        "sums of labels",
+    ];
+    for (mutation, kinds) in [
+        ("lost", &of_a_value[..]),
+        ("relabelled", &["label", "sums of labels"]),
+        ("delayed", &["window", "steps"]),
+        ("renamed", &["whole", "inverted", "callers", "functions"]),
+    ] {
+        expect_different(&page, &[path_text(&file)], mutation, kinds);
+    }
+}
+
+#[test]
+fn views_of_real_jvms_are_those_of_their_files() {
+    let runs = [
+        ("ContextRequests", "cpu=5ms,context=rest_endpoint+traceid+spanid,timestamps=true"),
+        ("MixedWork", "cpu=off,alloc=64k,live=64k,timestamps=true"),
+        ("MixedWork", "cpu=off,wall=10ms,remotesym=true"),
+    ];
+    let homes = java_homes();
+    let folder = TempDir::new().unwrap();
+    for ((program, options), home) in runs.into_iter().zip(homes.iter().cycle()) {
+        let run = JavaRun::new(home, program)
+            .argument(2)
+            .agent(&format!("{options},interval=500ms,file=FILE"))
+            .run()
+            .expect_success();
+        for file in run.files() {
+            check(&folder, &file, &[]);
+        }
+    }
+}

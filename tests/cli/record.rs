@@ -1,0 +1,210 @@
+//! `otlpprof record` on running JVMs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::agent_support::{JavaRun, agent, oldest_and_newest, profiles};
+use crate::attach_support::{
+    PATIENCE, attach, command, exit_code, jvm, otlpprof, ready, refusal, request_of, send, starting_jvm,
+    state, text_of, wait_for,
+};
+use tempfile::TempDir;
+
+fn record_command(pid: u32, arguments: &[&str]) -> std::process::Command {
+    let mut command = otlpprof();
+    command.args(["record", &pid.to_string(), "--library"]).arg(agent()).args(arguments);
+    command
+}
+
+fn record(pid: u32, arguments: &[&str]) -> Output {
+    record_command(pid, arguments).output().unwrap()
+}
+
+/// Starts a recording, and waits until it has samples. Returns the folder of its temporary file, too.
+fn begin(pid: u32, arguments: &[&str]) -> (Child, PathBuf) {
+    let mut command = record_command(pid, &[&["cpu=1ms", "-d", "24h"], arguments].concat());
+    let mut recording = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let start = Instant::now();
+    while samples(pid) == 0 {
+        let has_ended = recording.try_wait().unwrap().is_some();
+        if has_ended || start.elapsed() > PATIENCE {
+            let _ = recording.kill();
+            panic!("no samples: {:?}", recording.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let state = state(pid);
+    let file = Path::new(state["session"]["destinations"][0].as_str().unwrap());
+    let folder = file.parent().unwrap().to_owned();
+    assert!(folder.is_dir(), "{state}");
+    (recording, folder)
+}
+
+fn samples(pid: u32) -> u64 {
+    // The agent may not be loaded yet.
+    let status = otlpprof().args(["status", "--json", &pid.to_string()]).output().unwrap();
+    let state: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+    state["session"]["counters"]["otlpprof.handler.samples_recorded"].as_u64().unwrap_or(0)
+}
+
+fn is_idle(pid: u32) -> bool {
+    state(pid)["message"] == "not profiling"
+}
+
+fn path_text(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
+}
+
+/// Regression: a JVM whose environment asks for files by the time could not be recorded. Variables of the JVM
+/// change neither where a recording goes nor how long it lasts.
+#[test]
+fn a_recording_ends_with_its_time_and_is_printed() {
+    for home in oldest_and_newest() {
+        let run = JavaRun::new(&home, "UserLoop").argument(600).variable("OTLPPROF_LOOP", "1h");
+        let jvm = ready(run.variable("OTLPPROF_FILE", "/no/such/%t.html").variable("OTLPPROF_DELAY", "1h"));
+        let pid = jvm.pid();
+        let table = std::cell::RefCell::new(String::new());
+        wait_for("a recording with samples", || {
+            let recorded = record(pid, &["cpu=1ms", "-d", "300ms"]);
+            let error = text_of(&recorded.stderr);
+            assert!(recorded.status.success() || error.contains("no sample was taken"), "{error}");
+            assert!(error.contains("recording JVM") && is_idle(pid), "{error}");
+            text_of(&recorded.stdout).clone_into(&mut table.borrow_mut());
+            recorded.status.success()
+        });
+        let table = table.into_inner();
+        assert!(table.starts_with("cpu of ") && table.contains("FUNCTION"), "{table}");
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_recording_early_and_shows_it() {
+    for home in oldest_and_newest() {
+        let (jvm, out) = (jvm(&home), TempDir::new().unwrap());
+        let pid = jvm.pid();
+        let (messages, page) = (path_text(&out, "x.otlp"), path_text(&out, "x.html"));
+        for (signal, file) in [(libc::SIGINT, &messages), (libc::SIGTERM, &page)] {
+            let (recording, folder) = begin(pid, &["-o", file]);
+            send(&recording, signal);
+            let output = recording.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            assert!(text_of(&output.stderr).contains(&format!("{file} written")), "{output:?}");
+            assert_eq!(text_of(&output.stdout), "");
+            assert!(!folder.exists() && is_idle(pid), "{}", folder.display());
+        }
+        profiles::assert_valid("a recording", Path::new(&messages));
+        assert!(!profiles::messages(Path::new(&messages)).is_empty());
+        let html = std::fs::read_to_string(&page).unwrap();
+        assert!(html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"));
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+#[test]
+fn a_recording_outlives_its_jvm() {
+    for home in oldest_and_newest() {
+        let jvm = jvm(&home);
+        let (recording, folder) = begin(jvm.pid(), &[]);
+        jvm.terminate();
+        jvm.finish();
+        let output = recording.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(text_of(&output.stderr).contains("has ended"), "{output:?}");
+        assert!(text_of(&output.stdout).starts_with("cpu of "), "{output:?}");
+        assert!(!folder.exists(), "{}", folder.display());
+    }
+}
+
+#[test]
+fn an_agent_that_profiles_already_is_not_disturbed() {
+    let home = oldest_and_newest().pop().unwrap();
+    let jvm = jvm(&home);
+    let (pid, folder) = (jvm.pid(), jvm.profiles());
+    assert_eq!(exit_code(&attach(pid, "interval=1h,file=a.otlp", &folder)), 0);
+    let before = state(pid);
+    let refused = record(pid, &["-d", "1s"]);
+    assert_eq!((exit_code(&refused), text_of(&refused.stdout)), (1, ""), "{refused:?}");
+    let line = text_of(&refused.stderr);
+    assert!(line.contains("is profiling already, to ") && line.contains("a.otlp"), "{line}");
+    assert_eq!(line.lines().count(), 1, "{line}");
+    let after = state(pid);
+    assert_eq!(after["session"]["startedUnixMs"], before["session"]["startedUnixMs"]);
+    assert_eq!(after["lastError"], before["lastError"]);
+    command("stop", pid);
+
+    // Somebody stops the recording, and starts another session: the recording's end does not stop that one.
+    let (recording, _) = begin(pid, &[]);
+    command("stop", pid);
+    assert_eq!(exit_code(&attach(pid, "interval=1h,file=b.otlp", &folder)), 0);
+    send(&recording, libc::SIGINT);
+    let output = recording.wait_with_output().unwrap();
+    assert!(output.status.success() && text_of(&output.stdout).starts_with("cpu of "), "{output:?}");
+    assert!(state(pid)["session"]["destinations"][0].as_str().unwrap().ends_with("b.otlp"));
+    command("stop", pid);
+    jvm.terminate();
+    jvm.finish();
+}
+
+#[test]
+fn an_agent_that_does_not_start_leaves_nothing() {
+    let home = oldest_and_newest().pop().unwrap();
+    let run = JavaRun::new(&home, "UserLoop").argument(600).variable("OTEL_SDK_DISABLED", "true");
+    let jvm = ready(run);
+    let disabled = record(jvm.pid(), &[]);
+    assert_eq!(exit_code(&disabled), 1);
+    assert!(text_of(&disabled.stderr).contains("nothing is profiled"), "{disabled:?}");
+    jvm.terminate();
+    jvm.finish();
+    let jvm = crate::attach_support::jvm(&home);
+    let mistake = record(jvm.pid(), &["remotsym"]);
+    assert_eq!(exit_code(&mistake), 1);
+    assert!(text_of(&mistake.stderr).contains("did you mean 'remotesym'?"), "{mistake:?}");
+    jvm.terminate();
+    jvm.finish();
+}
+
+/// The mistakes are found before the command looks for the JVM, or before anything is sent to it.
+#[test]
+fn mistakes_are_one_line_and_reach_no_jvm() {
+    let mut target = starting_jvm(&[]);
+    let refused = |arguments: &[&str]| {
+        let output = record(target.pid(), arguments);
+        refusal(&output).to_owned()
+    };
+    for ending in ["x.pprof", "x", "-", "x.otlp.gz"] {
+        let line = refused(&["-o", ending]);
+        assert!(line.contains("record writes NAME.html or NAME.otlp"), "{line}");
+    }
+    let folder = TempDir::new().unwrap();
+    let line = refused(&["-o", &path_text(&folder, "missing/x.otlp")]);
+    assert!(line.contains("/missing does not exist; create it"), "{line}");
+    std::fs::create_dir(folder.path().join("x.html")).unwrap();
+    assert!(refused(&["-o", &path_text(&folder, "x.html")]).contains("x.html: a folder; name a file"));
+    let output = record(target.pid(), &["-d", "10ms"]);
+    assert_eq!(exit_code(&output), 2);
+    assert!(text_of(&output.stderr).contains("must be 100ms to 24h"), "{output:?}");
+    assert!(refused(&["file=x.otlp"]).contains("record sets this option itself"));
+    assert!(refused(&["stop"]).contains("is a command of the agent"));
+    assert_eq!(target.terminate(), libc::SIGTERM);
+}
+
+/// The test is the JVM, which does not answer.
+#[test]
+fn files_are_gone_after_an_interrupt_while_the_agent_is_loaded() {
+    let (target, jvm) = crate::attach_support::fake_jvm();
+    let recording = record_command(target.pid(), &[]).stderr(Stdio::piped()).spawn().unwrap();
+    let (_connection, socket, options) = request_of(&jvm);
+    let file = options.split(',').find_map(|option| option.strip_prefix("file=")).unwrap();
+    assert!(Path::new(file).is_file(), "{options}");
+    assert_eq!(crate::attach_support::mode(Path::new(file)), 0o600);
+    send(&recording, libc::SIGINT);
+    let output = recording.wait_with_output().unwrap();
+    assert_eq!(exit_code(&output), 128 + libc::SIGINT, "{output:?}");
+    assert_eq!(text_of(&output.stderr), "");
+    assert!(!Path::new(file).parent().unwrap().exists() && !Path::new(&socket).exists());
+    drop(target);
+}

@@ -1,0 +1,298 @@
+//! `otlpprof top` on running JVMs and on files that grow, in a pseudo-terminal.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::num::NonZero;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use crate::agent_support::{JavaRun, agent, oldest_and_newest, profiles};
+use crate::attach_support::{
+    PATIENCE, attach, command, exit_code, jvm, otlpprof, refusal, send, state, text_of, wait_for,
+};
+use nix::pty::{Winsize, openpty};
+use nix::sys::termios::{Termios, tcgetattr};
+
+const ROWS: u16 = 40;
+const COLUMNS: u16 = 120;
+
+/// A command in a terminal of its own.
+struct InTerminal {
+    child: Child,
+    keyboard: File,
+    terminal: OwnedFd,
+    before: Termios,
+    screen: Arc<Mutex<vt100::Parser>>,
+}
+
+impl InTerminal {
+    fn start(mut command: Command) -> Self {
+        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+        let pair = openpty(&size, None).unwrap();
+        let before = tcgetattr(&pair.slave).unwrap();
+        let side = || Stdio::from(pair.slave.try_clone().unwrap());
+        command
+            .stdin(side())
+            .stdout(side())
+            .stderr(side())
+            .env("TERM", "xterm-256color")
+            .env("NO_COLOR", "1");
+        // SAFETY: the calls access no memory, and may be made in the child between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                libc::setsid();
+                match libc::ioctl(0, libc::TIOCSCTTY, 0) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                }
+            });
+        }
+        let child = command.spawn().unwrap();
+        drop(command);
+        let keyboard = File::from(pair.master);
+        let [rows, columns] = [ROWS, COLUMNS].map(|count| NonZero::new(count).unwrap());
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let (mut output, to) = (keyboard.try_clone().unwrap(), screen.clone());
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                to.lock().unwrap().process(&bytes[..count]);
+            }
+        });
+        Self { child, keyboard, terminal: pair.slave, before, screen }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until the screen's text satisfies a condition.
+    fn wait_for(&mut self, what: &str, shows: impl Fn(&str) -> bool) {
+        let start = Instant::now();
+        while !shows(&self.text()) {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none() && start.elapsed() < PATIENCE, "no {what} ({ended:?})\n{}", self.text());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for the command's end. The terminal is as it was.
+    fn finish(mut self) -> (ExitStatus, String) {
+        let status = self.child.wait().unwrap();
+        self.assert_restored();
+        let start = Instant::now();
+        while self.is_full_screen() {
+            assert!(start.elapsed() < PATIENCE, "the screen is not left");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        (status, self.text())
+    }
+
+    fn is_full_screen(&self) -> bool {
+        self.screen.lock().unwrap().screen().alternate_screen()
+    }
+
+    fn assert_restored(&self) {
+        let after = tcgetattr(self.terminal.as_fd()).unwrap();
+        assert_eq!(after, self.before);
+    }
+}
+
+impl Drop for InTerminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn top(pid: u32, arguments: &[&str]) -> Command {
+    let mut command = otlpprof();
+    command.args(["top", &pid.to_string(), "--library"]).arg(agent()).args(arguments);
+    command
+}
+
+fn is_idle(pid: u32) -> bool {
+    state(pid)["message"] == "not profiling"
+}
+
+#[test]
+fn a_jvm_is_shown_and_left_as_it_was() {
+    for home in oldest_and_newest() {
+        let jvm = jvm(&home);
+        let pid = jvm.pid();
+        let mut top = InTerminal::start(top(pid, &["cpu=1ms,wall=5ms", "-i", "100ms"]));
+        let hot = "programs.UserLoop.burn";
+        top.wait_for("hot method and its thread", |text| {
+            text.contains(&format!("JVM {pid}")) && text.contains(hot) && text.contains("main")
+        });
+        assert!(top.text().contains("Java"), "{}", top.text());
+        top.wait_for("types", |text| text.contains("types: cpu wall"));
+        assert!(!is_idle(pid));
+        // Another type. Its values are of another measure, and of more threads.
+        top.press("t");
+        top.wait_for("wall-clock time of a waiting thread", |text| text.contains("Reference Handl"));
+        top.press("T");
+        top.wait_for("CPU time", |text| !text.contains("Reference Handl") && text.contains(hot));
+        top.press("s");
+        top.wait_for("sums with callees", |text| text.contains("by total"));
+        top.press("/no such method\r");
+        top.wait_for("an empty table", |text| text.contains("filter no such method") && !text.contains(hot));
+        top.press("/\u{15}b[u\r");
+        top.wait_for("the mistake in the filter", |text| text.contains("unclosed character class"));
+        top.press("\u{15}b[u]rn$\r");
+        top.wait_for("what matches", |text| text.contains("filter b[u]rn$") && text.contains(hot));
+        top.press("p");
+        top.wait_for("the pause", |text| text.contains("PAUSED"));
+        top.press("\u{1b}");
+        top.wait_for("the end of the filter", |text| !text.contains("filter b[u]rn$"));
+        top.press("p\t\t");
+        top.wait_for("threads alone", |text| {
+            !text.contains("PAUSED") && !text.contains(hot) && text.contains("main")
+        });
+        top.press("q");
+        let (status, _) = top.finish();
+        assert_eq!(status.code(), Some(0));
+        assert!(is_idle(pid));
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+#[test]
+fn a_session_that_it_started_ends_with_it() {
+    let home = oldest_and_newest().pop().unwrap();
+    let jvm = jvm(&home);
+    let pid = jvm.pid();
+    for end in ["Ctrl-C", "SIGTERM", "SIGTSTP", "Ctrl-Z", "SIGHUP", "SIGKILL"] {
+        let mut top = InTerminal::start(top(pid, &["cpu=1ms", "-i", "100ms"]));
+        top.wait_for("the view", |text| text.contains("UserLoop.burn"));
+        match end {
+            "Ctrl-C" => {
+                top.press("\u{3}");
+                assert_eq!(top.finish().0.code(), Some(0));
+            }
+            "SIGTERM" => {
+                send(&top.child, libc::SIGTERM);
+                assert_eq!(top.finish().0.code(), Some(128 + libc::SIGTERM));
+            }
+            "SIGTSTP" | "Ctrl-Z" => {
+                match end {
+                    "SIGTSTP" => send(&top.child, libc::SIGTSTP),
+                    _ => top.press("\u{1a}"),
+                }
+                wait_for("the stop", || {
+                    crate::attach_support::status(top.child.id(), "State").starts_with('T')
+                });
+                top.assert_restored();
+                wait_for("the screen before", || !top.is_full_screen());
+                send(&top.child, libc::SIGCONT);
+                wait_for("the screen", || top.is_full_screen());
+                top.wait_for("the view", |text| text.contains("UserLoop.burn"));
+                top.press("q");
+                assert_eq!(top.finish().0.code(), Some(0));
+            }
+            "SIGHUP" => {
+                send(&top.child, libc::SIGHUP);
+                assert_eq!(top.finish().0.code(), Some(128 + libc::SIGHUP));
+            }
+            _ => drop(top),
+        }
+        wait_for("the session's end", || is_idle(pid));
+    }
+    // The end of the JVM ends the view.
+    let mut top = InTerminal::start(top(pid, &["cpu=1ms", "-i", "100ms"]));
+    top.wait_for("the view", |text| text.contains("UserLoop.burn"));
+    jvm.terminate();
+    let (status, text) = top.finish();
+    assert_eq!(status.code(), Some(0));
+    assert!(text.contains("has ended") || text.contains("has been stopped"), "{text}");
+    jvm.finish();
+}
+
+#[test]
+fn a_running_session_goes_on_as_before() {
+    for home in oldest_and_newest() {
+        let jvm = jvm(&home);
+        let pid = jvm.pid();
+        let started = attach(pid, "cpu=1ms,interval=1s,file=x.otlp", &jvm.profiles());
+        assert_eq!(exit_code(&started), 0, "{}", text_of(&started.stderr));
+        let began = state(pid)["session"]["startedUnixMs"].clone();
+        let refused = top(pid, &["wall", "--count", "1"]).output().unwrap();
+        assert_eq!(exit_code(&refused), 1, "{refused:?}");
+        assert!(text_of(&refused.stderr).contains("is profiling already"), "{refused:?}");
+        // Plain tables. On a busy machine the first may come before a sample.
+        let tables = top(pid, &["--count", "3", "-i", "100ms"]).output().unwrap();
+        assert_eq!(exit_code(&tables), 0, "{tables:?}");
+        assert_eq!(text_of(&tables.stdout).matches(&format!("JVM {pid}")).count(), 3, "{tables:?}");
+        let mut top = InTerminal::start(top(pid, &["-i", "100ms"]));
+        top.wait_for("the view", |text| text.contains("UserLoop.burn"));
+        let shown = command("status", pid);
+        assert!(text_of(&shown.stdout).contains("readers      1 now"), "{shown:?}");
+        top.press("q");
+        assert_eq!(top.finish().0.code(), Some(0));
+        wait_for("its reader's end", || {
+            state(pid)["session"]["counters"].get("otlpprof.stream.readers").is_none()
+        });
+        assert_eq!(state(pid)["session"]["startedUnixMs"], began);
+        assert_eq!(exit_code(&command("stop", pid)), 0);
+        let written = profiles::messages(&jvm.profiles().join("x.otlp"));
+        assert_eq!(profiles::profile_types(&written), ["cpu".to_owned()].into());
+        assert!(profiles::counted_in_profiles(&written, "stream.sent.messages") > 0);
+        jvm.terminate();
+        jvm.finish();
+    }
+}
+
+#[test]
+fn a_file_is_shown_as_it_grows() {
+    let home = oldest_and_newest().pop().unwrap();
+    let run = JavaRun::new(&home, "UserLoop").argument(2);
+    let finished = run.agent("cpu=1ms,interval=500ms,file=FILE").run().expect_success();
+    let bytes = fs::read(&finished.files()[0]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.otlp");
+    File::create(&path).unwrap();
+    let mut command = otlpprof();
+    command.arg("top").arg(&path);
+    let mut top = InTerminal::start(command);
+    top.wait_for("the empty view", |text| text.contains("no samples yet"));
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    // A part of a message tells nothing.
+    file.write_all(&bytes[..100]).unwrap();
+    file.write_all(&bytes[100..]).unwrap();
+    top.wait_for("the samples", |text| text.contains("UserLoop.burn"));
+    top.press("q");
+    assert_eq!(top.finish().0.code(), Some(0));
+    // The same sums as in the report, since the window has all messages.
+    let mut command = otlpprof();
+    command.arg("top").arg(&path).args(["--count", "1", "-i", "300ms", "-w", "1h"]);
+    let table = command.output().unwrap();
+    let report = otlpprof().arg("report").arg(&path).output().unwrap();
+    let total = |text: &str| text.split(": ").nth(1).unwrap().split(" in ").next().unwrap().to_owned();
+    let (table, report) = (text_of(&table.stdout), text_of(&report.stdout));
+    assert_eq!(total(table.split_once("x.otlp").unwrap().1), total(report), "{table}\n{report}");
+}
+
+#[test]
+fn mistakes_are_one_line_each() {
+    let run = |arguments: &[&str]| otlpprof().arg("top").args(arguments).output().unwrap();
+    for (arguments, message) in [
+        (&["1"][..], "top needs a terminal for its view; --count N prints N tables instead"),
+        (&["/no/such/file", "--count", "1"], "/no/such/file"),
+        (&["/etc/passwd", "cpu=1ms", "--count", "1"], "a file takes neither options"),
+        (&["/etc/passwd", "--count", "1", "-i", "100ms"], "is no file of the agent that grows"),
+        (&["/tmp", "--count", "1"], "is no file that grows"),
+        (&["4294967294", "--count", "1"], "there is no process 4294967294"),
+    ] {
+        let refused = run(arguments);
+        assert!(refusal(&refused).contains(message), "{refused:?}");
+    }
+    assert!(text_of(&run(&["1", "-i", "99ms"]).stderr).contains("must be 100ms to 1h"));
+}

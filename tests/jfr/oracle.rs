@@ -1,0 +1,263 @@
+//! Recordings of every JDK and of other profilers: every field and stack of each event, compared with the
+//! JDK's own reader, or with JDK Mission Control if the JDK refuses the recording.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::jfr_support::synthetic::{self, Shape};
+use crate::jfr_support::{
+    corpus, counted_by_jdk, file_printed_by_jdk, jdk_json, jfr_program, jmc_json, not_tested, printed_by_jdk,
+    recordings,
+};
+use otlpprof::jfr::recording::Chunks;
+use otlpprof::jfr::values::Value as Jfr;
+use serde_json::Value;
+
+/// The name of a thread in the recorded program. Its UTF-8 has characters of one, two, three and four bytes.
+const THREAD: &str = "computing-\u{e4}\u{20ac}\u{1f400}";
+
+/// The clock by which the times of a chunk are printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clocks {
+    Own,
+    /// The first chunk's clock, which the JDK uses for all chunks.
+    First,
+}
+
+/// Every event of a complete recording, printed, in order.
+fn printed(name: &str, bytes: &[u8], clocks: Clocks) -> Vec<String> {
+    let mut events = Vec::new();
+    let mut first = None;
+    for chunk in Chunks::new(bytes) {
+        let chunk = chunk.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(chunk.problem(), None, "{name}");
+        let own = chunk.contents().header().clock;
+        let first = *first.get_or_insert(own);
+        let mut all = chunk.contents().events();
+        for event in &mut all {
+            let clock = if clocks == Clocks::Own { own } else { first };
+            events.push(jdk_json::event_by(&event.unwrap(), clock));
+        }
+        assert_eq!(all.of_unknown_type(), 0, "{name}");
+    }
+    events.sort_unstable();
+    events
+}
+
+/// Fails with the first event that only one side has. Shows it from a little before the difference.
+fn assert_same(name: &str, ours: &[String], theirs: &[String]) {
+    let differs = |&at: &usize| ours.get(at) != theirs.get(at);
+    let Some(at) = (0..ours.len().max(theirs.len())).find(differs) else { return };
+    let [our, their] = [ours, theirs].map(|events| events.get(at).map_or("", |event| event));
+    let same = our.bytes().zip(their.bytes()).take_while(|(one, other)| one == other).count();
+    let part = |event: &str| event.bytes().skip(same.saturating_sub(300)).take(600).collect::<Vec<_>>();
+    panic!(
+        "{name}: {} events, by the JDK {}\n\nours:   {}\n\ntheirs: {}",
+        ours.len(),
+        theirs.len(),
+        String::from_utf8_lossy(&part(our)),
+        String::from_utf8_lossy(&part(their)),
+    );
+}
+
+/// HotSpot writes thread names as modified UTF-8. Neither the JDK nor JMC decodes this form.
+fn with_name_of_thread(theirs: &mut [String]) {
+    for event in &mut *theirs {
+        *event = event.replace("computing-\u{e4}\u{20ac}\u{fffd}\u{fffd}", THREAD);
+    }
+    theirs.sort_unstable();
+}
+
+fn compare(wanted: impl Fn(&str) -> bool) {
+    for (name, bytes) in recordings(wanted) {
+        let Some(mut theirs) = printed_by_jdk(name) else { return };
+        with_name_of_thread(&mut theirs);
+        assert_same(name, &printed(name, &bytes, Clocks::First), &theirs);
+        assert!(theirs.len() > 50, "{name}: {} events", theirs.len());
+    }
+}
+
+#[test]
+fn default_recordings_are_read_as_the_jdk_reads_them() {
+    compare(|name| name.ends_with("-default"));
+}
+
+#[test]
+fn recordings_with_stacks_of_all_kinds_are_read_as_the_jdk_reads_them() {
+    compare(|name| name.ends_with("-rich"));
+}
+
+#[test]
+fn deep_stacks_in_several_chunks_are_read_as_the_jdk_reads_them() {
+    // Only the oldest and the newest JDK, since the JDK's reader needs seconds for each.
+    compare(|name| name.ends_with("-deep") && ["11-", "25-"].iter().any(|of| name.starts_with(of)));
+    for (name, bytes) in recordings(|name| name.ends_with("-deep")) {
+        let chunks = Chunks::new(&bytes).map(Result::unwrap).collect::<Vec<_>>();
+        assert!(chunks.len() >= 3, "{name}: {}", chunks.len());
+        let (mut deep, mut traced) = (0, 0);
+        for event in chunks.iter().flat_map(|chunk| chunk.contents().events()) {
+            let event = event.unwrap();
+            let values = event.values();
+            let stack = values.get("stackTrace").and_then(|stack| stack.as_struct(values.chunk()));
+            let Some(stack) = stack else { continue };
+            let Some(Jfr::Array(frames)) = stack.get("frames") else { continue };
+            let is_truncated = matches!(stack.get("truncated"), Some(Jfr::Boolean(true)));
+            deep += usize::from(frames.values().count() == 512 && is_truncated);
+            traced += usize::from(&*event.type_of().name == "jdk.MethodTrace");
+        }
+        assert!(deep >= 3, "{name}: {deep}");
+        assert_eq!(traced > 0, name.starts_with("25-"), "{name}: {traced}");
+    }
+}
+
+#[test]
+fn a_scrubbed_recording_is_read_as_the_jdk_reads_it() {
+    compare(|name| name == "scrubbed");
+}
+
+#[test]
+fn a_recordings_chunks_are_read_alone_as_together() {
+    let parts = recordings(|name| name.starts_with("disassembled_"));
+    let mut expected: Vec<String> =
+        parts.iter().flat_map(|(name, bytes)| printed(name, bytes, Clocks::Own)).collect();
+    expected.sort_unstable();
+    for (name, bytes) in recordings(|name| name.starts_with("25-") && name.ends_with("-deep")) {
+        assert_eq!(parts.len(), Chunks::new(&bytes).count(), "{name}");
+        assert_same(name, &printed(name, &bytes, Clocks::Own), &expected);
+    }
+}
+
+#[test]
+fn recordings_of_other_profilers_are_read_as_the_jdk_reads_them() {
+    compare(|name| ["async-profiler", "async-profiler-both"].contains(&name));
+}
+
+/// Compares each chunk separately: if the types stay the same, the JDK continues with the previous chunk's
+/// constants, such as former names of threads.
+#[test]
+fn each_chunk_of_other_profilers_is_read_as_the_jdk_reads_it() {
+    for (name, bytes) in recordings(|name| ["async-profiler-chunks", "async-profiler-sync"].contains(&name)) {
+        let mut alone = Vec::new();
+        let mut rest = &*bytes;
+        while !rest.is_empty() {
+            let length = u64::from_be_bytes(rest[8..16].try_into().unwrap());
+            let (chunk, others) = rest.split_at(length.try_into().unwrap());
+            rest = others;
+            let file = tempfile::Builder::new().suffix(".jfr").tempfile().unwrap();
+            std::fs::write(file.path(), chunk).unwrap();
+            let Some(mut theirs) = file_printed_by_jdk(file.path()) else { return };
+            with_name_of_thread(&mut theirs);
+            let ours = printed(name, chunk, Clocks::Own);
+            assert_same(name, &ours, &theirs);
+            alone.push(ours);
+        }
+        assert!(alone.len() > 1, "{name}");
+        let mut expected = alone.concat();
+        expected.sort_unstable();
+        assert_same(name, &printed(name, &bytes, Clocks::Own), &expected);
+    }
+}
+
+/// The JDK counts these events but refuses to read them, since the string pool is empty.
+#[test]
+fn datadogs_recordings_have_the_events_that_the_jdk_counts() {
+    for (name, bytes) in recordings(|name| name == "datadog") {
+        let Some(mut theirs) = counted_by_jdk(name) else { return };
+        theirs.retain(|event_type, count| {
+            *count > 0 && !["jdk.Metadata", "jdk.Checkpoint"].contains(&&**event_type)
+        });
+        let mut ours: HashMap<String, u64> = HashMap::new();
+        for event in printed(name, &bytes, Clocks::Own) {
+            let event: Value = serde_json::from_str(&event).unwrap();
+            let values = &event["values"];
+            let event_type = event["type"].as_str().unwrap();
+            if event_type == "datadog.ExecutionSample" {
+                let frames = values["stackTrace"]["frames"].as_array().unwrap();
+                assert!(!frames.is_empty() && values["weight"].as_i64() > Some(0), "{event}");
+                assert!(values["eventThread"]["osName"].is_string(), "{event}");
+            }
+            *ours.entry(event_type.to_owned()).or_default() += 1;
+        }
+        assert_eq!(ours, theirs);
+        assert!(ours["datadog.ExecutionSample"] > 10, "{ours:?}");
+    }
+}
+
+/// Each event as JMC reads it. `None`, with a report that the test is skipped, if JMC cannot run.
+fn read_by_jmc(recording: &Path) -> Option<Vec<String>> {
+    let java = jfr_program().map(|jfr| jfr.with_file_name("java")).ok_or("no JDK to run JMC with".to_owned());
+    match java.and_then(|java| jmc_json::printed_by_jmc(&java, recording)) {
+        Ok(mut events) => {
+            with_name_of_thread(&mut events);
+            Some(events)
+        }
+        Err(reason) => {
+            not_tested(&reason);
+            None
+        }
+    }
+}
+
+/// Each event of a complete recording, in the format of [`read_by_jmc`].
+fn of_jmc(bytes: &[u8]) -> Vec<String> {
+    let chunks = Chunks::new(bytes).map(Result::unwrap).collect::<Vec<_>>();
+    let events = chunks.iter().flat_map(|chunk| chunk.contents().events());
+    let mut events: Vec<_> = events.map(|event| jmc_json::event(&event.unwrap())).collect();
+    events.sort_unstable();
+    events
+}
+
+/// JDK Mission Control reads these recordings, which the JDK refuses.
+#[test]
+fn datadogs_recordings_are_read_as_jmc_reads_them() {
+    for (name, bytes) in recordings(|name| name == "datadog") {
+        let Some(theirs) = read_by_jmc(&corpus()[name]) else { return };
+        assert_same(name, &of_jmc(&bytes), &theirs);
+        let has = |text: &str| theirs.iter().filter(|event| event.contains(text)).count();
+        for of_some in ["datadog.ExecutionSample", "datadog.ObjectSample", "rest_endpoint", "\"Native\""] {
+            assert!(has(of_some) > 10, "{name}: {of_some}");
+        }
+    }
+}
+
+/// No JVM writes uncompressed integers. The JDK takes all integers as compressed, whatever the header says
+/// (JDK 25 `jdk.jfr.internal.consumer.RecordingInput.readInt`). JMC reads both encodings.
+#[test]
+fn synthetic_recordings_are_read_as_others_read_them_in_both_integer_encodings() {
+    let mut read = Vec::new();
+    for compressed in [true, false] {
+        let label = if compressed { "compressed" } else { "uncompressed" };
+        let shape =
+            Shape { events: 60, depth: 9, repeated_percent: 50, contexts: 4, remote_frames: 2, compressed };
+        let bytes = synthetic::recording(shape);
+        assert_eq!(bytes[67] & 1, u8::from(compressed), "{label}");
+        let file = tempfile::Builder::new().suffix(".jfr").tempfile().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let ours = printed(label, &bytes, Clocks::Own);
+        if compressed {
+            let Some(theirs) = file_printed_by_jdk(file.path()) else { return };
+            assert_same(label, &ours, &theirs);
+        }
+        if let Some(theirs) = read_by_jmc(file.path()) {
+            assert_same(label, &of_jmc(&bytes), &theirs);
+        }
+        // The last event describes the library of the remote frames.
+        assert_eq!(ours.len(), 61, "{label}");
+        read.push((bytes.len(), ours));
+    }
+    assert!(read[0].0 < read[1].0, "uncompressed, they take more");
+    assert_same("compressed and not", &read[0].1, &read[1].1);
+}
+
+/// The JDK computes the times of all chunks by the first chunk's clock. So the single files are the
+/// reference.
+#[test]
+fn concatenated_recordings_are_read_as_single_ones() {
+    let singles = recordings(|name| name.starts_with("chunks."));
+    let mut expected: Vec<String> =
+        singles.iter().flat_map(|(name, bytes)| printed(name, bytes, Clocks::Own)).collect();
+    expected.sort_unstable();
+    for (name, bytes) in recordings(|name| name == "chunks") {
+        assert_same(name, &printed(name, &bytes, Clocks::Own), &expected);
+    }
+}

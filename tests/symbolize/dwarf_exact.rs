@@ -1,0 +1,253 @@
+//! Functions, files, lines, columns and chains of inlined functions, compared with llvm-symbolizer: from the
+//! debug information and from the index.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::dwarf_support::{
+    addresses, answers, assert_equal, compile_cpp, debug_objects, has_judges, judged, not_tested, run,
+    sources,
+};
+use otlpprof::dwarf::index::{Identity, Index, write};
+use otlpprof::dwarf::{Inputs, SplitFiles, compile};
+use otlpprof::elf::source::{FileSource, Source};
+
+/// The addresses in each object.
+const COUNT: usize = 10_000;
+/// The addresses in each object that are also looked up without the rest of the object.
+const DIRECT: usize = 100;
+
+/// Compares the answers for an object with those for `judge`, which has the same addresses. The number of
+/// addresses without an answer is `unresolved`.
+fn assert_exact_as(judge: &Path, inputs: &Inputs<'_>, unresolved: usize) {
+    let (name, asked) = (judge.display().to_string(), addresses(judge, COUNT));
+    let judged = judged(judge, &asked);
+    assert_eq!(judged.iter().filter(|answer| answer.is_empty()).count(), unresolved, "{name}");
+    let mut compiled = compile(inputs, None).unwrap();
+    assert!(compiled.problems().is_empty(), "{name}: {:?}", compiled.problems());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let identity = Identity { object: b"object".to_vec(), debug: Vec::new(), debug_len: inputs.debug.len() };
+    write(&compiled, &identity, &path).unwrap();
+    let mut index = Index::open(FileSource::open(&path).unwrap()).unwrap();
+    assert_eq!((index.identity(), index.problems()), (&identity, 0));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a file is left beside the index");
+    assert_equal(&format!("{name} (index)"), &asked, &answers(&mut index, &asked), &judged);
+    assert_equal(&format!("{name} (whole)"), &asked, &answers(&mut compiled, &asked), &judged);
+    let is_whole = std::env::var_os("OTLPPROF_TEST_EVERYTHING").is_some();
+    let step = if is_whole { 1 } else { asked.len().div_ceil(DIRECT) };
+    let few: Vec<u64> = asked.iter().copied().step_by(step).collect();
+    let judged_few: Vec<_> = judged.iter().cloned().step_by(step).collect();
+    let mut direct = compile(inputs, Some(&few)).unwrap();
+    assert_equal(&format!("{name} (direct)"), &few, &answers(&mut direct, &few), &judged_few);
+    for outside in outside(judge) {
+        assert_eq!(answers(&mut index, &[outside]), [[]], "{name}: {outside:#x}");
+        assert_eq!(answers(&mut compiled, &[outside]), [[]], "{name}: {outside:#x}");
+    }
+}
+
+fn assert_exact(object: &Path) {
+    let source = FileSource::open(object).unwrap();
+    assert_exact_as(object, &Inputs::of(&source), 0);
+}
+
+/// Addresses that belong to no function and no symbol: before the first section, and after the last.
+fn outside(object: &Path) -> Vec<u64> {
+    let bytes = fs::read(object).unwrap();
+    let elf = goblin::elf::Elf::parse(&bytes).unwrap();
+    let ends = elf.program_headers.iter().map(|header| header.p_vaddr + header.p_memsz);
+    let end = ends.max().unwrap();
+    vec![0x10, end + 0x1000, end + 0x1000_0000, u64::MAX]
+}
+
+#[test]
+fn libjvm_is_exact() {
+    let Some(folder) = debug_objects().filter(|_| has_judges()) else { return };
+    assert_exact(&folder.join("libjvm.debug"));
+}
+
+#[test]
+fn the_c_library_is_exact() {
+    let Some(folder) = debug_objects().filter(|_| has_judges()) else { return };
+    assert_exact(&folder.join("libc.debug"));
+}
+
+#[test]
+fn the_sample_library_is_exact() {
+    if has_judges() {
+        assert_exact(Path::new(env!("OTLPPROF_DDPROFTEST")));
+    }
+}
+
+#[test]
+fn a_rust_program_is_exact() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = sources().join("program.rs");
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    run(folder.path(), &rustc, &["-O", "-g", "--edition=2024", "-o", "program", source.to_str().unwrap()]);
+    assert_exact(&folder.path().join("program"));
+}
+
+#[test]
+fn a_go_program_is_exact() {
+    if !has_judges() {
+        return;
+    }
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/go/bin");
+    let on_path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&on_path).chain(["/usr/local/go/bin".into(), installed]).collect();
+    let Some(go) = folders.iter().map(|folder| folder.join("go")).find(|go| go.exists()) else {
+        return not_tested("Go's debug information, without go (scripts/install-toolchain.sh go)");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(go);
+    command.args(["build", "-o"]).arg(folder.path().join("program")).arg(sources().join("program.go"));
+    // The first build of Go's own packages takes long.
+    command.env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-build")).env("GO111MODULE", "off");
+    assert!(command.status().unwrap().success());
+    assert_exact(&folder.path().join("program"));
+}
+
+#[test]
+fn every_version_and_form_is_exact() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (name, flags) in [
+        ("dwarf2", &["-gdwarf-2"][..]),
+        ("dwarf3", &["-gdwarf-3"]),
+        ("dwarf4", &["-gdwarf-4"]),
+        ("dwarf5", &["-gdwarf-5"]),
+        ("dwarf64", &["-gdwarf-5", "-gdwarf64"]),
+        ("zlib", &["-g", "-gz=zlib"]),
+        ("fixed", &["-g", "-no-pie"]),
+        ("parts", &["-g", "-ffunction-sections", "-Wl,--gc-sections"]),
+        // References between units.
+        ("lto", &["-g", "-flto"]),
+    ] {
+        assert_exact(&compile_cpp(folder.path(), name, flags));
+    }
+}
+
+#[test]
+fn sections_compressed_in_other_ways_are_exact() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let plain = compile_cpp(folder.path(), "plain", &["-g"]);
+    let plain_name = plain.to_str().unwrap();
+    // LLVM no longer reads `.zdebug_` sections, so that the judge is the file before.
+    for (name, tool, method) in [("older", "objcopy", "zlib-gnu"), ("zstd", "llvm-objcopy-19", "zstd")] {
+        run(folder.path(), tool, &[&format!("--compress-debug-sections={method}"), plain_name, name]);
+        let source = FileSource::open(&folder.path().join(name)).unwrap();
+        assert_exact_as(&plain, &Inputs::of(&source), 0);
+    }
+}
+
+#[test]
+fn files_compressed_by_dwz_are_exact() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile_cpp(folder.path(), "program", &["-g"]);
+    let library = compile_cpp(folder.path(), "library", &["-g", "-shared", "-fPIC", "-DLIBRARY"]);
+    for name in ["program", "library"] {
+        fs::copy(folder.path().join(name), folder.path().join(format!("{name}.dwz"))).unwrap();
+    }
+    fs::copy(&program, folder.path().join("alone.dwz")).unwrap();
+    run(folder.path(), "dwz", &["alone.dwz"]);
+    assert_exact(&folder.path().join("alone.dwz"));
+    // LLVM does not read supplementary files, so that the judges are the files before.
+    run(folder.path(), "dwz", &["-m", "shared", "program.dwz", "library.dwz"]);
+    let shared = FileSource::open(&folder.path().join("shared")).unwrap();
+    for (judge, name) in [(program, "program.dwz"), (library, "library.dwz")] {
+        let source = FileSource::open(&folder.path().join(name)).unwrap();
+        assert_exact_as(&judge, &Inputs { supplementary: Some(&shared), ..Inputs::of(&source) }, 0);
+        // Without it, names are missing, which is reported.
+        let compiled = compile(&Inputs::of(&source), None).unwrap();
+        assert!(compiled.all_problems() > 0);
+    }
+}
+
+/// Opens the `.dwo` files of a folder.
+struct SplitFolder(PathBuf);
+
+impl SplitFiles for SplitFolder {
+    fn open(&self, name: &str, folder: Option<&str>, dwo_id: u64) -> Option<Box<dyn Source + Send + Sync>> {
+        assert!(folder.is_some() && dwo_id != 0);
+        let name = Path::new(name).file_name()?;
+        Some(Box::new(FileSource::open(&self.0.join(name)).ok()?))
+    }
+}
+
+#[test]
+fn split_debug_information_is_exact() {
+    if !has_judges() {
+        return;
+    }
+    for (version, count) in [("-gdwarf-5", 1), ("-gdwarf-4", 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let program = compile_cpp(folder.path(), "program", &["-gsplit-dwarf", version]);
+        let files = SplitFolder(folder.path().to_owned());
+        let source = FileSource::open(&program).unwrap();
+        let inputs = Inputs::of(&source);
+        assert_exact_as(&program, &Inputs { split: Some(&files), ..inputs }, 0);
+        // Without its files, lines are there and functions are missing, which is reported.
+        let compiled = compile(&inputs, None).unwrap();
+        assert_eq!(compiled.all_problems(), count, "{:?}", compiled.problems());
+        run(folder.path(), "llvm-dwp-19", &["-e", "program", "-o", "program.dwp"]);
+        let package = FileSource::open(&folder.path().join("program.dwp")).unwrap();
+        assert_exact_as(&program, &Inputs { package: Some(&package), ..inputs }, 0);
+    }
+}
+
+/// The debug file of another compilation of the same name has other split units.
+#[test]
+fn split_files_with_another_id_are_not_used() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile_cpp(folder.path(), "program", &["-gsplit-dwarf", "-g"]);
+    let other = tempfile::tempdir().unwrap();
+    compile_cpp(other.path(), "program", &["-gsplit-dwarf", "-g", "-DLIBRARY", "-shared", "-fPIC"]);
+    let source = FileSource::open(&program).unwrap();
+    let files = SplitFolder(other.path().to_owned());
+    let compiled = compile(&Inputs { split: Some(&files), ..Inputs::of(&source) }, None).unwrap();
+    assert_eq!(compiled.all_problems(), 1);
+    assert!(compiled.problems()[0].why.to_string().contains("no split debug information"));
+}
+
+#[test]
+fn files_without_debug_information_have_names() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    assert_exact(&compile_cpp(folder.path(), "program", &["-g0"]));
+}
+
+/// A stripped library and its debug file: the symbols are those of the debug file. MiniDebugInfo adds the
+/// symbols that `.dynsym` lacks.
+#[test]
+fn the_fullest_symbol_table_names_functions() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let whole = compile_cpp(folder.path(), "whole", &["-g0", "-shared", "-fPIC", "-DLIBRARY"]);
+    run(folder.path(), "objcopy", &["--strip-all", "whole", "stripped"]);
+    run(folder.path(), "objcopy", &["--only-keep-debug", "whole", "debug"]);
+    let open = |name: &str| FileSource::open(&folder.path().join(name)).unwrap();
+    let (stripped, debug) = (open("stripped"), open("debug"));
+    assert_exact_as(&whole, &Inputs { object: Some(&stripped), ..Inputs::of(&debug) }, 0);
+    assert_exact_as(&whole, &Inputs { minidebug: Some(&debug), ..Inputs::of(&stripped) }, 0);
+}

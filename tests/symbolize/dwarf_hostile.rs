@@ -1,0 +1,350 @@
+//! Damaged and hostile debug information: errors with names, and never a panic.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::dwarf_support::{Random, run};
+use otlpprof::dwarf::index::{Identity, Index, IndexError, reseal, write};
+use otlpprof::dwarf::{Compiled, DwarfError, Inputs, LookUp, compile, limits};
+use otlpprof::elf::source::FileSource;
+use proptest::prelude::*;
+
+/// The abbreviations of [`assembled`]: 1 a unit, 2 a function, 3 an inlined function, 4 a name.
+const ABBREVIATIONS: &str = "
+    .uleb128 1, 0x11
+    .byte 1
+    .uleb128 0x11, 0x01, 0x12, 0x07, 0x10, 0x17, 0, 0
+    .uleb128 2, 0x2e
+    .byte 1
+    .uleb128 0x11, 0x01, 0x12, 0x07, 0x31, 0x13, 0, 0
+    .uleb128 3, 0x1d
+    .byte 1
+    .uleb128 0x11, 0x01, 0x12, 0x07, 0x31, 0x13, 0, 0
+    .uleb128 4, 0x2e
+    .byte 0
+    .uleb128 0x03, 0x08, 0, 0
+    .byte 0
+";
+
+/// The code that entries 2 and 3 describe.
+const CODE: &str = "\n .quad code\n .quad 64\n";
+
+/// Links a library of 64 bytes of code, `code`, with one unit of these entries and a line program of these
+/// instructions.
+fn assembled(folder: &Path, entries: &str, lines: &str) -> PathBuf {
+    let text = format!(
+        "
+    .text
+    .globl code
+    .type code, %function
+code:
+    .skip 64
+    .size code, 64
+    .section .debug_abbrev, \"\", %progbits
+    {ABBREVIATIONS}
+    .section .debug_info, \"\", %progbits
+unit:
+    .4byte unit_end - unit_begin
+unit_begin:
+    .2byte 4
+    .4byte 0
+    .byte 8
+    .byte 1
+    .quad code
+    .quad 64
+    .4byte 0
+{entries}
+    .byte 0
+unit_end:
+    .section .debug_line, \"\", %progbits
+    .4byte line_end - line_begin
+line_begin:
+    .2byte 4
+    .4byte header_end - header_begin
+header_begin:
+    .byte 1, 1, 1, 1, 1, 13
+    .byte 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1
+    .byte 0
+    .asciz \"code.s\"
+    .byte 0, 0, 0
+    .byte 0
+header_end:
+    .byte 0, 9, 2
+    .quad code
+{lines}
+line_end:
+"
+    );
+    fs::write(folder.join("code.s"), text).unwrap();
+    run(folder, "cc", &["-shared", "-nostdlib", "-o", "code.so", "code.s"]);
+    folder.join("code.so")
+}
+
+/// A line program that ends its sequence after the code.
+const LINES: &str = ".byte 13, 2, 64, 0, 1, 1";
+
+fn read(path: &Path) -> Result<Compiled, DwarfError> {
+    compile(&Inputs::of(&FileSource::open(path).unwrap()), None)
+}
+
+/// The only loss of a library, which still has the name of its code from the symbol table.
+fn problem(path: &Path) -> DwarfError {
+    let mut compiled = read(path).unwrap();
+    assert_eq!(compiled.all_problems(), 1, "{:?}", compiled.problems());
+    let bytes = fs::read(path).unwrap();
+    let elf = goblin::elf::Elf::parse(&bytes).unwrap();
+    let code = elf.syms.iter().find(|symbol| elf.strtab.get_at(symbol.st_name) == Some("code")).unwrap();
+    let mut frames = Vec::new();
+    compiled.frames(code.st_value + 1, &mut frames).unwrap();
+    let names = frames.iter().map(|frame| compiled.text(frame.function.unwrap()).unwrap().to_string());
+    assert_eq!(names.collect::<Vec<_>>(), ["code"]);
+    let mut problems = compiled.into_problems();
+    problems.remove(0).why
+}
+
+#[test]
+fn a_sound_unit_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "\nname:\n .byte 4\n .asciz \"inner\"\n";
+    let entries = format!("{name} .byte 2 {CODE} .4byte name - unit\n .byte 0\n");
+    let compiled = read(&assembled(folder.path(), &entries, LINES)).unwrap();
+    assert_eq!(compiled.all_problems(), 0, "{:?}", compiled.problems());
+}
+
+#[test]
+fn origins_in_a_circle_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = format!("self:\n .byte 2 {CODE} .4byte self - unit\n .byte 0\n");
+    let library = assembled(folder.path(), &entries, LINES);
+    assert!(matches!(problem(&library), DwarfError::Origins));
+}
+
+#[test]
+fn functions_that_are_nested_too_deeply_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut entries = format!("name:\n .byte 4\n .asciz \"inner\"\n .byte 2 {CODE} .4byte name - unit\n");
+    for _ in 0..limits::CHAIN {
+        writeln!(entries, " .byte 3 {CODE} .4byte name - unit").unwrap();
+    }
+    writeln!(entries, " .fill {}, 1, 0", limits::CHAIN + 1).unwrap();
+    let library = assembled(folder.path(), &entries, LINES);
+    assert!(matches!(problem(&library), DwarfError::Nesting));
+}
+
+#[test]
+fn a_name_of_megabytes_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = format!(" .fill {}, 1, 'x'\n .byte 0\n", limits::TEXT + 1);
+    let entries = format!("name:\n .byte 4\n {long} .byte 2 {CODE} .4byte name - unit\n .byte 0\n");
+    let library = assembled(folder.path(), &entries, LINES);
+    assert!(matches!(problem(&library), DwarfError::Text { .. }));
+}
+
+#[test]
+fn a_line_table_of_too_many_rows_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    // Each special opcode advances the address by 1 and appends a row.
+    let lines = format!(".fill {}, 1, 14\n", limits::LINE_ROWS + 1);
+    let library = assembled(folder.path(), "", &lines);
+    assert!(matches!(problem(&library), DwarfError::LineRows));
+}
+
+#[test]
+fn a_unit_that_is_longer_than_its_section_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = assembled(folder.path(), "", LINES);
+    let place = section(&library, ".debug_info").start;
+    for length in [0x1000_0000u32, 0xffff_fff0, 0xffff_ffff] {
+        patch(&library, place, &length.to_ne_bytes());
+        assert!(matches!(read(&library), Err(DwarfError::UnitOutside { offset: 0, .. })), "{length:#x}");
+    }
+}
+
+/// The bytes of a section in its file.
+fn section(path: &Path, name: &str) -> std::ops::Range<usize> {
+    let bytes = fs::read(path).unwrap();
+    let elf = goblin::elf::Elf::parse(&bytes).unwrap();
+    let named = |section: &&goblin::elf::SectionHeader| elf.shdr_strtab.get_at(section.sh_name) == Some(name);
+    elf.section_headers.iter().find(named).unwrap().file_range().unwrap()
+}
+
+/// Whether a section is compressed: compilers leave those alone that would not get shorter.
+fn is_compressed(path: &Path, name: &str) -> bool {
+    const SHF_COMPRESSED: u64 = 0x800;
+    let bytes = fs::read(path).unwrap();
+    let elf = goblin::elf::Elf::parse(&bytes).unwrap();
+    let named = |section: &&goblin::elf::SectionHeader| elf.shdr_strtab.get_at(section.sh_name) == Some(name);
+    elf.section_headers.iter().find(named).unwrap().sh_flags & SHF_COMPRESSED != 0
+}
+
+fn patch(path: &Path, at: usize, with: &[u8]) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at..at + with.len()].copy_from_slice(with);
+    fs::write(path, bytes).unwrap();
+}
+
+/// A small program with compressed debug information.
+fn compressed(folder: &Path) -> PathBuf {
+    let source =
+        "int twice(int a) { return 2 * a; }\nint main(int count, char **words) { return twice(count); }";
+    fs::write(folder.join("program.c"), source).unwrap();
+    run(folder, "cc", &["-O1", "-g", "-gz=zlib", "-o", "program", "program.c"]);
+    folder.join("program")
+}
+
+#[test]
+fn lengths_of_compressed_sections_that_lie_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compressed(folder.path());
+    assert!(is_compressed(&program, ".debug_info"));
+    for name in [".debug_info", ".debug_abbrev", ".debug_line", ".debug_str"] {
+        if !is_compressed(&program, name) {
+            continue;
+        }
+        let at = section(&program, name).start;
+        let bytes = fs::read(&program).unwrap();
+        let declared = u64::from_ne_bytes(*bytes[at + 8..].first_chunk().unwrap());
+        let with = |length: u64| {
+            patch(&program, at + 8, &length.to_ne_bytes());
+            let result = read(&program);
+            patch(&program, at + 8, &declared.to_ne_bytes());
+            result
+        };
+        assert!(matches!(with(u64::MAX), Err(DwarfError::Expansion { .. })), "{name}");
+        let longer = with(declared + 1);
+        let is_noticed =
+            |error| matches!(error, DwarfError::SectionLength { .. } | DwarfError::Section { .. });
+        assert!(longer.is_err_and(is_noticed), "{name}");
+        assert!(with(declared).is_ok(), "{name}");
+    }
+    let at = section(&program, ".debug_info").start;
+    patch(&program, at, &9u32.to_ne_bytes());
+    assert!(matches!(read(&program), Err(DwarfError::Compression { method: 9, .. })));
+    patch(&program, at, &1u32.to_ne_bytes());
+    patch(&program, at + 24, &[0xff; 8]);
+    assert!(matches!(read(&program), Err(DwarfError::Section { .. })));
+}
+
+/// A program without compression, its debug sections, and its index.
+struct Sample {
+    bytes: Vec<u8>,
+    debug: Vec<usize>,
+    index: Vec<u8>,
+    addresses: Vec<u64>,
+}
+
+fn sample() -> &'static Sample {
+    static SAMPLE: OnceLock<Sample> = OnceLock::new();
+    SAMPLE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let source = "static inline __attribute__((always_inline)) int inner(int a) { return a * a; }\n\
+                      int outer(int a) { int b = inner(a); return b + inner(b); }\n\
+                      int main(int count, char **words) { return outer(count); }";
+        fs::write(folder.path().join("program.c"), source).unwrap();
+        run(folder.path(), "cc", &["-O2", "-g", "-o", "program", "program.c"]);
+        let bytes = fs::read(folder.path().join("program")).unwrap();
+        let elf = goblin::elf::Elf::parse(&bytes).unwrap();
+        let is_debug = |name: Option<&str>| name.is_some_and(|name| name.starts_with(".debug_"));
+        let sections = elf.section_headers.iter().filter(|it| is_debug(elf.shdr_strtab.get_at(it.sh_name)));
+        let debug = sections.flat_map(|section| section.file_range().unwrap()).collect();
+        let functions = elf.syms.iter().filter(|symbol| symbol.is_function() && symbol.st_size > 0);
+        let addresses = functions.flat_map(|symbol| [symbol.st_value, symbol.st_value + 5]).collect();
+        let compiled = compile(&Inputs::of(&&bytes[..]), None).unwrap();
+        let path = folder.path().join("index");
+        write(&compiled, &Identity::default(), &path).unwrap();
+        Sample { index: fs::read(path).unwrap(), debug, addresses, bytes: bytes.clone() }
+    })
+}
+
+/// Looks up all addresses of the sample and some others.
+fn look_up<L: LookUp>(of: &mut L) {
+    let mut frames = Vec::new();
+    for address in sample().addresses.iter().copied().chain([0, u64::MAX]) {
+        if of.frames(address, &mut frames).is_ok() {
+            for frame in &frames {
+                let _ = frame.function.map(|id| of.text(id));
+                let _ = frame.file.map(|id| of.text(id));
+            }
+        }
+    }
+}
+
+/// Changes some bytes at these places.
+fn damage(bytes: &mut [u8], places: &[usize], seed: u64) {
+    let mut random = Random(seed | 1);
+    for _ in 0..=random.below(6) {
+        let place = places[random.below(places.len() as u64) as usize];
+        bytes[place] = match random.below(3) {
+            0 => random.below(256) as u8,
+            1 => bytes[place] ^ (1 << random.below(8)),
+            _ => [0, 1, 0x7f, 0x80, 0xff][random.below(5) as usize],
+        };
+    }
+}
+
+proptest! {
+    #[test]
+    fn damaged_debug_information_does_not_panic(seed: u64, is_direct: bool) {
+        let mut bytes = sample().bytes.clone();
+        damage(&mut bytes, &sample().debug, seed);
+        let wanted = is_direct.then_some(&sample().addresses[..]);
+        match compile(&Inputs::of(&&bytes[..]), wanted) {
+            Ok(mut compiled) => {
+                look_up(&mut compiled);
+                let folder = tempfile::tempdir().unwrap();
+                write(&compiled, &Identity::default(), &folder.path().join("index")).unwrap();
+            }
+            Err(error) => assert!(!matches!(error, DwarfError::Panicked)),
+        }
+    }
+
+    #[test]
+    fn a_damaged_index_does_not_panic(seed: u64, is_sealed: bool, cut in 0usize..4) {
+        let mut bytes = sample().index.clone();
+        let places: Vec<usize> = (0..bytes.len()).collect();
+        damage(&mut bytes, &places, seed);
+        if cut == 0 {
+            bytes.truncate((seed % bytes.len() as u64) as usize);
+        }
+        if is_sealed {
+            reseal(&mut bytes);
+        }
+        if let Ok(mut index) = Index::open(&bytes[..]) {
+            look_up(&mut index);
+        }
+    }
+}
+
+/// Without forged checksums, each changed byte is noticed when its part is read.
+#[test]
+fn a_changed_byte_of_an_index_is_noticed() {
+    let sample = sample();
+    for place in 0..sample.index.len() {
+        let mut bytes = sample.index.clone();
+        bytes[place] ^= 0x40;
+        let mut seen = Index::open(&bytes[..]).is_err();
+        if let Ok(mut index) = Index::open(&bytes[..]) {
+            let (mut frames, mut texts) = (Vec::new(), Vec::new());
+            for &address in &sample.addresses {
+                seen |= index.frames(address, &mut frames).is_err();
+                texts.extend(frames.iter().flat_map(|frame| [frame.function, frame.file]).flatten());
+            }
+            seen |= texts.into_iter().any(|id| index.text(id).is_err());
+        }
+        assert!(seen, "byte {place} of {}", sample.index.len());
+    }
+}
+
+#[test]
+fn other_files_and_versions_are_no_index() {
+    let open = |bytes: &[u8]| Index::open(bytes).unwrap_err();
+    assert!(matches!(open(b"<html>"), IndexError::NoIndex));
+    assert!(matches!(open(&[]), IndexError::NoIndex));
+    let mut bytes = sample().index.clone();
+    bytes[8] += 1;
+    assert!(matches!(open(&bytes), IndexError::Version(_)));
+    let torn = &sample().index[..sample().index.len() - 1];
+    assert!(matches!(open(torn), IndexError::Length { .. }));
+}
