@@ -2,6 +2,8 @@
 
 #[path = "../tests/jdk_support/mod.rs"]
 mod jdk_support;
+#[path = "../tests/loud_support/mod.rs"]
+mod loud_support;
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;

@@ -72,8 +72,9 @@ install_packages() {
         # Unpacked here once: the package unpacks into the folder of temporary files when the browser is first
         # started, and a process that starts the browser meanwhile takes the incomplete file.
         mkdir "$OTLPPROF_PAGE_PACKAGES/browser"
-        said=$(cd "$OTLPPROF_PAGE_PACKAGES" && TMPDIR=$OTLPPROF_PAGE_PACKAGES/browser node --input-type=module \
-            -e "await (await import('@sparticuz/chromium')).default.executablePath()" 2>&1) ||
+        said=$(cd "$OTLPPROF_PAGE_PACKAGES" &&
+            TMPDIR=$OTLPPROF_PAGE_PACKAGES/browser node --input-type=module -e \
+                "await (await import('@sparticuz/chromium')).default.executablePath()" 2>&1) ||
             fail "Chromium cannot be unpacked: $(echo "$said" | last_words)"
         touch "$OTLPPROF_PAGE_PACKAGES/installed"
     fi

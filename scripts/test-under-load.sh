@@ -1,41 +1,25 @@
 #!/usr/bin/env bash
-# Runs each file of tests three times beside four busy-looping processes: scripts/test-under-load.sh [NAME...]
+# Runs the tests three times beside four busy-looping processes: scripts/test-under-load.sh [NAME...]
 #
-# Tests must pass on a busy machine too. NAME is a file in tests/ without its extension, or `lib` for the unit
-# tests; the default is all. The ledger, target/under-load/ledger, has a line for each run: result, seconds,
-# file, and the digest of the program that ran. A later invocation resumes from it: it skips files that have
-# passed three times in their current build, and repeats failed ones. TURNS and SPINNERS change the numbers.
-# The output of a failed run is beside the ledger. Exits with 0 if all have passed.
+# Tests must pass on a busy machine too. NAME is a unit of scripts/test-units.sh, such as `agent::contexts`;
+# the default is all. No test has a second try. The ledger, target/under-load/ledger, has a line for each run:
+# result, seconds, unit, and the digest of the programs that ran. A later invocation resumes from it: it skips
+# units that have passed three times in their current build, and repeats failed ones. TURNS and SPINNERS
+# change the numbers. The output of a failed run is beside the ledger. Exits with 0 if all have passed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH:$(scripts/cache-folder.sh)/bin"
 turns=${TURNS:-3} spinners=${SPINNERS:-4}
-# Far longer than any file of tests takes on a quiet machine.
-readonly LIMIT_S=3600
 folder=$(realpath -m "${CARGO_TARGET_DIR:-target}")/under-load
 ledger=$folder/ledger
 mkdir -p "$folder"
 touch "$ledger"
 
-# Lists name and program of each file of tests, as cargo has built them.
-cargo test --locked --no-run --message-format=json </dev/null |
-    python3 -c '
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if message.get("reason") == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
-        target = message["target"]
-        is_library = "lib" in target["kind"] or "cdylib" in target["kind"]
-        print("lib" if is_library else target["name"], message["executable"])
-' >"$folder/programs"
-[ -s "$folder/programs" ] || {
-    echo "test-under-load: cargo has built no tests" >&2
-    exit 2
-}
+scripts/test-units.sh >"$folder/units"
 for name in "$@"; do
-    grep -q "^$name " "$folder/programs" || {
-        echo "test-under-load: no file of tests: $name" >&2
+    grep -q "^$name " "$folder/units" || {
+        echo "test-under-load: no unit: $name" >&2
         exit 2
     }
 done
@@ -47,21 +31,17 @@ for ((n = 0; n < spinners; n++)); do
     pids+=($!)
 done
 
-# Prints how often the ledger has this result for a program: count RESULT NAME DIGEST
+# Prints how often the ledger has this result for a unit: count RESULT NAME DIGEST
 count() {
     grep -c "^$1 .* $2 $3\$" "$ledger" || true
 }
 
 red=0
-while read -r name program; do
+while read -r name filter digest; do
     [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue
-    digest=$(sha256sum "$program" | cut -c 1-16)
     for ((turn = $(count passed "$name" "$digest"); turn < turns; turn++)); do
-        start=$SECONDS
-        which=(--test "$name")
-        [ "$name" != lib ] || which=(--lib)
-        result=passed
-        timeout "$LIMIT_S" cargo test --locked "${which[@]}" \
+        start=$SECONDS result=passed
+        cargo nextest run --locked --profile under-load -E "$filter" \
             </dev/null >"$folder/$name.output" 2>&1 || result=failed
         echo "$result $((SECONDS - start)) $name $digest" | tee -a "$ledger"
         if [ "$result" = failed ]; then
@@ -71,6 +51,6 @@ while read -r name program; do
             rm -f "$folder/$name.output"
         fi
     done
-done <"$folder/programs"
+done <"$folder/units"
 echo "test-under-load: $red runs failed; the ledger is $ledger"
 [ "$red" = 0 ]

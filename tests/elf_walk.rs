@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use elf_support::image_at;
+use libtest_mimic::{Arguments, Trial};
 use otlpprof::core::collections::COLLECTIONS;
 use otlpprof::core::record::{FrameKind, FrameRecord};
 use otlpprof::core::stack_walker::StackWalker;
@@ -25,10 +26,18 @@ use otlpprof::signal::{fault, loader};
 
 fn main() {
     fault::install().unwrap();
-    walks_agree_with_backtrace();
-    println!("on the main thread: ok");
-    std::thread::spawn(walks_agree_with_backtrace).join().unwrap();
-    println!("on another thread: ok");
+    let mut arguments = Arguments::from_args();
+    // With one thread for tests, libtest-mimic runs them on the main thread.
+    arguments.test_threads = Some(1);
+    let on_main_thread = Trial::test("walks_agree_with_backtrace_on_the_main_thread", || {
+        walks_agree_with_backtrace();
+        Ok(())
+    });
+    let on_another = Trial::test("walks_agree_with_backtrace_on_another_thread", || {
+        std::thread::spawn(walks_agree_with_backtrace).join().unwrap();
+        Ok(())
+    });
+    libtest_mimic::run(&arguments, vec![on_main_thread, on_another]).exit();
 }
 
 /// A position in a stack.

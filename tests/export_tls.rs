@@ -283,7 +283,7 @@ fn without_a_certificate_the_systems_authorities_are_trusted() {
     let Some((certificate, key)) = certificate(folder.path()) else { return };
     let port = serve(&certificate, &key);
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "upload_to_an_authority_of_the_system"])
+        .args(["--ignored", "--exact", "child_uploads_to_an_authority_of_the_system"])
         .env("SSL_CERT_FILE", &certificate)
         .env("UPLOAD_TO", format!("https://localhost:{port}"))
         .output()
@@ -294,7 +294,7 @@ fn without_a_certificate_the_systems_authorities_are_trusted() {
 
 #[test]
 #[ignore = "run by its parent, with the system's authorities replaced"]
-fn upload_to_an_authority_of_the_system() {
+fn child_uploads_to_an_authority_of_the_system() {
     let stats = upload(&std::env::var("UPLOAD_TO").unwrap(), None);
     assert_eq!(stats.sent, ONE, "{stats:?}");
 }

@@ -16,7 +16,7 @@ fn run(test: &str, ci: Option<&str>) -> Output {
 /// Regression: the report was written by eprintln!, which libtest suppresses in a test that passes.
 #[test]
 fn a_skipped_test_is_reported_although_it_passes() {
-    let output = run("a_test_that_cannot_run_here", None);
+    let output = run("child_cannot_run_here", None);
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(printed.contains("*** NOT TESTED: flying, for want of wings ***"), "{output:?}");
@@ -24,12 +24,12 @@ fn a_skipped_test_is_reported_although_it_passes() {
 
 #[test]
 fn a_skipped_test_fails_in_ci() {
-    assert!(!run("a_test_that_cannot_run_here", Some("true")).status.success());
+    assert!(!run("child_cannot_run_here", Some("true")).status.success());
 }
 
 #[test]
 #[ignore = "run by its parents"]
-fn a_test_that_cannot_run_here() {
+fn child_cannot_run_here() {
     loud_support::not_tested("flying, for want of wings");
 }
 
@@ -43,7 +43,7 @@ fn a_list_that_lacks_a_version_fails_in_ci() {
     std::fs::write(folder.path().join("release"), "JAVA_VERSION=\"17.0.9\"\n").unwrap();
     let listed = |ci: Option<&str>| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "the_listed_jdks_are_enough"]).env_remove("CI");
+        command.args(["--ignored", "--exact", "child_lists_enough_jdks"]).env_remove("CI");
         command.env("OTLPPROF_TEST_JDKS", folder.path()).envs(ci.map(|value| ("CI", value)));
         command.output().unwrap()
     };
@@ -56,7 +56,7 @@ fn a_list_that_lacks_a_version_fails_in_ci() {
 
 #[test]
 #[ignore = "run by its parent"]
-fn the_listed_jdks_are_enough() {
+fn child_lists_enough_jdks() {
     assert_eq!(jdk_support::java_builds().len(), 1);
 }
 

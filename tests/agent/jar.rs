@@ -4,28 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
 
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{JavaRun, agent, java_homes, java_version};
+use crate::agent_support::{JavaRun, agent, java_version, newest_or_all};
+use crate::artifacts::{ARTIFACTS, package};
 use tempfile::TempDir;
-
-/// The folder with a jar that contains the agent of this build.
-static PACKAGE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("package");
-    let _ = fs::remove_dir_all(&folder);
-    let output = package(&[Path::new("--library"), &agent(), Path::new("--out"), &folder]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let printed = String::from_utf8_lossy(&output.stderr).to_lowercase();
-    assert!(!printed.contains("warning"), "{printed}");
-    folder
-});
-
-fn package(arguments: &[&Path]) -> std::process::Output {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/package.sh");
-    Command::new(script).args(arguments).output().unwrap()
-}
 
 fn jar() -> PathBuf {
     artifact(".jar")
@@ -33,7 +17,7 @@ fn jar() -> PathBuf {
 
 /// One of the published files of the Java API, by the end of its name.
 fn artifact(end: &str) -> PathBuf {
-    PACKAGE.join(format!("otlpprof-{}{end}", env!("CARGO_PKG_VERSION")))
+    ARTIFACTS.join(format!("otlpprof-{}{end}", env!("CARGO_PKG_VERSION")))
 }
 
 /// A run with only the jar, which unpacks to `folder`.
@@ -51,7 +35,7 @@ fn assert_no_files_left(run: &Finished, folder: &TempDir) {
 /// Regression: `otlpprof list` and `status` did not recognise the unpacked library, whose file is deleted.
 #[test]
 fn the_command_reaches_the_agent_of_a_jar() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let folder = tempfile::tempdir().unwrap();
         let mut jvm = run_with_jar(&home, "UserLoop", &folder)
             .argument(600)
@@ -70,7 +54,7 @@ fn the_command_reaches_the_agent_of_a_jar() {
 
 #[test]
 fn the_package_has_the_files_that_maven_requires() {
-    let mut names: Vec<_> = fs::read_dir(&*PACKAGE)
+    let mut names: Vec<_> = fs::read_dir(&*ARTIFACTS)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -151,6 +135,7 @@ const USER: &str = "public final class User {
 /// Maven finds the artifacts by their coordinates, resolves the companion's dependencies, and builds a
 /// project that uses the artifacts and then has the profiler.
 #[test]
+#[ignore = "long: Maven fetches its plugins, and builds a project"]
 fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it() {
     let version = env!("CARGO_PKG_VERSION");
     let folder = tempfile::tempdir().unwrap();
@@ -160,7 +145,7 @@ fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it(
         fs::create_dir_all(&artifact).unwrap();
         for end in ["jar", "pom"] {
             let file = format!("{name}-{version}.{end}");
-            fs::copy(PACKAGE.join(&file), artifact.join(file)).unwrap();
+            fs::copy(ARTIFACTS.join(&file), artifact.join(file)).unwrap();
         }
     }
     let project = format!(
@@ -199,7 +184,7 @@ fn maven_resolves_the_companion_with_what_it_depends_on_and_builds_what_uses_it(
     let mut expected: Vec<&str> = expected.iter().map(String::as_str).collect();
     expected.sort_unstable();
     assert_eq!(names, expected);
-    for home in java_homes() {
+    for home in newest_or_all() {
         let classes = folder.path().join("target/classes");
         let output = Command::new(home.join("bin/java"))
             .args(["-cp", &format!("{}:{}", classes.display(), class_path.trim()), "User"])
@@ -227,7 +212,7 @@ fn a_file_that_is_no_library_is_refused() {
 
 #[test]
 fn the_jar_alone_profiles_and_leaves_no_file() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let folder = tempfile::tempdir().unwrap();
         let run = run_with_jar(&home, "ContextLoaded", &folder)
             .variable("AGENT_OPTIONS", "cpu=1ms,file=FILE")
@@ -278,7 +263,7 @@ const STRESS_OPTIONS: &str = "cpu=1ms,context=witness+traceid,file=FILE";
 
 #[test]
 fn as_a_java_agent_it_profiles_from_the_start() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let folder = tempfile::tempdir().unwrap();
         let run = stress(&home, &folder).java_agent(&jar(), STRESS_OPTIONS).run().expect_success();
         assert_no_files_left(&run, &folder);
@@ -290,7 +275,7 @@ fn as_a_java_agent_it_profiles_from_the_start() {
 
 #[test]
 fn a_java_agent_finds_the_agent_that_is_there() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let folder = tempfile::tempdir().unwrap();
         let run = stress(&home, &folder)
             .agent(STRESS_OPTIONS)
@@ -305,7 +290,7 @@ fn a_java_agent_finds_the_agent_that_is_there() {
 
 #[test]
 fn the_jar_attaches_to_a_running_jvm() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let mut running = JavaRun::new(&home, "ContextShortThreads").api(&jar()).argument(2000).start();
         running.wait_until("ready", |run| run.stdout().contains("ready"));
         running.load_java_agent_by_jcmd(&jar(), "cpu=1ms,file=FILE");
@@ -326,7 +311,7 @@ fn the_jar_attaches_to_a_running_jvm() {
 
 #[test]
 fn a_java_agents_mistakes_are_one_line() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "Hello").java_agent(&jar(), "cpu=never").run().expect_success();
         assert_eq!(run.stderr.matches("cpu=never").count(), 1, "{}: {}", run.label, run.stderr);
         assert!(
@@ -343,7 +328,7 @@ fn a_java_agents_mistakes_are_one_line() {
 
 #[test]
 fn without_a_library_for_the_machine_calls_do_nothing_and_say_so_once() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let folder = tempfile::tempdir().unwrap();
         let run = run_with_jar(&home, "ContextCalls", &folder)
             .jvm_option("-Dos.arch=riscv64")
@@ -362,7 +347,7 @@ fn without_a_library_for_the_machine_calls_do_nothing_and_say_so_once() {
 /// with the jar as its agent did not start.
 #[test]
 fn where_the_jvm_denies_native_access_calls_do_nothing_and_say_so_once() {
-    let denying: Vec<_> = java_homes().into_iter().filter(|home| java_version(home) >= 24).collect();
+    let denying: Vec<_> = newest_or_all().into_iter().filter(|home| java_version(home) >= 24).collect();
     assert!(!denying.is_empty(), "no JDK here denies native access");
     for home in denying {
         let folder = tempfile::tempdir().unwrap();
@@ -401,7 +386,7 @@ fn a_library_of_another_version_is_refused_with_one_line() {
         library[at..at + other.len()].copy_from_slice(other);
     }
     fs::write(folder.path().join("libotlpprof.so"), library).unwrap();
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "ContextCalls")
             .api(&jar())
             .jvm_option(&format!("-Djava.library.path={}", folder.path().display()))
@@ -420,7 +405,7 @@ fn a_library_of_another_version_is_refused_with_one_line() {
 
 #[test]
 fn the_library_is_loaded_for_one_class_loader_or_by_the_jvm_for_all() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "JarLoaders").api(&jar()).argument(jar().display());
         let alone = run.run().expect_success();
         assert_eq!(alone.stdout, "true\nfalse\nfalse\n", "{}: {}", alone.label, alone.stderr);

@@ -5,32 +5,29 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
+use crate::agent_support::made_once::made_once;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, agent, java_builds, java_homes, java_version, oldest_and_newest};
+use crate::agent_support::{JavaRun, java_builds, java_version, newest_of, newest_or_all};
+use crate::artifacts::ARTIFACTS;
+use crate::estimate_support::assert_share;
 
-/// The folder with the artifacts of scripts/package.sh and the test programs.
-static MADE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opentelemetry");
-    let library = agent();
-    let arguments = ["--library".as_ref(), library.as_path(), "--out".as_ref(), folder.as_path()];
-    printed_by(Command::new(script("package.sh")).args(arguments));
-    let sources =
-        std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/java/opentelemetry/programs")).unwrap();
-    printed_by(
-        Command::new("javac")
-            .args(["--release", "11", "-Xlint:all,-options,-classfile,-try", "-Werror", "-cp"])
-            .arg(format!(
-                "{}:{}:{}",
-                jars(&folder, &["otlpprof", "otlpprof-opentelemetry"]),
-                opentelemetry(),
-                jetty()
-            ))
-            .arg("-d")
-            .arg(folder.join("programs"))
-            .args(sources.map(|source| source.unwrap().path())),
-    );
-    folder
+/// The folder with the classes of the test programs, which link to the artifacts.
+static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/opentelemetry/programs");
+    let artifacts = jars(&["otlpprof", "otlpprof-opentelemetry"]);
+    let inputs = artifacts.split(':').map(PathBuf::from).chain([sources.clone()]).collect::<Vec<_>>();
+    made_once("opentelemetry-programs", &inputs, |folder| {
+        let files = std::fs::read_dir(sources).unwrap().map(|source| source.unwrap().path());
+        printed_by(
+            Command::new("javac")
+                .args(["--release", "11", "-Xlint:all,-options,-classfile,-try", "-Werror", "-cp"])
+                .arg(format!("{artifacts}:{}:{}", opentelemetry(), jetty()))
+                .arg("-d")
+                .arg(folder)
+                .args(files),
+        );
+    })
 });
 
 fn script(name: &str) -> PathBuf {
@@ -43,8 +40,10 @@ fn printed_by(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn jars(folder: &Path, names: &[&str]) -> String {
-    let jar = |name| folder.join(format!("{name}-{}.jar", env!("CARGO_PKG_VERSION"))).display().to_string();
+/// The class path with these artifacts.
+fn jars(names: &[&str]) -> String {
+    let jar =
+        |name| ARTIFACTS.join(format!("{name}-{}.jar", env!("CARGO_PKG_VERSION"))).display().to_string();
     names.iter().map(jar).collect::<Vec<_>>().join(":")
 }
 
@@ -63,7 +62,7 @@ fn jetty() -> String {
 }
 
 fn program(home: &Path, name: &'static str, class_path: &str) -> JavaRun {
-    let programs = MADE.join("programs");
+    let programs = &*PROGRAMS;
     JavaRun::new(home, name).api(Path::new(&format!("{}:{class_path}", programs.display())))
 }
 
@@ -71,54 +70,98 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Asserts that samples in a burning method have the endpoint and one of the spans that the program announced
-/// for the method. Samples in methods such as `outside`, for which the program announces nothing, have
-/// neither. Each of `methods` has some samples. On a virtual thread the context may be unknown.
-fn hold_to_announcements(run: &Finished, methods: &[&str]) {
-    hold_to_announcements_as("rest_endpoint", run, methods);
+/// The least number of samples of each method, in periods.
+const LEAST: i64 = 50;
+/// The least share of samples on virtual threads that have a context.
+const LEAST_KNOWN: f64 = 0.98;
+
+/// Runs the program until each of `methods` has enough samples, and asserts that samples in a burning method
+/// have the endpoint and one of the spans that the program announced for the method. Samples in methods such
+/// as `outside`, for which the program announces nothing, have neither. On a virtual thread the context may
+/// be unknown.
+fn hold_to_announcements(methods: &[&str], run: impl FnMut() -> Finished) {
+    hold_to_announcements_as("rest_endpoint", methods, run);
 }
 
 /// The same assertion for another name of the endpoint's attribute. If the name is empty, no sample has an
 /// endpoint.
-fn hold_to_announcements_as(attribute: &str, run: &Finished, methods: &[&str]) {
-    let mut announced = BTreeMap::<_, (BTreeSet<_>, _)>::new();
-    for line in run.stdout.lines() {
-        let [method, trace, span, endpoint] = line.splitn(4, ' ').collect::<Vec<_>>()[..] else {
-            panic!("{}: {line}", run.label)
-        };
-        let (spans, known) = announced.entry(method).or_insert((BTreeSet::new(), endpoint));
-        spans.insert(format!("{trace} {span}"));
-        assert_eq!(*known, endpoint);
-    }
-    let (mut periods, mut unlinked) = (BTreeMap::<_, i64>::new(), 0);
-    for stack in cpu_stacks(&run.messages()) {
-        let Some(method) = methods.iter().find(|method| stack.has(&format!("programs.Burning.{method}")))
-        else {
-            continue;
-        };
-        let link =
-            stack.link.as_ref().map(|(trace, span)| format!("{} {}", hexadecimal(trace), hexadecimal(span)));
-        let endpoint = stack.labels.get(attribute).map_or("", String::as_str);
-        let others = ["rest_endpoint", "route"].into_iter().filter(|name| *name != attribute);
-        let others: Vec<_> = others.filter(|name| stack.labels.contains_key(*name)).collect();
-        assert!(others.is_empty(), "{}: {others:?}: {stack:?}", run.label);
-        if *method == "virtual" && (link.as_deref(), endpoint) == (None, "") {
-            unlinked += stack.value;
-            continue;
-        }
-        match announced.get(method) {
-            Some((spans, known)) => {
-                assert!(link.is_some_and(|link| spans.contains(&link)), "{}: {method}: {stack:?}", run.label);
-                let known = if attribute.is_empty() { "" } else { *known };
-                assert_eq!(endpoint, known, "{}: {method}: {stack:?}", run.label);
+fn hold_to_announcements_as(attribute: &str, methods: &[&str], mut run: impl FnMut() -> Finished) {
+    // Each method burns for a fixed time, of which a busy machine leaves it a part.
+    const MOST_RUNS: usize = 10;
+    let mut held = Held::default();
+    for _ in 0..MOST_RUNS {
+        held.add(attribute, methods, &run());
+        eprintln!("{held:?}");
+        if methods.iter().all(|method| held.periods.get(*method) >= Some(&LEAST)) {
+            if held.on_virtual_threads > 0 {
+                let known = held.on_virtual_threads - held.unlinked;
+                let label = format!("known contexts: {held:?}");
+                assert_share(known, held.on_virtual_threads, LEAST_KNOWN..=1.0, &label);
             }
-            None => assert_eq!((link, endpoint), (None, ""), "{}: {method}: {stack:?}", run.label),
+            return;
         }
-        *periods.entry(*method).or_default() += stack.value;
     }
-    eprintln!("{}: {periods:?}, {unlinked}", run.label);
-    assert!(unlinked <= periods.get("virtual").map_or(0, |found| found / 50), "{}: {unlinked}", run.label);
-    assert!(methods.iter().all(|method| periods.get(method) >= Some(&50)), "{}: {periods:?}", run.label);
+    panic!("too few samples: {held:?}");
+}
+
+/// The samples of some runs that are as the programs announced.
+#[derive(Debug, Default)]
+struct Held {
+    /// Periods, by method.
+    periods: BTreeMap<String, i64>,
+    /// The number of samples on virtual threads.
+    on_virtual_threads: i64,
+    /// The number of samples on virtual threads without a context.
+    unlinked: i64,
+}
+
+impl Held {
+    /// Adds the samples of a run.
+    ///
+    /// # Panics
+    /// If one is not as announced.
+    fn add(&mut self, attribute: &str, methods: &[&str], run: &Finished) {
+        let mut announced = BTreeMap::<_, (BTreeSet<_>, _)>::new();
+        for line in run.stdout.lines() {
+            let [method, trace, span, endpoint] = line.splitn(4, ' ').collect::<Vec<_>>()[..] else {
+                panic!("{}: {line}", run.label)
+            };
+            let (spans, known) = announced.entry(method).or_insert((BTreeSet::new(), endpoint));
+            spans.insert(format!("{trace} {span}"));
+            assert_eq!(*known, endpoint);
+        }
+        for stack in cpu_stacks(&run.messages()) {
+            let Some(method) = methods.iter().find(|method| stack.has(&format!("programs.Burning.{method}")))
+            else {
+                continue;
+            };
+            let link = stack
+                .link
+                .as_ref()
+                .map(|(trace, span)| format!("{} {}", hexadecimal(trace), hexadecimal(span)));
+            let endpoint = stack.labels.get(attribute).map_or("", String::as_str);
+            let others = ["rest_endpoint", "route"].into_iter().filter(|name| *name != attribute);
+            let others: Vec<_> = others.filter(|name| stack.labels.contains_key(*name)).collect();
+            assert!(others.is_empty(), "{}: {others:?}: {stack:?}", run.label);
+            if *method == "virtual" {
+                self.on_virtual_threads += stack.times;
+                if (link.as_deref(), endpoint) == (None, "") {
+                    self.unlinked += stack.times;
+                    continue;
+                }
+            }
+            match announced.get(method) {
+                Some((spans, known)) => {
+                    let is_announced = link.is_some_and(|link| spans.contains(&link));
+                    assert!(is_announced, "{}: {method}: {stack:?}", run.label);
+                    let known = if attribute.is_empty() { "" } else { *known };
+                    assert_eq!(endpoint, known, "{}: {method}: {stack:?}", run.label);
+                }
+                None => assert_eq!((link, endpoint), (None, ""), "{}: {method}: {stack:?}", run.label),
+            }
+            *self.periods.entry((*method).to_owned()).or_default() += stack.value;
+        }
+    }
 }
 
 /// Asserts that the final endpoint of a request is reported, with the link of its span, if the request's
@@ -137,44 +180,47 @@ fn hold_late_routes(run: &Finished) {
     assert_eq!((roots.len(), expected.len()), (2, 2), "{}", run.label);
 }
 
-const AGENT: &str = "cpu=200us,file=FILE";
+const AGENT: &str = "cpu=100us,timestamps,file=FILE";
 
 #[test]
 fn samples_have_the_current_span_and_its_local_roots_endpoint() {
-    let class_path = format!("{}:{}", jars(&MADE, &["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
-    for home in java_homes() {
+    let class_path = format!("{}:{}", jars(&["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
+    for home in newest_or_all() {
         for autoconfigured in ["false", "true"] {
-            let run = program(&home, "OpenTelemetrySpans", &class_path)
-                .jvm_option("-Dotel.traces.exporter=none")
-                .jvm_option("-Dotel.metrics.exporter=none")
-                .jvm_option("-Dotel.logs.exporter=none")
-                .argument(autoconfigured)
-                .agent(AGENT)
-                .run()
-                .expect_success();
-            hold_late_routes(&run);
             let mut methods = vec!["outer", "inner", "second", "client", "outside", "unrouted", "routed"];
             methods.extend(["wrapped", "child", "ended"]);
             if java_version(&home) >= 21 {
                 methods.push("virtual");
             }
-            hold_to_announcements(&run, &methods);
+            hold_to_announcements(&methods, || {
+                let run = program(&home, "OpenTelemetrySpans", &class_path)
+                    .jvm_option("-Dotel.traces.exporter=none")
+                    .jvm_option("-Dotel.metrics.exporter=none")
+                    .jvm_option("-Dotel.logs.exporter=none")
+                    .argument(autoconfigured)
+                    .agent(AGENT)
+                    .run()
+                    .expect_success();
+                hold_late_routes(&run);
+                run
+            });
         }
     }
 }
 
 #[test]
 fn the_endpoints_attribute_has_the_name_that_the_property_gives_it_or_is_left_out() {
-    let class_path = format!("{}:{}", jars(&MADE, &["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
-    for home in java_homes() {
+    let class_path = format!("{}:{}", jars(&["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
+    for home in newest_or_all() {
         for attribute in ["route", ""] {
-            let run = program(&home, "OpenTelemetrySpans", &class_path)
-                .jvm_option(&format!("-Dotlpprof.endpoint.attribute={attribute}"))
-                .argument("false")
-                .agent(AGENT)
-                .run()
-                .expect_success();
-            hold_to_announcements_as(attribute, &run, &["outer", "inner", "second", "client", "outside"]);
+            hold_to_announcements_as(attribute, &["outer", "inner", "second", "client", "outside"], || {
+                program(&home, "OpenTelemetrySpans", &class_path)
+                    .jvm_option(&format!("-Dotlpprof.endpoint.attribute={attribute}"))
+                    .argument("false")
+                    .agent(AGENT)
+                    .run()
+                    .expect_success()
+            });
         }
     }
 }
@@ -182,17 +228,18 @@ fn the_endpoints_attribute_has_the_name_that_the_property_gives_it_or_is_left_ou
 #[test]
 fn without_an_sdk_spans_are_linked_and_endpoints_are_the_programs_own() {
     let api = opentelemetry().split(':').take(2).collect::<Vec<_>>().join(":");
-    let class_path = format!("{}:{api}", jars(&MADE, &["otlpprof", "otlpprof-opentelemetry"]));
-    for home in java_homes() {
-        let run = program(&home, "OpenTelemetryApi", &class_path).agent(AGENT).run().expect_success();
-        hold_to_announcements(&run, &["outer", "outside"]);
+    let class_path = format!("{}:{api}", jars(&["otlpprof", "otlpprof-opentelemetry"]));
+    for home in newest_or_all() {
+        hold_to_announcements(&["outer", "outside"], || {
+            program(&home, "OpenTelemetryApi", &class_path).agent(AGENT).run().expect_success()
+        });
     }
 }
 
 #[test]
 fn without_the_agent_neither_spans_nor_scopes_cost_anything() {
-    let class_path = format!("{}:{}", jars(&MADE, &["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
-    for home in java_homes() {
+    let class_path = format!("{}:{}", jars(&["otlpprof", "otlpprof-opentelemetry"]), opentelemetry());
+    for home in newest_or_all() {
         // The jar has no library for this architecture.
         let without =
             program(&home, "OpenTelemetryWithoutAgent", &class_path).jvm_option("-Dos.arch=riscv64");
@@ -208,7 +255,7 @@ fn without_the_agent_neither_spans_nor_scopes_cost_anything() {
 /// The options that load OpenTelemetry's Java agent with our extension.
 fn java_agent_options() -> Vec<String> {
     let java_agent = printed_by(Command::new(script("fetch-opentelemetry.sh")).arg("--java-agent"));
-    let extension = jars(&MADE, &["otlpprof-opentelemetry-extension"]);
+    let extension = jars(&["otlpprof-opentelemetry-extension"]);
     let exporters = ["traces", "metrics", "logs"].map(|signal| format!("-Dotel.{signal}.exporter=none"));
     let loaded = [format!("-javaagent:{java_agent}"), format!("-Dotel.javaagent.extensions={extension}")];
     loaded.into_iter().chain(exporters).collect()
@@ -227,21 +274,25 @@ fn as_an_extension_of_the_java_agent_it_labels_requests() {
     let has_server = |home: &PathBuf| {
         printed_by(Command::new(home.join("bin/java")).arg("--list-modules")).contains("jdk.httpserver")
     };
-    let homes: Vec<_> = java_builds().into_iter().filter(has_server).collect();
+    let mut homes: Vec<_> = java_builds().into_iter().filter(has_server).collect();
+    homes.sort_by_key(|home| java_version(home));
     assert!(!homes.is_empty(), "no JDK here has an HTTP server (scripts/install-toolchain.sh jdk)");
-    for home in homes {
-        let run = under_java_agent(&home, "OpenTelemetryServer", &opentelemetry());
-        hold_to_announcements(&run, &["orders", "payment", "outside"]);
+    for home in newest_of(homes) {
+        hold_to_announcements(&["orders", "payment", "outside"], || {
+            under_java_agent(&home, "OpenTelemetryServer", &opentelemetry())
+        });
     }
 }
 
 /// Covers JDK 11 too, of which no build here has an HTTP server of its own.
 #[test]
+#[ignore = "long: OpenTelemetry's Java agent takes half a minute to start"]
 fn as_an_extension_of_the_java_agent_it_labels_requests_of_servlets() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let class_path = format!("{}:{}", opentelemetry(), jetty());
-        let run = under_java_agent(&home, "OpenTelemetryServlet", &class_path);
-        hold_to_announcements(&run, &["orders", "payment", "outside"]);
+        hold_to_announcements(&["orders", "payment", "outside"], || {
+            under_java_agent(&home, "OpenTelemetryServlet", &class_path)
+        });
     }
 }
 
@@ -249,11 +300,11 @@ fn as_an_extension_of_the_java_agent_it_labels_requests_of_servlets() {
 /// could not load its library: nothing was profiled.
 #[test]
 fn the_extension_leaves_the_library_to_others() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let run = program(&home, "OpenTelemetryApi", &opentelemetry())
             // The options in this variable are processed first.
             .variable("JAVA_TOOL_OPTIONS", &java_agent_options().join(" "))
-            .java_agent(Path::new(&jars(&MADE, &["otlpprof"])), AGENT)
+            .java_agent(Path::new(&jars(&["otlpprof"])), AGENT)
             .run()
             .expect_success();
         let stacks = cpu_stacks(&run.messages());

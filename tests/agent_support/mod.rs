@@ -3,6 +3,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
+pub(crate) mod made_once;
 pub(crate) mod profiles;
 mod refused_calls;
 pub(crate) mod restricted;
@@ -17,7 +18,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 pub(crate) use crate::jdk_support::{
-    everything, java_builds, java_homes, java_version, missing_versions, oldest_and_newest, starts_with,
+    everything, java_builds, java_homes, java_version, missing_versions, newest_of, newest_or_all,
+    newest_that_start_with, starts_with,
 };
 pub(crate) use crate::python_support::assert_read_alike;
 use running::{Finished, Running};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::agent_support::{JavaRun, java_homes};
+use crate::agent_support::{JavaRun, newest_or_all};
 use crate::exported_support::{Functions, Stacks, collapsed, functions, viewer};
 use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
 use crate::report_support::{CPU, Files, Spec, message};
@@ -78,6 +78,7 @@ fn untimed() -> [ProfilesData; 2] {
 }
 
 #[test]
+#[ignore = "long: viewers of other projects are fetched, in a browser"]
 fn speedscope_reads_every_thread_and_type() {
     let files = Files::new();
     let file = files.add("app.otlp", &[valid(), untimed()[0].clone()]);
@@ -107,6 +108,7 @@ fn speedscope_reads_every_thread_and_type() {
 }
 
 #[test]
+#[ignore = "long: viewers of other projects are fetched, in a browser"]
 fn the_firefox_profiler_reads_every_thread() {
     let files = Files::new();
     for (name, messages, options, scale, spread) in [
@@ -127,6 +129,7 @@ fn the_firefox_profiler_reads_every_thread() {
 
 /// Each type is a process. Native frames name their library, which the file identifies by its build-id.
 #[test]
+#[ignore = "long: viewers of other projects are fetched, in a browser"]
 fn the_firefox_profiler_has_all_types_and_the_libraries() {
     let files = Files::new();
     let file = files.add("types.otlp", &[valid()]);
@@ -155,6 +158,7 @@ fn the_firefox_profiler_has_all_types_and_the_libraries() {
 }
 
 #[test]
+#[ignore = "long: viewers of other projects are fetched, in a browser"]
 fn names_are_text_in_both_viewers() {
     let files = Files::new();
     let names = ["<script>alert(1)</script>", "a;b\nc\u{1b}[31m", "\"quoted\\\"", "größe.λ日本\u{202e}"];
@@ -183,8 +187,9 @@ fn names_are_text_in_both_viewers() {
 }
 
 #[test]
+#[ignore = "long: viewers of other projects are fetched, in a browser"]
 fn exports_of_a_real_jvm_are_read_by_both_viewers() {
-    let home = java_homes().into_iter().next_back().unwrap();
+    let home = newest_or_all().into_iter().next_back().unwrap();
     let run = JavaRun::new(&home, "MixedWork")
         .argument(2)
         .agent("cpu,wall,alloc=64k,lock,interval=1s,file=FILE")

@@ -29,15 +29,33 @@ pub(crate) fn everything() -> bool {
     std::env::var_os("OTLPPROF_TEST_EVERYTHING").is_some()
 }
 
-/// The oldest and the newest of [`java_homes`], for features that hardly depend on the version; all of them
-/// if [`everything`] is true.
+/// The newest of [`java_homes`], for behaviour that hardly depends on the version; all of them if
+/// [`everything`] is true.
 #[allow(dead_code, reason = "not every test binary runs programs on each version")]
-pub(crate) fn oldest_and_newest() -> Vec<PathBuf> {
-    let mut homes = java_homes();
-    if !everything() && homes.len() > 2 {
-        homes.drain(1..homes.len() - 1);
+pub(crate) fn newest_or_all() -> Vec<PathBuf> {
+    newest_of(java_homes())
+}
+
+/// The last of these homes, which are in the order of the versions; all of them if [`everything`] is true.
+#[allow(dead_code, reason = "not every test binary runs programs on each version")]
+pub(crate) fn newest_of(mut homes: Vec<PathBuf>) -> Vec<PathBuf> {
+    if !everything() {
+        homes.drain(..homes.len().saturating_sub(1));
     }
     homes
+}
+
+/// The newest of [`java_homes`] that starts with these flags; all that do if [`everything`] is true.
+///
+/// # Panics
+/// If no JVM starts with them, although no version is missing.
+#[allow(dead_code, reason = "not every test binary asks for flags that a build may lack")]
+pub(crate) fn newest_that_start_with(flags: &[&str]) -> Vec<PathBuf> {
+    let homes = java_homes();
+    let is_whole = missing_versions(&homes).is_empty();
+    let starting: Vec<_> = homes.into_iter().filter(|home| starts_with(home, flags)).collect();
+    assert!(!starting.is_empty() || !is_whole, "no JDK starts with {flags:?}");
+    newest_of(starting)
 }
 
 /// The homes of all JDKs and runtimes to test on: the ones that OTLPPROF_TEST_JDKS lists; otherwise the ones

@@ -71,9 +71,10 @@ final class Burning {
         burn();
     }
 
+    /** Works for ten milliseconds, and longer if the thread waits for a processor for most of them. */
     private static void burn() {
         long end = System.nanoTime() + 10_000_000;
-        while (System.nanoTime() < end) {
+        for (int i = 0; System.nanoTime() < end || i < 50_000; i++) {
             sink = sink * 31 + 7;
         }
     }
