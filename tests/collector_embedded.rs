@@ -21,7 +21,7 @@ use otlpprof::sampling::own_threads;
 use profcheck_support::assert_passes;
 use prost::Message as _;
 
-const AMPLE: Duration = Duration::from_secs(60);
+const AMPLE: Duration = Duration::from_secs(120);
 
 struct Receiving {
     server: Server,

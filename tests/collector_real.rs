@@ -15,7 +15,7 @@ use otlpprof::export::stats::{Loss, Tally, UploadStats};
 use otlpprof::export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
 use otlpprof::sampling::own_threads;
 
-const AMPLE: Duration = Duration::from_secs(60);
+const AMPLE: Duration = Duration::from_secs(120);
 
 fn upload_to(collector: &Collector, change: impl FnOnce(&mut UploadConfig)) -> Uploader {
     let mut config = UploadConfig::new(Endpoint::base(&collector.endpoint()).unwrap());

@@ -11,7 +11,7 @@ use std::mem;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use otlpprof::core::address::RuntimeAddr;
 use otlpprof::core::memory::Memory;
@@ -137,6 +137,8 @@ impl Drop for Marking {
 static SERIAL: Mutex<()> = Mutex::new(());
 
 const INTERVAL: Duration = Duration::from_micros(200);
+/// A wait of this length is taken to last for ever.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A function of the sample library.
 fn library_function(name: &CStr) -> *mut c_void {
@@ -195,9 +197,9 @@ impl Sampling {
 
     /// Calls `work` until the counter has grown by `count`.
     fn until(&self, counter: &str, count: u64, mut work: impl FnMut()) {
-        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + PATIENCE;
         while self.count(counter) < count {
-            assert!(std::time::Instant::now() < deadline, "{counter} stays at {}", self.count(counter));
+            assert!(Instant::now() < deadline, "{counter} stays at {}", self.count(counter));
             work();
         }
     }
@@ -289,7 +291,7 @@ fn deep_stacks_without_remote_frames_to_the_end_of_the_buffer() {
         let sampling = Sampling::start(&with_tables(), false, 2048);
         sampling.until("samples_taken", 50, || recurse(400));
         assert!(sampling.deepest() > 400);
-        sampling.until("samples_dropped", 100, || recurse(1000));
+        sampling.until("samples_dropped_full", 100, || recurse(1000));
         let reasons = ["held", "full", "not_ready", "small_stack"];
         // The handler continues to count during these reads.
         let before = sampling.count("samples_dropped");
@@ -300,7 +302,6 @@ fn deep_stacks_without_remote_frames_to_the_end_of_the_buffer() {
             (before..=after).contains(&(held + full + not_ready + small_stack)),
             "{before} {held} {full} {not_ready}"
         );
-        assert!(full >= 100, "{held} {full} {not_ready}");
         assert_eq!(sampling.count("remote_pool_exhausted"), 0);
     });
 }
@@ -431,7 +432,11 @@ fn code_in_no_object() {
             SETUP.unknown_code.wait(Duration::ZERO);
             code(10_000_000);
         });
-        assert!(SETUP.unknown_code.is_rung(), "no handler met the code");
+        let give_up = Instant::now() + PATIENCE;
+        while !SETUP.unknown_code.is_rung() {
+            assert!(Instant::now() < give_up, "no handler met the code");
+            code(10_000_000);
+        }
     });
 }
 
@@ -455,8 +460,8 @@ fn an_allocation_in_a_handler_is_counted() {
     let config = Config { interval: INTERVAL, ..Config::default() };
     let session = cpu::start(&config, allocate).unwrap();
     let _marking = Marking::begin(config.signal);
-    let deadline = std::time::Instant::now() + Duration::from_secs(60);
-    while IN_HANDLER.load(Ordering::Relaxed) - before < 20 && std::time::Instant::now() < deadline {
+    let deadline = Instant::now() + PATIENCE;
+    while IN_HANDLER.load(Ordering::Relaxed) - before < 20 && Instant::now() < deadline {
         BURNING.store(this_thread(), Ordering::Release);
         recurse_of_library(10, 1_000_000);
         BURNING.store(0, Ordering::Release);

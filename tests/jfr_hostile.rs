@@ -1,7 +1,6 @@
 //! Recordings crafted so that their cost exceeds their size. The memory and the work of their conversion are
 //! bounded.
 
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
 mod loud_support;
 mod peak_support;

@@ -18,7 +18,7 @@ mod python_support;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agent_support::{LIBRARIES, oldest_and_newest};
+use agent_support::{LIBRARIES, newest_or_all};
 use exported_support::{Functions, functions, truth};
 use page_support::{compare, otlpprof, path_text, used};
 use report_support::json;
@@ -33,7 +33,7 @@ const NATIVE: &str = "ddprof_hash";
 const HASH: &str = "hash_block";
 
 fn java() -> PathBuf {
-    oldest_and_newest().pop().unwrap().join("bin/java")
+    newest_or_all().pop().unwrap().join("bin/java")
 }
 
 /// Runs the program, which must leave its profiles in `NAME.otlp` and its page in `NAME.html`. Returns the

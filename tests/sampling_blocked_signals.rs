@@ -9,6 +9,7 @@ use std::{ptr, thread};
 
 use otlpprof::core::thread::ClockKind;
 use otlpprof::sampling::cpu;
+use otlpprof::signal::cpu_counters::CpuCounts;
 use sampling_support::*;
 
 fn each_clock(scenario: fn(ClockKind)) {
@@ -81,17 +82,36 @@ fn a_first_signal_that_was_blocked_counts_for_all() {
     });
 }
 
-/// The time of a thread whose signal stays blocked to its end is not lost either.
+/// The time of a thread whose signal stays blocked to its end is not lost either: it is in the balance of
+/// ended threads, or in the first sample of another thread.
 #[test]
 fn the_time_of_a_thread_that_never_unblocks_is_in_the_balance() {
     each_clock(|kind| {
+        let before = cpu::counts();
         let session = start(&config(kind));
         mask(libc::SIG_BLOCK, libc::SIGPROF);
-        let thread = thread::spawn(|| burn(Duration::from_millis(200)));
+        let thread = thread::spawn(|| {
+            burn(Duration::from_millis(200));
+            thread_cpu()
+        });
         mask(libc::SIG_UNBLOCK, libc::SIGPROF);
-        thread.join().unwrap();
-        let balance = cpu::ended_balance_ns();
+        let used = thread.join().unwrap();
+        let left = left_by_ended_threads(&before);
         session.stop();
-        assert!((199_000_000..205_000_000).contains(&balance), "{} {balance}", kind.name());
+        // The thread uses some CPU time before it is armed and after it has read its clock.
+        let expected = used.saturating_sub(Duration::from_millis(1))..used + Duration::from_millis(5);
+        assert!(expected.contains(&left), "{}: {left:?}, expected {expected:?}", kind.name());
     });
+}
+
+/// The CPU time that ended threads were not credited with, in the balance or in a sample since `before`.
+fn left_by_ended_threads(before: &CpuCounts) -> Duration {
+    loop {
+        let taken = cpu::counts().since(before).estate_periods;
+        let balance_ns = cpu::ended_balance_ns();
+        // A sample of this thread may take from the balance between the two readings.
+        if cpu::counts().since(before).estate_periods == taken {
+            return Duration::from_nanos(u64::try_from(balance_ns).unwrap()) + INTERVAL * taken as u32;
+        }
+    }
 }

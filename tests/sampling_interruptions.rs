@@ -60,7 +60,7 @@ fn poll_to_the_end(pipe: &impl AsRawFd) -> u32 {
 fn a_thread_that_waits_where_it_was_found_is_not_interrupted_again() {
     let _guard = serially();
     let config = Config { clock: ClockChoice::None, ..Config::default() };
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     let session = cpu::start(&config, |_, _, _| ()).unwrap();
     loop {
         TAKEN.iter().for_each(|(count, _)| count.store(0, Ordering::Relaxed));

@@ -92,18 +92,22 @@ fn a_thousand_cycles_leak_nothing() {
             }
             before = now;
         }
-        let resident_before = resident_kib();
-        (0..1000).for_each(|_| cycle());
-        for _ in 0..100 {
+        // A leak grows with the cycles. Memory that the C library keeps for threads that happened to overlap
+        // does not.
+        let grows = || {
+            let resident_before = resident_kib();
+            (0..1000).for_each(|_| cycle());
+            let grown = resident_kib().saturating_sub(resident_before);
+            println!("{}: {grown} KiB more after 1,000 cycles", kind.name());
+            grown >= 1024
+        };
+        assert!((0..4).any(|_| !grows()), "{}: each 1,000 cycles take more memory", kind.name());
+        let give_up = Instant::now() + PATIENCE;
+        while belongings() != before && Instant::now() < give_up {
             thread::sleep(Duration::from_millis(50));
-            if belongings() == before {
-                break;
-            }
         }
         assert_eq!(belongings(), before, "{}", kind.name());
         assert_eq!(imports(), imports_before);
-        let grown = resident_kib().saturating_sub(resident_before);
-        assert!(grown < 1024, "{}: {grown} KiB more after 1,000 cycles", kind.name());
         assert_eq!(thread_records::thread_count(), 0);
     }
 }
@@ -189,12 +193,11 @@ fn with_limit<T>(resource: libc::__rlimit_resource_t, limit: u64, body: impl FnO
 fn eight_threads<T>(kind: ClockKind, hold: impl FnOnce() -> T) -> (Measured, CpuCounts) {
     let counts = cpu::counts();
     let session = start(&config(kind));
+    let before = program_cpu();
     let held = hold();
-    let before = process_cpu();
     let threads: Vec<_> = (0..8).map(|_| thread::spawn(|| burn(Duration::from_millis(300)))).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    run_heirs();
-    let used = process_cpu() - before;
+    let used = settle_program(before);
     drop(held);
     session.stop();
     (Measured { sampled: sampled(), used }, cpu::counts().since(&counts))
@@ -290,11 +293,9 @@ fn a_session_starts_or_says_why_in_a_line_at_any_limit_of_descriptors() {
 #[test]
 fn threads_without_a_timer_share_the_process_timer() {
     let _guard = serially();
-    // The process timer is statistical: 260 samples in eighteen threads. A loss or a surplus would occur in
-    // every run, so one run within the tolerance suffices.
-    let runs = std::iter::repeat_with(share_the_process_timer).take(3);
-    let errors: Vec<_> = runs.map(|measured| measured.error()).collect();
-    assert!(errors.iter().any(|error| error.abs() <= 0.03), "off by {errors:.3?}");
+    // Eight threads of 0.3 s, of which OPEN is 2 %. The process timer's signals are those of whichever thread
+    // a tick interrupts, and some of them are credited to the thread that waits.
+    assert_within(3.0, ClockKind::Itimer, "shared", share_the_process_timer);
 }
 
 fn share_the_process_timer() -> Measured {
@@ -304,15 +305,14 @@ fn share_the_process_timer() -> Measured {
         // The check at the start of a session needs a timer.
         let one = with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
         let counts = cpu::counts();
-        let before = process_cpu();
+        let before = program_cpu();
         let mut filler = Vec::new();
         while let Some(timer) = spare_timer() {
             filler.push(timer);
         }
         let threads: Vec<_> = (0..8).map(|_| thread::spawn(|| burn(Duration::from_millis(300)))).collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        run_heirs();
-        let used = process_cpu() - before;
+        let used = settle_program(before);
         one.stop();
         // SAFETY: the timers were created above and are deleted once.
         filler.into_iter().for_each(|timer| unsafe { assert_eq!(libc::timer_delete(timer), 0) });
@@ -325,6 +325,7 @@ fn share_the_process_timer() -> Measured {
 
 #[test]
 fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one() {
+    const NOT_SAMPLED: &str = "threads are not sampled";
     let _guard = serially();
     keep_warnings();
     with_limit(libc::RLIMIT_SIGPENDING, 1, || {
@@ -351,16 +352,24 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
                     }
                 });
             }
+            let give_up = Instant::now() + PATIENCE;
+            while cpu::counts().since(&before).threads_unsampled < 8 && Instant::now() < give_up {
+                thread::sleep(Duration::from_millis(50));
+            }
+            // The harness may create a thread meanwhile.
             thread::sleep(Duration::from_millis(700));
             let first = cpu::counts().since(&before);
             // Long enough for many rounds of the poller.
             thread::sleep(Duration::from_millis(1_000));
+            while warnings_with(NOT_SAMPLED).is_empty() && Instant::now() < give_up {
+                thread::sleep(Duration::from_millis(50));
+            }
             let second = cpu::counts().since(&before);
             // SAFETY: the timers were created above and are deleted once.
             filler.into_iter().for_each(|timer| unsafe { assert_eq!(libc::timer_delete(timer), 0) });
             with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || {
-                let deadline = Instant::now() + Duration::from_secs(30);
-                while cpu::counts().since(&before).threads_armed < 8 && Instant::now() < deadline {
+                let give_up = Instant::now() + PATIENCE;
+                while cpu::counts().since(&before).threads_armed < 8 && Instant::now() < give_up {
                     thread::sleep(Duration::from_millis(50));
                 }
             });
@@ -377,7 +386,7 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
         assert_eq!(last.threads_unsampled, first.threads_unsampled, "{last:?}");
         assert!(last.threads_armed >= 8, "{last:?}");
     });
-    assert_eq!(warnings_with("threads are not sampled").len(), 1);
+    assert_eq!(warnings_with(NOT_SAMPLED).len(), 1);
 }
 
 /// A timer that is never set; `None` if none can be created.

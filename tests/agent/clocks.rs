@@ -1,7 +1,7 @@
 //! The agent reads the kernel's clocks, whatever other functions of their names are in the process.
 
 use crate::agent_support::stacks::stacks_of;
-use crate::agent_support::{JavaRun, oldest_and_newest, profiles};
+use crate::agent_support::{JavaRun, newest_or_all, profiles};
 
 /// The distance by which the preloaded clock jumps again and again.
 const JUMP_NS: f64 = 3_600e9;
@@ -10,7 +10,7 @@ const JUMP_NS: f64 = 3_600e9;
 /// had 1.5 billion samples, each of which stood for time that had not passed.
 #[test]
 fn jumps_of_a_preloaded_clock_are_in_no_sample() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "FixedWork").argument(50).argument(20_000);
         let run = run.variable("LD_PRELOAD", env!("OTLPPROF_JUMPING_CLOCK"));
         let run = run.agent("cpu=1ms,wall=10ms,interval=500ms,file=FILE").run().expect_success();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{java_homes, java_version, oldest_and_newest};
+use crate::agent_support::{java_version, newest_or_all};
 use crate::engine_contexts_support::{PROGRAM, kinds, run, served, wanted_work};
 
 /// Runs the program with this selection. No engine may have a sample that is not wanted, and every engine
@@ -54,7 +54,7 @@ fn words(home: &Path) -> &'static [&'static [&'static str]] {
 
 #[test]
 fn every_engine_samples_only_selected_threads() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let is_wanted = |stack: &Stack| stack.thread == "serves-1";
         hold(&home, &[], "threads=serves-*+!*-0+!*-2", "samples_left_out", is_wanted);
     }
@@ -62,7 +62,7 @@ fn every_engine_samples_only_selected_threads() {
 
 #[test]
 fn every_engine_reports_only_included_stacks() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         for words in words(&home) {
             let selection = "include=programs.EngineContexts.endpoint1";
             hold(&home, words, selection, "samples_left_out", |stack| served(stack) == Some(1));
@@ -72,7 +72,7 @@ fn every_engine_reports_only_included_stacks() {
 
 #[test]
 fn no_engine_reports_an_excluded_stack() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         for words in words(&home) {
             let selection = "exclude=programs.EngineContexts.endpoint1";
             hold(&home, words, selection, "samples_left_out", |stack| served(stack) != Some(1));
@@ -82,7 +82,7 @@ fn no_engine_reports_an_excluded_stack() {
 
 #[test]
 fn every_engine_samples_only_the_registered_thread() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let is_wanted = |stack: &Stack| stack.thread == "serves-1" && matches!(served(stack), None | Some(1));
         hold(&home, &["registered"], "filter=true", "handler.samples_filtered", is_wanted);
     }
@@ -90,7 +90,7 @@ fn every_engine_samples_only_the_registered_thread() {
 
 #[test]
 fn every_engine_samples_only_the_registered_virtual_thread() {
-    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
         let is_wanted = |stack: &Stack| match served(stack) {
             Some(endpoint) => endpoint == 1,
             // The thread is on its way to its endpoint or back; or its frames are being moved, and a mark

@@ -1,11 +1,13 @@
 //! The engines' values, compared with the programs' own counts.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_homes, java_version, oldest_and_newest, profiles};
+use crate::agent_support::{JavaRun, java_version, newest_or_all, profiles};
+use crate::estimate_support::Estimate;
 use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, LOCK_KIND, MONITOR_CLASS, OBJECT_CLASS, THREAD_STATE};
 use otlpprof::otlp::read::Message;
 use otlpprof::sampling::wall::SIGNALS_PER_S;
@@ -52,17 +54,27 @@ fn sum(run: &Finished, stacks: &[Stack], method: &str, key: &str, class: &str) -
     found.map(|stack| stack.value as f64).sum()
 }
 
-fn assert_near(run: &Finished, what: &str, found: f64, expected: f64, tolerance: f64) {
-    let ratio = found / expected;
-    assert!((ratio - 1.0).abs() <= tolerance, "{}: {what}: {found} of {expected} ({ratio:.4})", run.label);
+/// The number of standard errors by which a right sum may miss the truth.
+const STANDARD_ERRORS: f64 = 5.0;
+/// A factor by which a wrong sum would be found.
+const WRONG_FACTOR: f64 = 1.5;
+
+fn assert_within(run: &Finished, what: &str, found: f64, range: RangeInclusive<f64>) {
+    assert!(range.contains(&found), "{}: {what}: {found} is not within {range:?}", run.label);
 }
 
-/// A single run is within five standard deviations of the program's allocations; the mean of all runs is
-/// nearer.
+/// Samples that were dropped, since a busy machine let the buffer overflow. The sums lack the events for
+/// which they would stand.
+fn dropped(run: &Finished, engine: &str) -> f64 {
+    run.counter(&format!("{engine}.samples_dropped")) as f64
+}
+
+/// A single run is within five standard errors of the program's allocations, and so is the mean of all runs,
+/// whose error is smaller.
 #[test]
 fn allocated_bytes_and_objects_are_right_by_class_and_site() {
-    let mut ratios = HashMap::<String, Vec<f64>>::new();
-    for home in java_homes() {
+    let mut runs = HashMap::<String, Vec<(f64, f64, f64)>>::new();
+    for home in newest_or_all() {
         // The VM samples for both engines at the shorter of the two intervals.
         let engines = ["alloc=4k", "alloc=4k,live=2k", "alloc=4k,live=64k"];
         for (arguments, engines) in
@@ -79,33 +91,51 @@ fn allocated_bytes_and_objects_are_right_by_class_and_site() {
                 // JDK 11 picks objects that are about as large as the interval too often.
                 let is_picked_too_often =
                     java_version(&home) == 11 && ["arrays", "interval"].contains(&&*method);
-                let deviation = relative_deviation(numbers[0] / numbers[1], numbers[1]);
-                let tolerance = if is_picked_too_often { 0.35 } else { 5.0 * deviation };
-                assert_near(&run, &format!("{label} bytes"), found[0], numbers[0], tolerance);
-                assert_near(&run, &format!("{label} objects"), found[1], numbers[1], tolerance);
+                let excess = if is_picked_too_often { 0.33 } else { 0.0 };
+                let error = relative_error(numbers[0] / numbers[1], numbers[1]);
+                let lost = dropped(&run, "alloc") / (sampled(numbers[0] / numbers[1]) * numbers[1]);
+                let least = 1.0 - lost - STANDARD_ERRORS * error;
+                let most = 1.0 + excess + STANDARD_ERRORS * error;
+                // A few missing samples may be those of a few large objects.
+                let finds_errors = least > 1.0 / WRONG_FACTOR && most < WRONG_FACTOR;
+                assert!(finds_errors || numbers[1] < 1_000.0, "{label}: {}", run.stderr);
+                for (what, found, number) in
+                    [("bytes", found[0], numbers[0]), ("objects", found[1], numbers[1])]
+                {
+                    let range = least * number..=most * number;
+                    assert_within(&run, &format!("{label} {what}"), found, range);
+                }
                 if !is_picked_too_often {
-                    ratios.entry(method).or_default().push(found[0] / numbers[0]);
+                    runs.entry(method).or_default().push((found[0] / numbers[0], error, lost));
                 }
             }
         }
     }
-    for (method, ratios) in ratios {
-        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
-        assert!((mean - 1.0).abs() <= 0.01, "{method}: {mean:.4} of {} runs", ratios.len());
+    for (method, runs) in runs {
+        let mean_of =
+            |value: fn(&(f64, f64, f64)) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
+        let (mean, lost) = (mean_of(|run| run.0), mean_of(|run| run.2));
+        let error = (mean_of(|run| run.1 * run.1) / runs.len() as f64).sqrt();
+        let range = 1.0 - lost - STANDARD_ERRORS * error..=1.0 + STANDARD_ERRORS * error;
+        assert!(range.contains(&mean), "{method}: {mean:.4} of {} runs, not {range:.4?}", runs.len());
     }
 }
 
-/// The relative deviation of the estimated number of objects of one size, each of which is sampled at random
-/// with an interval of 4 KiB.
-fn relative_deviation(bytes_each: f64, objects: f64) -> f64 {
-    let sampled = 1.0 - (-bytes_each / 4096.0).exp();
+/// The probability that an object of this size is sampled with an interval of 4 KiB.
+fn sampled(bytes_each: f64) -> f64 {
+    1.0 - (-bytes_each / 4096.0).exp()
+}
+
+/// The relative standard error of the estimated number of objects of one size.
+fn relative_error(bytes_each: f64, objects: f64) -> f64 {
+    let sampled = sampled(bytes_each);
     // Objects that are always sampled deviate by rounding only.
     ((1.0 - sampled) / (sampled * objects)).sqrt().max(0.001)
 }
 
 #[test]
 fn time_in_front_of_monitors_and_in_waits_is_within_what_the_threads_know() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for arguments in kinds_of_threads(&home) {
             let run = run(&home, "Waits", arguments, "lock=1ms,wait=1ms");
             let messages = run.messages();
@@ -142,7 +172,7 @@ fn time_in_front_of_monitors_and_in_waits_is_within_what_the_threads_know() {
 /// The monitors that the program holds and waits for are of other classes, or no thread waits for them.
 #[test]
 fn time_parked_for_locks_is_within_what_the_threads_know() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for arguments in kinds_of_threads(&home) {
             let run = run(&home, "Parks", arguments, "lock=1ms");
             let warnings = run.stderr.lines().chain(run.stdout.lines());
@@ -174,7 +204,7 @@ fn time_parked_for_locks_is_within_what_the_threads_know() {
 
 #[test]
 fn exceptions_are_counted_by_class_and_site() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for arguments in kinds_of_threads(&home) {
             // The program throws with a period of four. The choice of the sampled exceptions must not follow
             // that period.
@@ -182,11 +212,14 @@ fn exceptions_are_counted_by_class_and_site() {
                 let options = &format!("exceptions={period},exceptions.thrown={thrown},limit=off");
                 let run = run(&home, "Throws", arguments, options);
                 let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
+                let dropped = dropped(&run, "exceptions") * f64::from(period);
                 for (method, class, numbers) in truth(&run) {
                     let found = sum(&run, &stacks, &method, EXCEPTION_TYPE, &class);
                     let label = format!("{options} {arguments:?} {method}");
-                    let deviation = (f64::from(period - 1) / numbers[0]).sqrt();
-                    assert_near(&run, &label, found, numbers[0], 5.0 * deviation);
+                    let error = STANDARD_ERRORS * (f64::from(period - 1) * numbers[0]).sqrt();
+                    let (least, most) = (numbers[0] - dropped - error, numbers[0] + error);
+                    assert!(least > numbers[0] / WRONG_FACTOR, "{label}: {}", run.stderr);
+                    assert_within(&run, &label, found, least..=most);
                 }
             }
         }
@@ -194,49 +227,58 @@ fn exceptions_are_counted_by_class_and_site() {
 }
 
 /// Exceptions that are created once and thrown often, created and never thrown, rethrown after they were
-/// caught, created in constructors, and created by the VM. Checks where they are created, and where they are
-/// thrown, however much of the code is compiled and verified.
-#[test]
-fn exceptions_are_counted_where_created_or_where_thrown() {
-    for home in java_homes() {
+/// caught, created in constructors, and created by the VM. Checks where they are created, or where they are
+/// thrown, however much of the code is compiled and verified. `way` is the place of the number that is right.
+fn assert_exceptions_are_counted(option: &str, way: usize) {
+    for home in newest_or_all() {
         for arguments in kinds_of_threads(&home) {
             for flags in
                 ["-XX:-OmitStackTraceInFastThrow", "-Xint", "-XX:TieredStopAtLevel=1", "-Xverify:all"]
             {
-                for (way, option) in ["exceptions", "exceptions,exceptions.thrown"].into_iter().enumerate() {
-                    let mut run = JavaRun::new(&home, "MadeAndThrown").jvm_option(flags);
-                    run = run.jvm_option("-XX:-OmitStackTraceInFastThrow");
-                    for argument in *arguments {
-                        run = run.argument(argument);
-                    }
-                    let run = run.agent(&format!("cpu=off,limit=off,file=FILE,{option}"));
-                    let run = run.run().expect_success();
-                    let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
-                    for (method, class, numbers) in truth(&run) {
-                        let found = sum(&run, &stacks, &method, EXCEPTION_TYPE, &class);
-                        let label = format!("{option} {flags} {arguments:?} {method} {class}");
-                        assert_eq!(found, numbers[way], "{}: {label}", run.label);
-                        // No exception of the class is reported at another place.
-                        let is_class = |stack: &&Stack| stack.labels.get(EXCEPTION_TYPE) == Some(&class);
-                        let of_class: f64 =
-                            stacks.iter().filter(is_class).map(|stack| stack.value as f64).sum();
-                        let all = truth(&run).into_iter().filter(|(_, other, _)| *other == class);
-                        let all: f64 = all.map(|(_, _, numbers)| numbers[way]).sum();
-                        // An exception that is kept has been created once.
-                        let kept = if class.ends_with("Kept") && way == 0 { 1.0 } else { 0.0 };
-                        assert_eq!(of_class - kept, all, "{}: {label}", run.label);
-                    }
+                let mut run = JavaRun::new(&home, "MadeAndThrown").jvm_option(flags);
+                run = run.jvm_option("-XX:-OmitStackTraceInFastThrow");
+                for argument in *arguments {
+                    run = run.argument(argument);
+                }
+                let run = run.agent(&format!("cpu=off,limit=off,file=FILE,{option}"));
+                let run = run.run().expect_success();
+                let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
+                let dropped = dropped(&run, "exceptions");
+                for (method, class, numbers) in truth(&run) {
+                    let found = sum(&run, &stacks, &method, EXCEPTION_TYPE, &class);
+                    let label = format!("{option} {flags} {arguments:?} {method} {class}");
+                    assert_within(&run, &label, found, numbers[way] - dropped..=numbers[way]);
+                    // The program has 5,000 exceptions of a kind.
+                    assert!(dropped < 1_000.0, "{label}: {}", run.stderr);
+                    // No exception of the class is reported at another place.
+                    let is_class = |stack: &&Stack| stack.labels.get(EXCEPTION_TYPE) == Some(&class);
+                    let of_class: f64 = stacks.iter().filter(is_class).map(|stack| stack.value as f64).sum();
+                    let all = truth(&run).into_iter().filter(|(_, other, _)| *other == class);
+                    let all: f64 = all.map(|(_, _, numbers)| numbers[way]).sum();
+                    // An exception that is kept has been created once.
+                    let kept = if class.ends_with("Kept") && way == 0 { 1.0 } else { 0.0 };
+                    assert_within(&run, &label, of_class - kept, all - dropped..=all);
                 }
             }
         }
     }
 }
 
+#[test]
+fn exceptions_are_counted_where_created() {
+    assert_exceptions_are_counted("exceptions", 0);
+}
+
+#[test]
+fn exceptions_are_counted_where_thrown_if_asked_for() {
+    assert_exceptions_are_counted("exceptions,exceptions.thrown", 1);
+}
+
 /// Another agent, such as the JVM's own recorder, may have Throwable retransformed while exceptions are
 /// sampled.
 #[test]
 fn exceptions_are_sampled_while_another_agent_retransforms_throwable() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "Throws").jvm_option("-XX:StartFlightRecording=filename=/dev/null");
         let run =
             run.agent("cpu=off,exceptions,limit=off,trace=java.lang.Throwable.fillInStackTrace:1h,file=FILE");
@@ -245,13 +287,11 @@ fn exceptions_are_sampled_while_another_agent_retransforms_throwable() {
         let is_reported = |line: &&str| ["explicit ", "bare "].iter().any(|method| line.starts_with(method));
         run.stdout = run.stdout.lines().filter(is_reported).collect::<Vec<_>>().join("\n");
         let stacks = stacks_of(&run.messages(), "exceptions", ("exceptions", "count"));
+        let dropped = dropped(&run, "exceptions");
+        assert!(dropped < 1_000.0, "{}: {}", run.label, run.stderr);
         for (method, class, numbers) in truth(&run) {
-            assert_eq!(
-                sum(&run, &stacks, &method, EXCEPTION_TYPE, &class),
-                numbers[0],
-                "{}: {method}",
-                run.label
-            );
+            let found = sum(&run, &stacks, &method, EXCEPTION_TYPE, &class);
+            assert_within(&run, &method, found, numbers[0] - dropped..=numbers[0]);
         }
     }
 }
@@ -259,7 +299,7 @@ fn exceptions_are_sampled_while_another_agent_retransforms_throwable() {
 /// Only the CPU engine needs the clock.
 #[test]
 fn a_clock_that_is_refused_is_one_line_and_the_other_engines_run() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "MixedWork").argument(2).without_perf_events();
         let run = run.agent("cpu.clock=perf,wall,alloc=8k,lock,exceptions,file=FILE").run().expect_success();
         let warned: Vec<_> = run.stderr.lines().filter(|line| line.contains("warn")).collect();
@@ -286,7 +326,7 @@ fn a_clock_that_is_refused_is_one_line_and_the_other_engines_run() {
 /// The VM reports throws only to agents that ask for this during its start.
 #[test]
 fn throws_are_refused_in_one_line_after_an_attach_and_the_other_engines_run() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let mut jvm = JavaRun::new(&home, "AllocationLoop").argument(100).start();
         jvm.load_agent_by_jcmd("status");
         jvm.load_agent("cpu=off,exceptions,exceptions.thrown,alloc=8k,interval=1h,file=FILE");
@@ -308,7 +348,7 @@ fn throws_are_refused_in_one_line_after_an_attach_and_the_other_engines_run() {
 
 #[test]
 fn exceptions_are_sampled_by_an_attached_agent_until_it_stops() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let mut jvm = JavaRun::new(&home, "EventStorm").argument("exceptions").argument(100).start();
         jvm.load_agent_by_jcmd("status");
         for turn in 0..2 {
@@ -325,12 +365,12 @@ fn exceptions_are_sampled_by_an_attached_agent_until_it_stops() {
     }
 }
 
-/// Twenty threads, and two thousand threads, which are more than can be visited in each interval.
+/// Twenty threads, and five hundred threads, which are more than can be visited in each interval.
 #[test]
 fn wall_clock_time_is_that_of_all_threads_by_state() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         // Of more threads each is seen less often, above all during its start. So that run is longer.
-        for (parked, seconds) in [(15, "2"), (2000, "8")] {
+        for (parked, seconds) in [(15, 2), (500, 5)] {
             let run = JavaRun::new(&home, "ThreadStates").argument(seconds).argument(parked);
             // Before JDK 18 the revocation of a biased lock blocks threads during their start, as long as the
             // machine is busy.
@@ -341,7 +381,9 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
             let (times, sleeps) = run.stdout.trim().rsplit_once("\nsleeps ").unwrap();
             assert_cost_is_bounded(&run, &messages, parked, sleeps.parse().unwrap());
             for line in times.lines() {
-                let (state, expected_ns) = line.split_once(' ').unwrap();
+                let [state, least_ns, most_ns] = line.split(' ').collect::<Vec<_>>()[..] else {
+                    panic!("{line}")
+                };
                 let found_ns: f64 = stacks
                     .iter()
                     .filter(|stack| {
@@ -354,47 +396,76 @@ fn wall_clock_time_is_that_of_all_threads_by_state() {
                     })
                     .map(|stack| (stack.value * stack.period_ns) as f64)
                     .sum();
-                // The threads existed a little longer than the program has measured, until it ended.
-                let ratio = found_ns / expected_ns.parse::<f64>().unwrap();
+                let (least_ns, most_ns): (f64, f64) = (least_ns.parse().unwrap(), most_ns.parse().unwrap());
+                let error_ns = STANDARD_ERRORS * error_of_new_threads_ns(parked);
                 let label = format!("{} {parked} {state}", run.label);
-                assert!((0.9..1.3).contains(&ratio), "{label}: {ratio:.3}\n{stacks:#?}");
+                assert!(error_ns < least_ns * (1.0 - 1.0 / WRONG_FACTOR), "{label}: {least_ns} ns");
+                let range = least_ns - error_ns..=most_ns + error_ns;
+                assert!(range.contains(&found_ns), "{label}: {found_ns} not within {range:?}\n{stacks:#?}");
             }
         }
     }
 }
 
+/// The standard error of a thread's time, in ns. New threads have to be asked for a sample twice, and fewer
+/// can be asked than there are: meanwhile each sample stands for as many threads as its turn comes after.
+/// The time of a thread is then the sum of some two such samples.
+fn error_of_new_threads_ns(parked: u32) -> f64 {
+    /// The other threads of the program, and those of the JVM.
+    const OTHERS: u32 = 30;
+    let weight_ns = f64::from(parked + OTHERS) / SIGNALS_PER_S * 1e9;
+    2.0_f64.sqrt() * weight_ns
+}
+
 /// Asserts the cost: threads that do not run are woken at most once in each interval of profiles, and once
 /// more in the first interval in which they are visited, when the engine checks whether they are still at the
 /// same place.
-fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u64, sleeps: u64) {
+fn assert_cost_is_bounded(run: &Finished, messages: &[Message], parked: u32, sleeps: u64) {
     let intervals = messages.len() as u64;
     let seconds = messages.iter().map(profiles::duration_ns).sum::<u64>() as f64 / 1e9;
-    let [signals, idle] = ["signals", "idle"].map(|what| run.counter(&format!("wall.{what}")));
+    let [signals, visits, lost] =
+        ["signals", "visits", "signals_lost"].map(|what| run.counter(&format!("wall.{what}")));
     let label = format!(
-        "{}: {parked} were woken {sleeps} times in {intervals} intervals; {signals} signals and {idle} idle \
-         visits in {seconds} s",
+        "{}: {parked} were woken {sleeps} times in {intervals} intervals; {signals} signals, {lost} of them \
+         lost, and {visits} visits in {seconds} s",
         run.label
     );
-    assert!(sleeps <= 2 * parked * intervals, "{label}");
-    assert!(signals as f64 <= 1.1 * SIGNALS_PER_S * seconds, "{label}");
-    assert!(idle > 10 * signals, "{label}");
+    // A thread that gets no processor for a second is asked again.
+    assert!(sleeps <= 2 * u64::from(parked) * intervals + lost, "{label}");
+    // More than enough for the first round, which is planned before it is known how many are to be asked.
+    assert!(signals as f64 <= SIGNALS_PER_S * (seconds + 0.5), "{label}");
+    // A single thread of the program runs, beside the JVM's compilers. All others wait, and most visits find
+    // a thread where it was.
+    assert!(4 * signals < visits, "{label}");
 }
 
-/// Threads that run, and have a processor or wait for one. Each of them measures both times.
+/// The wall-clock time of these stacks, judged by its standard error. The samples have times: a stack has as
+/// many samples as times.
+fn time_ns<'s>(stacks: impl Iterator<Item = &'s Stack>) -> Estimate {
+    Estimate::of(stacks.map(|stack| {
+        assert!(stack.times > 0, "no times: {stack:#?}");
+        (stack.times, (stack.value * stack.period_ns) as f64 / stack.times as f64)
+    }))
+}
+
+/// The bounds in one of the program's lines: `STATE LEAST MOST`.
+fn bounds(line: &str) -> (&str, RangeInclusive<f64>) {
+    let [state, least, most] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+    (state, least.parse().unwrap()..=most.parse().unwrap())
+}
+
+/// Threads that run, and have a processor or wait for one, by the kernel's account.
 #[test]
 fn waiting_for_a_processor_is_distinguished_from_running() {
-    for home in oldest_and_newest() {
-        let run = run(&home, "Crowd", &["4"], "wall=5ms");
+    for home in newest_or_all() {
+        let run = run(&home, "Crowd", &["4"], "wall=2ms,timestamps");
         let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
         for line in run.stdout.lines() {
-            let (state, expected_ns) = line.split_once(' ').unwrap();
-            let found_ns: f64 = stacks
-                .iter()
-                .filter(|stack| stack.thread == "crowd" && stack.labels[THREAD_STATE] == state)
-                .map(|stack| (stack.value * stack.period_ns) as f64)
-                .sum();
-            // There are more than a thousand samples. The threads run a little longer than they measure.
-            assert_near(&run, line, found_ns, expected_ns.parse().unwrap(), 0.2);
+            let (state, bounds) = bounds(line);
+            let is_it = |stack: &&Stack| stack.thread == "crowd" && stack.labels[THREAD_STATE] == state;
+            // The threads exist a little longer than they measure.
+            let range = *bounds.start()..=1.02 * bounds.end();
+            time_ns(stacks.iter().filter(is_it)).assert_near(range, &format!("{} {line}", run.label));
         }
     }
 }
@@ -403,19 +474,19 @@ fn waiting_for_a_processor_is_distinguished_from_running() {
 /// virtual thread without a carrier is not visited.
 #[test]
 fn wall_clock_time_of_virtual_threads_is_that_on_their_carriers() {
-    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
-        let run = run(&home, "Crowd", &["6", "virtual"], "wall=2ms");
+    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
+        let run = run(&home, "Crowd", &["4", "virtual"], "wall=2ms,timestamps");
         let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
         let line = run.stdout.lines().find(|line| line.starts_with("running ")).unwrap();
-        let expected_ns: f64 = line.split_once(' ').unwrap().1.parse().unwrap();
+        let (_, bounds) = bounds(line);
         let is_it = |stack: &&Stack| {
             stack.has("programs.Crowd.run")
                 && stack.has("java.lang.VirtualThread.run")
                 && stack.labels[THREAD_STATE] == "running"
         };
-        let found_ns: f64 =
-            stacks.iter().filter(is_it).map(|stack| (stack.value * stack.period_ns) as f64).sum();
-        assert_near(&run, line, found_ns, expected_ns, 0.1);
+        // The program reads the kernel's account within the sampled method.
+        let range = *bounds.start()..=1.02 * bounds.end();
+        time_ns(stacks.iter().filter(is_it)).assert_near(range, &format!("{} {line}", run.label));
     }
 }
 
@@ -423,17 +494,17 @@ fn wall_clock_time_of_virtual_threads_is_that_on_their_carriers() {
 /// it was visited at all, and so with next to nothing.
 #[test]
 fn wall_clock_time_of_short_lives_is_as_long_as_they_were() {
-    for home in oldest_and_newest() {
-        let run = run(&home, "ShortSleepers", &["4", "5"], "wall=50ms");
+    const INTERVAL_NS: f64 = 20e6;
+    for home in newest_or_all() {
+        let run = run(&home, "ShortSleepers", &["4", "5"], "wall=20ms,timestamps");
         let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
-        let found_ns: f64 = stacks
-            .iter()
-            .filter(|stack| stack.has("programs.ShortSleepers.sleep"))
-            .map(|stack| (stack.value * stack.period_ns) as f64)
-            .sum();
-        let ratio = found_ns / run.stdout.trim().parse::<f64>().unwrap();
-        // Some threads end before their signal reaches them. With about 300 threads that are visited, the
-        // deviation is 6 %.
-        assert!((0.65..1.25).contains(&ratio), "{}: {ratio:.3}", run.label);
+        let slept_ns: f64 = run.stdout.trim().parse().unwrap();
+        // A thread that ends before it has handled its signal gives no sample. At the end of the method it
+        // may wait for a processor, which the program does not measure.
+        let lost = run.counter("wall.signals").saturating_sub(run.counter("wall.samples_taken"));
+        let lost_ns = (lost as f64 + dropped(&run, "wall")) * INTERVAL_NS;
+        assert!(lost_ns < slept_ns / 4.0, "{}: {lost} signals without a sample", run.label);
+        let estimate = time_ns(stacks.iter().filter(|stack| stack.has("programs.ShortSleepers.sleep")));
+        estimate.assert_near(slept_ns - lost_ns..=1.05 * slept_ns, &run.label);
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::agent_support::running::Finished;
-use crate::agent_support::{JavaRun, everything, java_homes};
+use crate::agent_support::{JavaRun, everything, newest_or_all};
 
 /// Each clock, and further features of the handler with one of them. Each version runs one half of the
 /// options, in turn.
@@ -39,7 +39,7 @@ fn guarded_calls(run: &Finished) -> Option<u64> {
 
 #[test]
 fn the_handler_neither_allocates_nor_locks() {
-    let homes = java_homes();
+    let homes = newest_or_all();
     for (version, home) in homes.iter().enumerate() {
         for (number, options) in OPTIONS.into_iter().enumerate() {
             if !everything() && (version + number) % homes.len().min(2) != 0 {
@@ -57,7 +57,7 @@ fn the_handler_neither_allocates_nor_locks() {
 /// Handlers interrupt threads that are in the middle of writing their context.
 #[test]
 fn the_handler_neither_allocates_nor_locks_where_threads_have_a_context() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "ContextStress")
             .argument(2)
             .argument(2)
@@ -74,7 +74,7 @@ fn the_handler_neither_allocates_nor_locks_where_threads_have_a_context() {
 /// The guard ends the process at each kind of forbidden call.
 #[test]
 fn the_guard_ends_a_process_that_does_either() {
-    let Some(home) = java_homes().pop() else { return };
+    let Some(home) = newest_or_all().pop() else { return };
     for (check, function) in [
         ("malloc", "malloc"),
         ("free", "free"),

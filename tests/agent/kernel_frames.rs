@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::agent_support::restricted::CAP_SYSLOG;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, java_homes, oldest_and_newest};
+use crate::agent_support::{JavaRun, newest_or_all};
 use crate::loud_support::not_tested;
 use otlpprof::elf::build_id;
 use otlpprof::elf::kernel::KERNEL_NAME;
@@ -29,7 +29,7 @@ fn switches(run: &Finished) -> Vec<Stack> {
 
 /// Whether this process may have kernel frames on this machine. Prints a message if not.
 fn may_have_kernel_frames() -> bool {
-    let run = program(&oldest_and_newest()[0], "parks", 10, "event=context-switches,event.kernel,cpu=off");
+    let run = program(&newest_or_all()[0], "parks", 10, "event=context-switches,event.kernel,cpu=off");
     let run = run.run().expect_success();
     let refused = run.stderr.contains("is off: ") || run.stderr.contains("without kernel frames");
     if refused {
@@ -37,6 +37,12 @@ fn may_have_kernel_frames() -> bool {
         not_tested("kernel frames, since the process may not have them");
     }
     !refused
+}
+
+/// The words of the line that the program prints for a thread.
+fn words_of<'r>(run: &'r Finished, thread: &str) -> Vec<&'r str> {
+    let mut lines = run.stdout.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    lines.find(|words| words[0] == thread).expect("a line for each thread")
 }
 
 fn kernel_frames(stack: &Stack) -> usize {
@@ -74,7 +80,7 @@ fn kernel_frames_are_on_top_and_the_programs_are_as_without() {
     }
     let notes = fs::read("/sys/kernel/notes").unwrap_or_default();
     let build_id = build_id::of_notes(&notes).map(|id| id.to_string()).unwrap_or_default();
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = |options: &str| {
             let options = format!("event=context-switches,cpu=off,{options}");
             program(&home, "parks", 1_000, &options).run().expect_success()
@@ -82,18 +88,24 @@ fn kernel_frames_are_on_top_and_the_programs_are_as_without() {
         let (with, without) = (run("remotesym"), run("remotesym,event.kernel=false"));
         let label = &with.label;
         let stacks = switches(&with);
+        let mut in_calls = 0;
         assert!(switches(&without).iter().all(|stack| kernel_frames(stack) == 0), "{label}");
         for thread in ["fresh", "main"] {
             let all = programs_own(&stacks, thread, "park");
-            // An interrupt during a park enters the kernel in another way, and some samples have no kernel
-            // record of their place.
+            // An interrupt during a park enters the kernel in another way: the program prints how often the
+            // thread was preempted. Some samples have no kernel record of their place.
+            let preempted: i64 = words_of(&with, thread)[2].parse().unwrap();
             let parks = stacks.iter().filter(|stack| {
                 stack.thread == thread
                     && is_in_kernel(stack, SYSTEM_CALL)
                     && is_in_kernel(stack, ["futex"; 2])
             });
             let (in_call, sum) = (parks.map(|stack| stack.value).sum::<i64>(), all.values().sum::<i64>());
-            assert!(in_call * 100 >= sum * 95, "{label} {thread}: {in_call} of {sum}");
+            in_calls += in_call;
+            assert!(
+                in_call > 0 && in_call * 100 >= (sum - preempted) * 95,
+                "{label} {thread}: {in_call} of {sum}, {preempted} times preempted"
+            );
             let expected = most_frequent(programs_own(&switches(&without), thread, "park"));
             assert_eq!(most_frequent(all), expected, "{label} {thread}");
         }
@@ -108,7 +120,8 @@ fn kernel_frames_are_on_top_and_the_programs_are_as_without() {
         for frame in of_kernel {
             assert_eq!((&*frame.object, &*frame.build_id), (object, &*build_id), "{label}: {frame:?}");
         }
-        assert!(with.counter("kernel.stacks") >= 1_000, "{label}: {}", with.stderr);
+        // A sample stands for several switches if signals were merged.
+        assert!(2 * with.counter("kernel.stacks") >= in_calls.unsigned_abs(), "{label}: {}", with.stderr);
         assert_eq!(with.counter("kernel.malformed"), 0, "{label}");
         assert_eq!(without.counter("kernel.stacks"), 0, "{label}");
     }
@@ -119,7 +132,7 @@ fn cpu_time_in_the_kernel_has_its_frames_if_asked_for() {
     if !may_have_kernel_frames() {
         return;
     }
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         for (options, has_them) in [
             ("cpu.kernel", true),
             ("cpu.kernel,cstack=vmx", true),
@@ -128,7 +141,8 @@ fn cpu_time_in_the_kernel_has_its_frames_if_asked_for() {
             ("cpu.kernel,cstack=no", false),
             ("cpu.kernel=false", false),
         ] {
-            let options = format!("cpu=1ms,cpu.clock=perf,{options}");
+            // Short, for many samples in the faults, which take some ten milliseconds.
+            let options = format!("cpu=100us,cpu.clock=perf,{options}");
             let run = program(&home, "faults", 30_000, &options).run().expect_success();
             let stacks = cpu_stacks(&run.messages());
             let touching = programs_own(&stacks, "main", "touch");
@@ -153,7 +167,7 @@ fn refused_kernel_frames_are_one_line_if_requested() {
     if !may_have_kernel_frames() {
         return;
     }
-    let home = &oldest_and_newest()[0];
+    let home = &newest_or_all()[0];
     let lines = |run: &Finished| -> Vec<String> {
         run.stderr.lines().filter(|line| line.contains("kernel frames")).map(str::to_owned).collect()
     };
@@ -200,7 +214,7 @@ fn threads_without_a_ring_are_sampled_without_kernel_frames() {
         not_tested("threads without rings, of which this machine has too many");
         return;
     }
-    let home = &oldest_and_newest()[0];
+    let home = &newest_or_all()[0];
     let run = JavaRun::new(home, "ThreadStates").argument(1).argument(rings + 200);
     let run = run.agent("file=FILE,event=context-switches,cpu=off").without_locked_memory();
     let run = run.run().expect_success();

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use crate::agent_support::running::{Running, Traces};
 use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{JavaRun, java_homes, oldest_and_newest, profiles};
+use crate::agent_support::{JavaRun, newest_or_all, profiles};
 
 /// A JVM that runs until it is terminated, and to which the agent has been attached.
 fn start(home: &Path) -> Running {
-    let jvm = JavaRun::new(home, "UserLoop").argument(100).start();
+    let jvm = JavaRun::new(home, "UserLoop").argument(600).start();
     jvm.load_agent_by_jcmd("status");
     assert!(jvm.stderr().contains("not running in this JVM"), "{}: {}", jvm.label, jvm.stderr());
     assert_eq!(jvm.traces(), Traces::default(), "{}", jvm.label);
@@ -26,7 +26,7 @@ fn drive(jvm: &mut Running, options: &str, says: &str) {
 
 #[test]
 fn attach_status_flush_stop_and_start_again() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let mut jvm = start(&home);
         for (file, clock) in [("first", "auto"), ("second", "timer")] {
             let options = format!("cpu=2ms,cpu.clock={clock},interval=1h,remotesym,file=DIR/{file}");
@@ -66,7 +66,7 @@ fn attach_status_flush_stop_and_start_again() {
 
 #[test]
 fn a_mistake_in_an_attach_leaves_the_jvm_running() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let mut jvm = start(&home);
         drive(&mut jvm, "remotsym", "did you mean 'remotesym'?");
         drive(&mut jvm, "file=DIR/missing/folder/file", "the agent does not start");
@@ -80,7 +80,7 @@ fn a_mistake_in_an_attach_leaves_the_jvm_running() {
 
 #[test]
 fn a_start_that_the_kernel_refuses_leaves_no_traces() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let mut jvm = start(&home);
         jvm.limit_pending_signals(0);
         drive(&mut jvm, "cpu.clock=timer,file=FILE", "cpu.clock=timer is not available");
@@ -96,7 +96,7 @@ const SELF: &str = "cat /proc/$$/timers; ls -l /proc/$$/fd; cat /proc/$$/task/*/
 
 #[test]
 fn child_processes_have_nothing_of_the_agent() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for (mechanism, clock) in [("FORK", "auto"), ("VFORK", "timer"), ("POSIX_SPAWN", "itimer")] {
             let child = |options: &str| {
                 let run = JavaRun::new(&home, "ChildProcess").argument(0.4).argument(SELF);
@@ -125,7 +125,7 @@ fn the_jvms_own_checks_find_nothing() {
     const ENGINES: &str = "cpu=2ms,wall=5ms,alloc,live=64k,lock=1ns,wait=1ns,exceptions,nativemem,\
                            nativemem.leaks,jfr,trace=programs.MixedWork.*";
     let folder = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = |program, arguments: &[&str], options: &str| {
             let run = JavaRun::new(&home, program).jvm_option("-Xcheck:jni");
             let run = run.jvm_option(&format!("-Djava.library.path={folder}"));
@@ -164,7 +164,7 @@ fn the_jvms_own_checks_find_nothing() {
 #[test]
 fn a_flush_of_a_session_that_is_over_takes_nothing_of_the_next() {
     let folder = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "StopsAndFlushes")
             .argument(10)
             .jvm_option(&format!("-Djava.library.path={folder}"))
@@ -175,8 +175,21 @@ fn a_flush_of_a_session_that_is_over_takes_nothing_of_the_next() {
         // Each session has its own samples.
         let ends: Vec<_> = run.stderr.lines().filter(|line| line.contains("samples_recorded=")).collect();
         assert_eq!(ends.len(), 10, "{}: {}", run.label, run.stderr);
+        for line in &ends {
+            let of_handler = |what: &str| value_in(line, &format!("handler.samples_{what}"));
+            let [taken, recorded, dropped] = ["taken", "recorded", "dropped"].map(of_handler);
+            assert_eq!(taken, recorded + dropped, "{}: {line}", run.label);
+        }
+        let recorded: i64 = ends.iter().map(|line| value_in(line, "handler.periods_recorded")).sum();
         let stacks = cpu_stacks(&run.messages());
-        let burned = stacks.iter().filter(|stack| stack.has("programs.StopsAndFlushes.burn"));
-        assert!(burned.map(|stack| stack.value).sum::<i64>() > 1000, "{}", run.label);
+        let written: i64 = stacks.iter().map(|stack| stack.value).sum();
+        assert_eq!(written, recorded, "{}: {}", run.label, run.stderr);
+        assert!(stacks.iter().any(|stack| stack.has("programs.StopsAndFlushes.burn")), "{}", run.label);
     }
+}
+
+/// The value of a counter in a line of counters. 0 if the line does not contain it.
+fn value_in(line: &str, counter: &str) -> i64 {
+    let value = line.split(' ').find_map(|word| word.strip_prefix(counter)?.strip_prefix('='));
+    value.map_or(0, |value| value.parse().unwrap())
 }

@@ -3,7 +3,7 @@
 //! (`native/unwindingmalloc` ends a process that does).
 
 use crate::agent_support::running::Finished;
-use crate::agent_support::{JavaRun, java_homes};
+use crate::agent_support::{JavaRun, newest_or_all};
 
 const PLUGINS: [&str; 2] = [env!("OTLPPROF_PLUGIN_A"), env!("OTLPPROF_PLUGIN_B")];
 
@@ -21,7 +21,7 @@ fn seen(run: &Finished) -> (u64, u64) {
 
 #[test]
 fn a_jvm_starts_under_an_allocator_that_unwinds() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for options in ["cpu=1ms", "cpu=1ms,remotesym,wall,alloc,lock,exceptions,nativemem,nativemem.leaks"] {
             let run = with_allocator(JavaRun::new(&home, "Demo").argument(1.0));
             let run = run.agent(&format!("{options},file=FILE")).run().expect_success();
@@ -36,7 +36,7 @@ fn a_jvm_starts_under_an_allocator_that_unwinds() {
 /// time.
 #[test]
 fn libraries_come_and_go_under_an_allocator_that_unwinds() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = with_allocator(JavaRun::new(&home, "PluginChurn").argument(1.5));
         let run = run.argument(PLUGINS[0]).argument(PLUGINS[1]);
         let run = run.agent("cpu=500us,nativemem=64k,file=FILE").run().expect_success();
@@ -46,7 +46,7 @@ fn libraries_come_and_go_under_an_allocator_that_unwinds() {
 
 #[test]
 fn the_allocator_ends_a_process_that_allocates_or_locks_with_the_linkers_lock() {
-    let Some(home) = java_homes().pop() else { return };
+    let Some(home) = newest_or_all().pop() else { return };
     for (check, function) in [("malloc", "malloc"), ("mutex", "pthread_mutex_lock")] {
         let run = with_allocator(JavaRun::new(&home, "Hello")).variable("UNWINDING_MALLOC_SELF_CHECK", check);
         let run = run.run();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_homes, java_version};
+use crate::agent_support::{JavaRun, java_version, newest_or_all};
 use otlpprof::model::attribute_keys::{LOCK_OWNER_NAME, MONITOR_CLASS};
 
 /// An owner's name and id.
@@ -11,7 +11,7 @@ type Owner = (Option<String>, Option<i64>);
 
 #[test]
 fn the_owner_is_the_thread_that_holds_the_lock() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let version = java_version(&home);
         for is_virtual in [false, true].into_iter().filter(|is_virtual| !is_virtual || version >= 21) {
             // Until JDK 24 each virtual thread that waits for a monitor occupies a carrier.
@@ -66,7 +66,7 @@ fn the_owner_is_the_thread_that_holds_the_lock() {
 /// about to wait for a monitor.
 #[test]
 fn a_wait_that_begins_does_not_wait_for_virtual_threads_to_unmount() {
-    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
         let run = JavaRun::new(&home, "InterruptedUnmount").agent("cpu=off,file=FILE,lock=1ms");
         let run = run.run().expect_success();
         assert_eq!(run.stdout, "entered\nclosed\n", "{}", run.label);

@@ -6,6 +6,8 @@ mod agent_support;
 mod attach_support;
 #[path = "../engine_contexts_support/mod.rs"]
 mod engine_contexts_support;
+#[path = "../estimate_support/mod.rs"]
+mod estimate_support;
 #[path = "../export_support/mod.rs"]
 mod export_support;
 #[path = "../jdk_support/mod.rs"]
@@ -23,6 +25,7 @@ mod steal_support;
 
 mod accounting;
 mod all_engines;
+mod artifacts;
 mod attribution;
 mod broken_stacks;
 mod budget;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
+use crate::agent_support::{JavaRun, java_version, newest_or_all};
 use crate::loud_support::not_tested;
 
 const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
@@ -16,18 +16,22 @@ struct Truth {
     /// The bytes and the number of all allocations, and of those that were not freed.
     allocated: [f64; 2],
     kept: [f64; 2],
-    /// The largest relative deviation of an estimate.
-    tolerance: f64,
+    /// The probability that the smallest of the allocations is sampled.
+    sampled: f64,
 }
 
-/// Each of `n` allocations of `s` bytes is sampled with the probability `p = 1 - exp(-s / interval)`, and
-/// then stands for `1 / p` allocations. The sum's relative deviation is `sqrt((1 - p) / (p * n))`. The
-/// program's numbers make 3 % at least five deviations, which does not happen by chance.
-fn tolerance(size: f64, count: f64) -> f64 {
+/// The relative error of an estimate that does not happen by chance.
+const TOLERANCE: f64 = 0.03;
+
+/// Returns the probability that an allocation of `size` bytes is sampled. Each of `n` allocations of `s`
+/// bytes is sampled with the probability `p = 1 - exp(-s / interval)`, and then stands for `1 / p`
+/// allocations. The sum's relative deviation is `sqrt((1 - p) / (p * n))`. The program's numbers make
+/// [`TOLERANCE`] at least five deviations.
+fn probability(size: f64, count: f64) -> f64 {
     let p = -(-size / INTERVAL_BYTES).exp_m1();
     let deviation = ((1.0 - p) / (p * count)).sqrt();
-    assert!(5.0 * deviation <= 0.03, "{count} allocations of {size} bytes are too few: {deviation}");
-    0.03
+    assert!(5.0 * deviation <= TOLERANCE, "{count} allocations of {size} bytes are too few: {deviation}");
+    p
 }
 
 fn truth(run: &Finished) -> Vec<Truth> {
@@ -36,12 +40,11 @@ fn truth(run: &Finished) -> Vec<Truth> {
         let numbers: Vec<f64> = numbers.split(' ').map(|word| word.parse().expect("a number")).collect();
         let [size, bytes, allocations, kept_bytes, kept] = numbers[..] else { panic!("{line}") };
         let count = if kept == 0.0 { allocations } else { kept };
-        let tolerance = tolerance(size, count);
         Some(Truth {
             function: function.to_owned(),
             allocated: [bytes, allocations],
             kept: [kept_bytes, kept],
-            tolerance,
+            sampled: probability(size, count),
         })
     };
     let truth: Vec<_> = run.stdout.lines().filter_map(line).collect();
@@ -69,9 +72,29 @@ fn sum(run: &Finished, stacks: &[Stack], function: &str) -> f64 {
     found.map(|stack| stack.value as f64).sum()
 }
 
-fn assert_near(label: &str, found: f64, expected: f64, tolerance: f64) {
-    let is_near = if expected == 0.0 { found == 0.0 } else { (found / expected - 1.0).abs() <= tolerance };
-    assert!(is_near, "{label}: {found} of {expected} ({:.4})", found / expected);
+/// Asserts that a sum is right. `lost` is the part of the expected sum that may be missing.
+fn assert_near(label: &str, found: f64, expected: f64, lost: f64) {
+    let range = 1.0 - TOLERANCE - lost..=1.0 + TOLERANCE;
+    let is_near = if expected == 0.0 { found == 0.0 } else { range.contains(&(found / expected)) };
+    assert!(is_near, "{label}: {found} of {expected} ({:.4}), {lost:.4} lost", found / expected);
+}
+
+/// The part of `count` allocations of a function that is missing in the sums with `missing` samples. A busy
+/// machine may let the buffer of samples overflow, and not each sampled block finds room in the table of
+/// addresses.
+fn lost(run: &Finished, truth: &Truth, count: f64, missing: f64) -> f64 {
+    let lost = if count > 0.0 { missing / (truth.sampled * count) } else { 0.0 };
+    // A few missing samples may be those of a function that allocates a few hundred times.
+    assert!(lost < 0.25 || count < 1_000.0, "{}: too much is missing: {}", truth.function, run.stderr);
+    lost
+}
+
+fn dropped(run: &Finished) -> f64 {
+    run.counter("nativemem.samples_dropped") as f64
+}
+
+fn not_remembered(run: &Finished) -> f64 {
+    run.counter("nativemem.not_remembered") as f64
 }
 
 const BYTES: &str = "bytes";
@@ -82,22 +105,21 @@ const ALL_OF_IT: &str = "cpu=off,budget=off,interval=1h,nativemem=1k,nativemem.l
 
 /// Asserts the sums of bytes and of allocations, for all sites.
 fn assert_sums_are_right(run: &Finished) {
-    // Dropped samples would be missing in the sums.
-    assert_eq!(run.counter("handler.samples_dropped"), 0, "{}", run.stderr);
-    assert!(run.counter("nativemem.not_remembered") < 50, "{}", run.stderr);
     let messages = run.messages();
     let allocated = [("alloc_space", BYTES), ("alloc_objects", COUNT)]
         .map(|sample_type| stacks_of(&messages, "nativemem", sample_type));
     let kept = [("inuse_space", BYTES), ("inuse_objects", COUNT)]
         .map(|sample_type| stacks_of(&messages, "nativemem-leak", sample_type));
     for truth in truth(run) {
-        let Truth { function, tolerance, .. } = &truth;
-        for (which, stacks, expected) in
-            [("allocated", &allocated, truth.allocated), ("kept", &kept, truth.kept)]
-        {
+        let function = &truth.function;
+        for (which, stacks, expected, missing) in [
+            ("allocated", &allocated, truth.allocated, dropped(run)),
+            ("kept", &kept, truth.kept, dropped(run) + not_remembered(run)),
+        ] {
+            let lost = lost(run, &truth, expected[1], missing);
             for (unit, (stacks, expected)) in [BYTES, COUNT].iter().zip(stacks.iter().zip(expected)) {
                 let label = format!("{} {function} {which} {unit}", run.label);
-                assert_near(&label, sum(run, stacks, function), expected, *tolerance);
+                assert_near(&label, sum(run, stacks, function), expected, lost);
             }
         }
     }
@@ -106,7 +128,7 @@ fn assert_sums_are_right(run: &Finished) {
 /// The library is loaded long after the agent, and by dlopen: no native method is bound to it.
 #[test]
 fn bytes_allocations_and_leaks_are_right_by_site() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = || JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(ALL_OF_IT);
         assert_sums_are_right(&run().run().expect_success());
         // A virtual thread may continue on another carrier after each pause, and frees there the memory that
@@ -129,7 +151,7 @@ fn the_sums_of_other_allocators_are_right_and_nothing_waits_for_itself() {
             continue;
         };
         let allocator = allocator.to_str().unwrap();
-        for home in oldest_and_newest() {
+        for home in newest_or_all() {
             let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(ALL_OF_IT);
             let run = run.variable("LD_PRELOAD", allocator).run().expect_success();
             assert_sums_are_right(&run);
@@ -156,7 +178,7 @@ fn system_library(name: &str) -> Option<PathBuf> {
 /// caller.
 #[test]
 fn every_walker_finds_the_caller() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let runs = ["vm", "vmx", "fp", "dwarf", "no"].map(|walker| (walker, false));
         let virtual_run = [("vm", true)].into_iter().filter(|_| java_version(&home) >= 21);
         for (walker, is_virtual) in runs.into_iter().chain(virtual_run) {
@@ -182,8 +204,10 @@ fn every_walker_finds_the_caller() {
                 names.take(expected.len()).eq(expected.iter().copied())
             };
             let found: i64 = stacks.iter().filter(is_it).map(|stack| stack.value).sum();
-            // Nearly all blocks of this size are sampled: 0.5 % is one deviation.
-            assert_near(&format!("{} {walker}", run.label), found as f64, bytes, 0.03);
+            // Nearly all blocks of this size are sampled: 0.5 % is one deviation. No sample stands for more
+            // than a mebibyte.
+            let lost = dropped(&run) * f64::from(1 << 20) / bytes;
+            assert_near(&format!("{} {walker}", run.label), found as f64, bytes, lost);
             assert!(stacks_of(&messages, "nativemem-leak", ("inuse_space", BYTES)).is_empty());
         }
     }
@@ -192,7 +216,7 @@ fn every_walker_finds_the_caller() {
 /// Most of the leaks that are reported at an interval's end were sampled in earlier intervals.
 #[test]
 fn leaks_are_reported_at_each_interval() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let options = "cpu=off,budget=off,interval=200ms,nativemem=1k,nativemem.leaks,file=FILE";
         let run = JavaRun::new(&home, "NativeMemory").argument(LIBRARY).agent(options).run().expect_success();
         let messages = run.messages();
@@ -205,7 +229,8 @@ fn leaks_are_reported_at_each_interval() {
         for truth in truth(&run) {
             let label = format!("{} {}", run.label, truth.function);
             let found = sum(&run, reported.last().unwrap(), &truth.function);
-            assert_near(&label, found, truth.kept[0], truth.tolerance);
+            let lost = lost(&run, &truth, truth.kept[1], dropped(&run) + not_remembered(&run));
+            assert_near(&label, found, truth.kept[0], lost);
         }
     }
 }
@@ -213,7 +238,7 @@ fn leaks_are_reported_at_each_interval() {
 /// A second session has its own imports, intervals and leaks.
 #[test]
 fn imports_are_restored_when_a_session_ends() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "NativeMemory")
             .argument(LIBRARY)
             .argument("cpu=off,budget=off,nativemem=50,nativemem.leaks")

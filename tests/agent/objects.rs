@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::agent_support::stacks::cpu_stacks;
 use crate::agent_support::symbols::{addr2line, readelf_build_id};
-use crate::agent_support::{JavaRun, LIBRARIES, java_homes};
+use crate::agent_support::{JavaRun, LIBRARIES, newest_or_all};
 
 const PLUGINS: [&str; 2] = [env!("OTLPPROF_PLUGIN_A"), env!("OTLPPROF_PLUGIN_B")];
 const CALL_SITES: [&str; 2] = ["programs.Native.pluginA", "programs.Native.pluginB"];
@@ -42,7 +42,7 @@ fn churn(home: &Path, remote: bool) -> (String, BTreeMap<(usize, String), i64>) 
 
 #[test]
 fn libraries_that_change_places_keep_their_functions() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for remote in [true, false] {
             let (label, counts) = churn(&home, remote);
             let label = format!("{label}, remote={remote}: {counts:#?}");
@@ -57,7 +57,7 @@ fn libraries_that_change_places_keep_their_functions() {
 
 #[test]
 fn a_deleted_library_keeps_its_build_id() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("libcopy.so");
         fs::copy(LIBRARIES[0], &copy).unwrap();
@@ -89,7 +89,7 @@ fn a_deleted_library_keeps_its_build_id() {
 #[test]
 fn the_vdso_has_its_build_id() {
     let id = vdso_build_id();
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "ClockReader")
             .argument(1.5)
             .agent("cpu=2ms,remotesym,file=FILE")

@@ -1,12 +1,12 @@
 //! The agent's options in a JVM: correct, wrong, and with `strict`.
 
-use crate::agent_support::{JavaRun, java_homes};
+use crate::agent_support::{JavaRun, newest_or_all};
 
 /// With default options the user reads one line at the start and one at the end. Counters are printed at
 /// `debug` only.
 #[test]
 fn one_line_is_printed_at_the_start_and_one_at_the_end() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "UserLoop").argument(0.5);
         let run = run.agent("loglevel=info,wall=20ms,lock,file=FILE").run().expect_success();
         let printed: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("[otlpprof] ")).collect();
@@ -26,7 +26,7 @@ fn one_line_is_printed_at_the_start_and_one_at_the_end() {
 
 #[test]
 fn a_mistake_is_one_line_and_the_program_runs() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for (options, says) in [
             ("remotsym=true", "unknown option 'remotsym'; did you mean 'remotesym'?"),
             ("remotesym=invalid", "remotesym=invalid: must be true or false"),
@@ -43,7 +43,7 @@ fn a_mistake_is_one_line_and_the_program_runs() {
 
 #[test]
 fn strict_fails_the_start() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "Hello").agent("strict,remotsym").run();
         assert!(!run.succeeded(), "{}", run.label);
         assert!(run.stderr.contains("did you mean 'remotesym'?"), "{}: {}", run.label, run.stderr);
@@ -55,7 +55,7 @@ fn strict_fails_the_start() {
 /// live, and the program ran in spite of `strict`.
 #[test]
 fn strict_fails_the_start_if_an_engine_is_refused() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for (options, says) in [
             ("strict,cpu=20us", "cpu=20us: must be from 50us to 1h"),
             ("strict,signal=SIGWINCH", "signal=SIGWINCH: must be a signal"),
@@ -82,7 +82,7 @@ fn strict_fails_the_start_if_an_engine_is_refused() {
 
 #[test]
 fn help_prints_every_option() {
-    for home in java_homes().into_iter().take(1) {
+    for home in newest_or_all().into_iter().take(1) {
         let run = JavaRun::new(&home, "Hello").agent("help").run();
         let printed = format!("{}{}", run.stdout, run.stderr);
         for option in ["cpu=", "remotesym=", "endpoint=", "OTLPPROF_FILE"] {
@@ -93,7 +93,7 @@ fn help_prints_every_option() {
 
 #[test]
 fn grpc_is_refused_in_one_line() {
-    for home in java_homes().into_iter().take(1) {
+    for home in newest_or_all().into_iter().take(1) {
         let run =
             JavaRun::new(&home, "Hello").agent("").variable("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc").run();
         let run = run.expect_success();
@@ -113,7 +113,7 @@ fn grpc_is_refused_in_one_line() {
 /// The option disables all of OpenTelemetry in the process.
 #[test]
 fn opentelemetry_that_is_off_profiles_nothing_in_one_line() {
-    for home in java_homes().into_iter().take(1) {
+    for home in newest_or_all().into_iter().take(1) {
         let off = |name: &str, run: JavaRun| {
             let run = run.agent("strict,file=FILE").run().expect_success();
             assert_eq!(run.stdout, "Hello\n", "{}", run.label);
@@ -129,7 +129,7 @@ fn opentelemetry_that_is_off_profiles_nothing_in_one_line() {
 /// Regression: commands before the VM is live ended the process, since no thread can be attached so early.
 #[test]
 fn commands_at_the_jvms_start_end_nothing() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for (command, says) in [
             ("stop", "stopped"),
             ("status", "profiling begins when the VM has started"),
@@ -145,7 +145,7 @@ fn commands_at_the_jvms_start_end_nothing() {
 
 #[test]
 fn a_second_start_at_the_jvms_start_is_refused() {
-    for home in java_homes().into_iter().take(1) {
+    for home in newest_or_all().into_iter().take(1) {
         let twice = JavaRun::new(&home, "Demo")
             .argument(1)
             .agent("file=DIR/first.otlp")
@@ -159,7 +159,7 @@ fn a_second_start_at_the_jvms_start_is_refused() {
 
 #[test]
 fn strict_fails_the_start_if_an_output_is_unusable() {
-    for home in java_homes().into_iter().take(1) {
+    for home in newest_or_all().into_iter().take(1) {
         let foreign = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(foreign.path(), "a letter to a friend").unwrap();
         for (options, says) in [
@@ -182,7 +182,7 @@ fn strict_fails_the_start_if_an_output_is_unusable() {
 /// For a proxy with an invalid port the HTTP library would use the scheme's own port.
 #[test]
 fn a_proxy_whose_port_is_none_is_refused() {
-    for home in java_homes().into_iter().take(1) {
+    for home in newest_or_all().into_iter().take(1) {
         let run = JavaRun::new(&home, "Hello").agent("strict,endpoint=http://collector.example:4318");
         let run = run.variable("HTTP_PROXY", "http://user:hunter2@proxy.example:99999").run();
         assert!(!run.succeeded(), "{}", run.stderr);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::agent_support::running::{Finished, Traces};
 use crate::agent_support::stacks::{Stack, cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, java_homes, oldest_and_newest, profiles};
+use crate::agent_support::{JavaRun, newest_or_all, profiles};
 use crate::loud_support::not_tested;
 
 fn run(home: &Path, kind: &str, times: u32, options: &str) -> Finished {
@@ -13,12 +13,21 @@ fn run(home: &Path, kind: &str, times: u32, options: &str) -> Finished {
     run.agent(&format!("file=FILE,{options}")).run().expect_success()
 }
 
-/// The events of each thread as the program reports them: their number, and the number of further events that
-/// may have occurred.
-fn truth(run: &Finished) -> Vec<(String, f64, f64)> {
+/// The events of a thread, as the program reports them.
+struct Truth {
+    thread: String,
+    number: f64,
+    /// The number of further events that may have occurred.
+    more: f64,
+    /// The number of times that the thread has gone to sleep, by the kernel's count.
+    sleeps: f64,
+}
+
+fn truth(run: &Finished) -> Vec<Truth> {
     let line = |line: &str| {
         let words: Vec<_> = line.split(' ').collect();
-        (words[0].to_owned(), words[1].parse().unwrap(), words[2].parse().unwrap())
+        let [number, more, sleeps] = [1, 2, 3].map(|place: usize| words[place].parse().unwrap());
+        Truth { thread: words[0].to_owned(), number, more, sleeps }
     };
     let truth: Vec<_> = run.stdout.lines().map(line).collect();
     assert_eq!(truth.len(), 2, "{}: {}", run.label, run.stdout);
@@ -46,14 +55,14 @@ fn is_counted(run: &Finished, event: &str, refusal: &str) -> bool {
 
 #[test]
 fn page_faults_are_those_that_the_kernel_counts() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for (options, period) in [
             ("event=page-faults,cpu=off", 1),
             // At the same time as engines that signal the same threads.
             ("event=page-faults:7,cpu=1ms,wall=5ms", 7),
             ("event=minor-faults:u,event.period=7,event.signal=SIGUSR1", 7),
         ] {
-            let run = run(&home, "faults", 10_000, options);
+            let run = run(&home, "faults", 20_000, options);
             let event = if options.contains("minor") { "minor-faults:u" } else { "page-faults" };
             if !is_counted(&run, event, "perf_event_paranoid") {
                 not_tested("page faults, since perf events are not granted");
@@ -61,16 +70,17 @@ fn page_faults_are_those_that_the_kernel_counts() {
             }
             let stacks = stacks_of(&run.messages(), event, ("samples", "count"));
             assert!(stacks.iter().all(|stack| stack.period_ns == period), "{options}");
-            for (thread, number, _) in truth(&run) {
+            for Truth { thread, number, .. } in truth(&run) {
                 let found = events(&stacks, &thread, "touch");
                 // The kernel also counts the handler's faults. There are more of them if the buffer is
-                // drained later.
+                // drained later. If it overflows, samples are dropped. Outside of the method the thread has
+                // the faults of the program's own clock, which are some hundred. A last period may be open.
                 let own = run.counter("event.own") as f64;
-                assert!(
-                    number >= 10_000.0 && (0.97 * number - own..1.03 * number).contains(&found),
-                    "{} {options} {thread}: {found} of {number}, {own} of the profiler's",
-                    run.label
-                );
+                let lost = own + (run.counter("event.samples_dropped") * period.unsigned_abs()) as f64;
+                let expected = 0.97 * number - lost..1.01 * number;
+                let label = format!("{} {options} {thread}", run.label);
+                assert!(number >= 20_000.0 && lost < number / 4.0, "{label}: {lost} of {number} are lost");
+                assert!(expected.contains(&found), "{label}: {found} of {number}, not in {expected:?}");
             }
         }
     }
@@ -79,9 +89,9 @@ fn page_faults_are_those_that_the_kernel_counts() {
 /// Each signal wakes the thread, which has just gone to sleep, and makes it switch once more.
 #[test]
 fn context_switches_are_the_programs_own() {
-    for home in java_homes() {
-        for (event, refusal) in
-            [("context-switches", "perf_event_paranoid"), ("sched:sched_switch:3", "tracefs")]
+    for home in newest_or_all() {
+        for (event, period, refusal) in
+            [("context-switches", 1, "perf_event_paranoid"), ("sched:sched_switch:3", 3, "tracefs")]
         {
             let run = run(&home, "parks", 1_000, &format!("event={event},cpu=off"));
             let name = event.trim_end_matches(":3");
@@ -92,21 +102,28 @@ fn context_switches_are_the_programs_own() {
                 continue;
             }
             let stacks = stacks_of(&run.messages(), name, ("samples", "count"));
-            for (thread, number, more) in truth(&run) {
+            let (mut all_found, mut all_sleeps) = (0.0, 0.0);
+            for Truth { thread, number, more, sleeps } in truth(&run) {
                 let found = events(&stacks, &thread, "park");
-                // A thread that gets no processor until its park is over does not wait, and is not switched
-                // away.
-                let (least, most) = (number * 0.9, number * 1.05 + more);
                 let label = format!("{} {event} {thread}", run.label);
-                assert!((least..=most).contains(&found), "{label}: {found}, not {least} to {most}");
+                assert!(found > 0.0 && found <= number * 1.05 + more, "{label}: {found}, {more} more");
+                all_found += found;
+                all_sleeps += sleeps;
             }
+            // A thread that gets no processor until its park is over does not wait, and is not switched away.
+            // By the kernel's count, each time that a thread has gone to sleep is an event, or is the
+            // profiler's own, or has no sample, or is in a last period that is not over. A few sleeps are
+            // outside of the method, and a few stacks may not reach it.
+            let lost = (run.counter("event.own") + run.counter("event.samples_dropped") * period) as f64;
+            let least = 0.95 * (all_sleeps - lost) - 20.0;
+            assert!(all_found >= least, "{} {event}: {all_found}, not {least}", run.label);
         }
     }
 }
 
 #[test]
 fn a_function_that_is_probed_is_counted_by_its_calls() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let library = crate::agent_support::LIBRARIES[0];
         let event = format!("uprobe:{library}:ddprof_spin");
         let run = run(&home, "calls", 5_000, &format!("event={event},cpu=off"));
@@ -115,7 +132,7 @@ fn a_function_that_is_probed_is_counted_by_its_calls() {
             continue;
         }
         let stacks = stacks_of(&run.messages(), &event, ("samples", "count"));
-        for (thread, number, _) in truth(&run) {
+        for Truth { thread, number, .. } in truth(&run) {
             assert_eq!(events(&stacks, &thread, "call"), number, "{}: {thread}", run.label);
         }
         let is_there = |stack: &Stack| stack.frames[0].name == "ddprof_spin";
@@ -125,7 +142,7 @@ fn a_function_that_is_probed_is_counted_by_its_calls() {
 
 #[test]
 fn a_refused_event_is_one_line_and_the_other_engines_run() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let base = || JavaRun::new(&home, "UserLoop").argument("1");
         let run = base().agent("file=FILE,event=page-faults,cpu=1ms").without_perf_events();
         let run = run.run().expect_success();
@@ -156,7 +173,7 @@ fn assert_only_cpu(run: &Finished) {
 
 #[test]
 fn an_event_begins_and_ends_with_its_session() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let jvm = JavaRun::new(&home, "UserLoop").argument(100).start();
         jvm.load_agent_by_jcmd("status");
         for file in ["first", "second"] {

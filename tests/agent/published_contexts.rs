@@ -1,23 +1,27 @@
 //! Contexts as other processes read them: a reader attaches to real JVMs, and compares the contexts that it
 //! finds with the work that the programs report.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::agent_support::running::{Finished, Running};
-use crate::agent_support::{JavaRun, java_homes, java_version};
+use crate::agent_support::{JavaRun, java_version, newest_or_all};
+use crate::estimate_support::assert_share;
 use crate::outside_reader::{OutsideReader, ProcessContext, ThreadContext, process_contexts};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use otlpprof::model::Resource;
 use otlpprof::otlp::process_context::encode_process_context;
 
-/// The longest time for finding enough contexts, on a busy machine too.
-const AMPLE: Duration = Duration::from_secs(6);
+/// A wait of this length is taken to last for ever.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The seconds for which programs run: longer than the test.
+const LONG: u32 = 600;
 
-/// Starts the program, which runs for longer than the test.
+/// Starts the program.
 fn start(home: &Path, options: &str) -> Running {
-    let run = JavaRun::new(home, "PublishedContexts").argument(2).argument(60);
+    let run = JavaRun::new(home, "PublishedContexts").argument(2).argument(LONG);
     run.agent(&format!("cpu=2ms,service=shop,file=FILE{options}")).start()
 }
 
@@ -35,15 +39,15 @@ fn the_process_context(run: &Running) -> Option<ProcessContext> {
     contexts.pop()
 }
 
-/// Reads threads' contexts until enough contexts with a span and enough without one have been found, or the
-/// time is over. Every eighth round reads all threads, the other rounds the program's threads. Returns the
-/// number of contexts of each kind.
+/// Reads threads' contexts until enough have been found, or the time is over. `hold` checks each context.
+/// `is_enough` judges the number of contexts with a span, and of those without one. Every eighth round reads
+/// all threads, the other rounds the program's threads. Returns the two numbers.
 fn look(
     run: &Running,
     reader: &OutsideReader,
-    enough: (u64, u64),
     longest: Duration,
     mut hold: impl FnMut(i32, &ThreadContext),
+    is_enough: impl Fn(u64, u64) -> bool,
 ) -> (u64, u64) {
     let (mut with_span, mut without) = (0, 0);
     let start = Instant::now();
@@ -57,7 +61,7 @@ fn look(
                 *(if context.span_id == 0 { &mut without } else { &mut with_span }) += 1;
             }
         }
-        if with_span >= enough.0 && without >= enough.1 || start.elapsed() > longest {
+        if is_enough(with_span, without) || start.elapsed() > longest {
             break;
         }
     }
@@ -114,7 +118,7 @@ fn hold_span(os_tid: i32, context: &ThreadContext) {
 
 #[test]
 fn outside_readers_see_each_threads_own_span_and_no_slot() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let mut run = start(&home, "");
         run.wait_until("the program's threads", |run| run.stdout().contains("names"));
         let process = the_process_context(&run).expect("a process context");
@@ -125,19 +129,20 @@ fn outside_readers_see_each_threads_own_span_and_no_slot() {
         assert_eq!(resource("process.pid"), Some(Value::IntValue(run.pid().into())));
 
         let reader = OutsideReader::of(run.pid()).expect("the variable");
-        let found = look(&run, &reader, (200, 0), AMPLE, |os_tid, context| {
+        let hold = |os_tid, context: &ThreadContext| {
             hold_span(os_tid, context);
             assert!(context.attributes.is_empty(), "{context:?}");
-        });
+        };
+        let found = look(&run, &reader, PATIENCE, hold, |with_span, _| with_span >= 200);
         // Outside readers ignore a block without a trace.
-        assert!(found.0 >= 50 && found.1 == 0, "{}: {found:?}", run.label);
+        assert!(found.0 >= 200 && found.1 == 0, "{}: {found:?}", run.label);
         end(run);
     }
 }
 
 #[test]
 fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_for() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let mut run = start(&home, ",context=step,context.publish=attributes");
         run.wait_until("the program's threads", |run| run.stdout().contains("names"));
         // The names are in the order of their definition. The last one was defined after the context was
@@ -146,16 +151,18 @@ fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_
         assert_eq!(process.names, ["step", "worker", "long0", "long1", "long2", "late"], "{}", run.label);
 
         let reader = OutsideReader::of(run.pid()).expect("the variable");
-        let mut seen = BTreeMap::<u8, u64>::new();
-        let found = look(&run, &reader, (400, 10), AMPLE, |os_tid, context| {
+        let seen = RefCell::new(BTreeMap::<u8, u64>::new());
+        let hold = |os_tid, context: &ThreadContext| {
             hold_span(os_tid, context);
             hold_attributes(os_tid, context);
             for &key in context.attributes.keys() {
-                *seen.entry(key).or_default() += 1;
+                *seen.borrow_mut().entry(key).or_default() += 1;
             }
-        });
-        assert!(found.0 >= 50 && found.1 >= 3, "{}: {found:?}", run.label);
-        assert!((0..4).all(|key| seen.get(&key).is_some_and(|&count| count >= 50)), "{seen:?}");
+        };
+        let is_seen = |key| seen.borrow().get(&key).is_some_and(|&count| count >= 50);
+        let is_enough = |with_span, without| with_span >= 400 && without >= 3 && (0..4).all(&is_seen);
+        let found = look(&run, &reader, PATIENCE, hold, is_enough);
+        assert!(is_enough(found.0, found.1), "{}: {found:?}, {seen:?}", run.label);
         end(run);
     }
 }
@@ -164,7 +171,7 @@ fn outside_readers_see_attributes_that_are_the_threads_own_where_they_are_asked_
 /// none of an earlier session's.
 #[test]
 fn attributes_are_seen_of_threads_that_had_a_context_before_and_for_as_long_as_they_are_asked_for() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let mut run = start(&home, ",context=step");
         run.wait_until("the program's threads", |run| run.stdout().contains("names"));
         let reader = OutsideReader::of(run.pid()).expect("the variable");
@@ -181,12 +188,16 @@ fn attributes_are_seen_of_threads_that_had_a_context_before_and_for_as_long_as_t
                 std::fs::read_to_string(name).is_ok_and(|name| name == "idle\n")
             };
             let idle = reader.threads().into_iter().find(is_idle).expect("the thread");
-            let (mut with, mut without) = (0, 0);
-            look(&run, &reader, (100, 0), AMPLE, |os_tid, context| {
+            let (with, without) = (Cell::new(0), Cell::new(0));
+            let hold = |os_tid, context: &ThreadContext| {
                 hold_span(os_tid, context);
                 hold_attributes(os_tid, context);
-                *(if context.attributes.is_empty() { &mut without } else { &mut with }) += 1;
-            });
+                let count = if context.attributes.is_empty() { &without } else { &with };
+                count.set(count.get() + 1);
+            };
+            let wanted = if publish == "attributes" { &with } else { &without };
+            look(&run, &reader, PATIENCE, hold, |_, _| wanted.get() >= 50);
+            let (with, without) = (with.get(), without.get());
             let found = reader.context_of(idle).expect("it has one");
             hold_span(idle, &found);
             let label = format!("{} {publish} {number}: {with} with, {without} without", run.label);
@@ -205,13 +216,13 @@ fn attributes_are_seen_of_threads_that_had_a_context_before_and_for_as_long_as_t
 /// Each thread writes its carrier to a file. So the test knows which virtual thread is on a stopped carrier.
 #[test]
 fn outside_readers_see_the_virtual_thread_that_is_mounted_where_that_is_asked_for() {
-    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
         for publish in ["trace", "attributes"] {
             let board = tempfile::NamedTempFile::new().unwrap();
             let mut run = JavaRun::new(&home, "PublishedVirtualThreads")
                 .argument(board.path().display())
                 .argument(8)
-                .argument(60)
+                .argument(LONG)
                 .agent(&format!("cpu=2ms,context.publish={publish},context.publish.virtual=true,file=FILE"))
                 .start();
             run.wait_until("the threads", |run| run.stdout().contains("running"));
@@ -252,7 +263,7 @@ fn hold_mounted(run: &Running, reader: &OutsideReader, board: &Path, with_attrib
     let (mut right, mut none, mut between, mut attributes) = (0, 0, 0, 0);
     let at_first = mountings(board);
     let start = Instant::now();
-    while start.elapsed() < AMPLE && (right < 200 || none < 50) {
+    while start.elapsed() < PATIENCE && (right < 200 || none < 50) {
         for os_tid in reader.threads().into_iter().filter(|&os_tid| is_the_programs(run, os_tid)) {
             reader.look_at(os_tid, |context| {
                 let here: Vec<_> = (0_usize..)
@@ -290,13 +301,18 @@ fn hold_mounted(run: &Running, reader: &OutsideReader, board: &Path, with_attrib
         run.label
     );
     eprintln!("{label}");
-    assert!(right >= 100 && none >= 20, "{label}");
-    assert!(if with_attributes { attributes * 10 >= right * 9 } else { attributes == 0 }, "{label}");
+    assert!(right >= 200 && none >= 50, "{label}");
+    if with_attributes {
+        // A thread sets its attribute after its span.
+        assert_share(attributes, right, 0.9..=1.0, &label);
+    } else {
+        assert_eq!(attributes, 0, "{label}");
+    }
 }
 
 #[test]
 fn nothing_is_published_where_that_is_not_wanted_or_profiling_has_stopped() {
-    let home = &java_homes()[0];
+    let home = &newest_or_all()[0];
     let mut run = start(home, ",context.publish=off");
     run.wait_until("the program's threads", |run| run.stdout().contains("names"));
     assert_eq!(the_process_context(&run), None);
@@ -313,7 +329,7 @@ fn nothing_is_published_where_that_is_not_wanted_or_profiling_has_stopped() {
 /// As in an application beside the OpenTelemetry agent's extension.
 #[test]
 fn the_apis_of_two_class_loaders_publish_one_context() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let program = JavaRun::new(&home, "TwoApis");
         let mut run = program.agent("cpu=2ms,context.publish=attributes,file=FILE").start();
         run.wait_until("the context", |run| run.stdout().contains("set"));
@@ -353,6 +369,11 @@ fn hold_others(run: &Running) {
 /// Waits until the only thread with a context, which it sets every few milliseconds, shows its span in
 /// `READS` consecutive reads, with or without attributes as `are_seen` says.
 fn wait_for_attributes(run: &Running, are_seen: bool) {
+    assert!(shows_attributes(run, are_seen, || false), "{}: attributes: {are_seen}", run.label);
+}
+
+/// As [`wait_for_attributes`], unless `is_too_late` comes first. Returns whether the context has been seen.
+fn shows_attributes(run: &Running, are_seen: bool, is_too_late: impl Fn() -> bool) -> bool {
     const READS: usize = 20;
     let reader = OutsideReader::of(run.pid()).expect("the variable");
     let start = Instant::now();
@@ -368,16 +389,20 @@ fn wait_for_attributes(run: &Running, are_seen: bool) {
         } else {
             in_a_row = 0;
         }
-        assert!(start.elapsed() < AMPLE, "{}: {contexts:?}", run.label);
+        if is_too_late() {
+            return false;
+        }
+        assert!(start.elapsed() < PATIENCE, "{}: {contexts:?}", run.label);
         std::thread::sleep(Duration::from_millis(5));
     }
+    true
 }
 
 /// The other publisher's names would be taken for those of our attributes' numbers. So readers see only trace
 /// and span.
 #[test]
 fn another_publishers_process_context_is_left_alone() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let program = JavaRun::new(&home, "OtherPublisher").argument(others_process_context()).argument(0);
         let mut run = program.start();
         run.wait_until("the other's context", |run| run.stdout().contains("published"));
@@ -393,23 +418,37 @@ fn another_publishers_process_context_is_left_alone() {
 
 #[test]
 fn ours_is_withdrawn_when_another_publisher_comes_later() {
-    for home in java_homes() {
-        let program = JavaRun::new(&home, "OtherPublisher").argument(others_process_context()).argument(3000);
-        let mut run = program.agent("cpu=2ms,interval=1s,context.publish=attributes,file=FILE").start();
-        run.wait_until("the start", |run| run.stdout().contains("waiting"));
-        assert!(the_process_context(&run).is_some_and(|own| own.schema.is_some()), "{}", run.label);
-        wait_for_attributes(&run, true);
-        run.wait_until("the other's context", |run| run.stderr().contains("the agent withdraws its own"));
-        hold_others(&run);
-        wait_for_attributes(&run, false);
-        end(run);
+    for home in newest_or_all() {
+        // On a busy machine the other publisher may come before ours has been seen.
+        let is_seen_before = |delay_ms| is_withdrawn_for_another(&home, delay_ms);
+        assert!([3_000, 15_000, 60_000].into_iter().any(is_seen_before), "{}", home.display());
     }
+}
+
+/// Runs a program that publishes a context after a delay. Returns whether ours had been seen before. If so,
+/// checks that ours is withdrawn.
+fn is_withdrawn_for_another(home: &Path, delay_ms: u32) -> bool {
+    let program = JavaRun::new(home, "OtherPublisher").argument(others_process_context()).argument(delay_ms);
+    let mut run = program.agent("cpu=2ms,interval=1s,context.publish=attributes,file=FILE").start();
+    run.wait_until("the start", |run| run.stdout().contains("waiting"));
+    let own = process_contexts(run.pid());
+    let is_published = || run.stdout().contains("published");
+    let is_seen = shows_attributes(&run, true, is_published);
+    if !is_seen || is_published() {
+        return false;
+    }
+    assert!(own.len() == 1 && own[0].schema.is_some(), "{}: {own:?}", run.label);
+    run.wait_until("the other's context", |run| run.stderr().contains("the agent withdraws its own"));
+    hold_others(&run);
+    wait_for_attributes(&run, false);
+    end(run);
+    true
 }
 
 /// A reader cannot find out which thread a carrier carries.
 #[test]
 fn carriers_show_neither_their_own_context_nor_the_virtual_threads() {
-    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
         let mut program = JavaRun::new(&home, "ContextVirtualThreads");
         for argument in ["500", "1000", "2000", "200", "carriers"] {
             program = program.argument(argument);
@@ -418,9 +457,14 @@ fn carriers_show_neither_their_own_context_nor_the_virtual_threads() {
         let mut run = program.agent("cpu=2ms,context.publish=attributes,file=FILE").start();
         run.wait_until("a first wave", |run| run.stderr().contains("wave 0"));
         let reader = OutsideReader::of(run.pid()).expect("the variable");
-        let found = look(&run, &reader, (1, 0), Duration::from_secs(3), |os_tid, context| {
-            panic!("thread {os_tid}: {context:?}");
-        });
+        let longest = Duration::from_secs(3);
+        let found = look(
+            &run,
+            &reader,
+            longest,
+            |os_tid, context| panic!("thread {os_tid}: {context:?}"),
+            |_, _| false,
+        );
         assert_eq!(found, (0, 0));
         let run = end(run);
         assert!(run.counter("context.blocks") > 500, "{}: no virtual thread had one", run.label);

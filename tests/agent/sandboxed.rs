@@ -1,8 +1,11 @@
 //! Sandboxes that restrict the profiler: a restriction is reported once in plain English, and avoided where
 //! there is a way.
 
+use std::path::Path;
+
 use crate::agent_support::stacks::{cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, oldest_and_newest};
+use crate::agent_support::{JavaRun, newest_or_all};
+use crate::estimate_support::Estimate;
 use crate::loud_support::not_tested;
 
 /// The number of times that a line is printed.
@@ -18,23 +21,24 @@ fn threads_are_found_where_proc_is_another_pid_namespace_s() {
     if unsafe { libc::geteuid() } != 0 {
         return not_tested("a PID namespace of its own, which root alone may make");
     }
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "FixedWork").argument(50).argument(20_000).in_pid_namespace();
         let run = run.agent("cpu=1ms,wall=10ms,file=FILE").run().expect_success();
         assert_eq!(count_of(&run.stderr, "PID namespace"), 1, "{}: {}", run.label, run.stderr);
         let stacks = cpu_stacks(&run.messages());
-        let sum_ns = |thread: &str| -> f64 {
+        let sampled = |thread: &str| {
             let of_thread = stacks.iter().filter(|stack| thread.is_empty() || stack.thread == thread);
-            of_thread.map(|stack| (stack.value * stack.period_ns) as f64).sum()
+            Estimate::of(of_thread.map(|stack| (stack.value, stack.period_ns as f64)))
         };
         // The CPU time of the process, without the VM's start.
         let used_ns: f64 = {
             let first = run.stdout.split_whitespace().next().unwrap();
             first.strip_prefix("cpu_ns=").unwrap().parse().unwrap()
         };
-        let [main_ns, all_ns] = ["main", ""].map(sum_ns);
-        let label = format!("{}: {main_ns} of main and {all_ns} of {used_ns}", run.label);
-        assert!(main_ns > 0.0 && all_ns > 0.95 * used_ns, "{label}");
+        let [main, all] = ["main", ""].map(sampled);
+        let label = format!("{}: {main:?} of main and {all:?} of {used_ns}", run.label);
+        assert!(main.sum() > 0.0, "{label}");
+        all.assert_near(used_ns..=f64::INFINITY, &label);
         let wall = stacks_of(&run.messages(), "wall", ("samples", "count"));
         assert!(wall.iter().any(|stack| stack.thread == "main"), "{label}");
     }
@@ -43,24 +47,35 @@ fn threads_are_found_where_proc_is_another_pid_namespace_s() {
 /// Regression: in a sandbox that rejects rt_tgsigqueueinfo there was no wall-clock sample, and no message.
 #[test]
 fn threads_are_signalled_by_tgkill_where_their_signals_may_carry_nothing() {
-    for home in oldest_and_newest() {
-        let run = JavaRun::new(&home, "IdleCrowd").argument(20).argument(2);
-        let run = run.without_call(libc::SYS_rt_tgsigqueueinfo);
-        let run = run.agent("cpu=off,wall=10ms,file=FILE").run().expect_success();
-        assert_eq!(count_of(&run.stderr, "rt_tgsigqueueinfo"), 1, "{}: {}", run.label, run.stderr);
-        let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
-        let idle = stacks.iter().filter(|stack| stack.thread == "idle");
-        let idle_ns: f64 = idle.map(|stack| (stack.value * stack.period_ns) as f64).sum();
-        // All threads existed for the two seconds that the program has waited by its own clock.
-        let times: Vec<f64> = run.stdout.lines().map(|line| line.parse().unwrap()).collect();
-        let least_ns = 20.0 * (times[1] - times[0]);
-        assert!(idle_ns > 0.98 * least_ns, "{}: {idle_ns} of {least_ns}", run.label);
+    for home in newest_or_all() {
+        // Each thread must handle a signal in its time. The longer runs are for the case that other programs
+        // have used the CPU.
+        let has_all_time = [2, 10, 50].into_iter().any(|seconds| has_time_of_all_threads(&home, seconds));
+        assert!(has_all_time, "{}: time is missing", home.display());
     }
+}
+
+/// Whether wall-clock samples stand for all of the time that threads of a program wait.
+fn has_time_of_all_threads(home: &Path, seconds: u32) -> bool {
+    const THREADS: u32 = 20;
+    let run = JavaRun::new(home, "IdleCrowd").argument(THREADS).argument(seconds);
+    let run = run.without_call(libc::SYS_rt_tgsigqueueinfo);
+    let run = run.agent("cpu=off,wall=10ms,file=FILE").run().expect_success();
+    assert_eq!(count_of(&run.stderr, "rt_tgsigqueueinfo"), 1, "{}: {}", run.label, run.stderr);
+    let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
+    let idle = stacks.iter().filter(|stack| stack.thread == "idle");
+    let idle_ns: f64 = idle.map(|stack| (stack.value * stack.period_ns) as f64).sum();
+    // All threads existed for the seconds that the program has waited by its own clock.
+    let times: Vec<f64> = run.stdout.lines().map(|line| line.parse().unwrap()).collect();
+    let least_ns = f64::from(THREADS) * (times[1] - times[0]);
+    println!("{}: {idle_ns} of {least_ns}", run.label);
+    // A value is a whole number of periods.
+    idle_ns > 0.98 * least_ns
 }
 
 #[test]
 fn a_line_reports_that_wall_clock_samples_are_impossible_without_signals() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "IdleCrowd").argument(20).argument(1);
         let run = run.without_call(libc::SYS_rt_tgsigqueueinfo).without_call(libc::SYS_tgkill);
         let run = run.agent("cpu=1ms,wall=10ms,file=FILE").run().expect_success();

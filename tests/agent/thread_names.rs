@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
+use crate::agent_support::{JavaRun, java_version, newest_or_all};
 
 /// The names of the threads that were in a method of the program.
 fn names_in(stacks: &[Stack], method: &str) -> BTreeSet<String> {
@@ -14,25 +14,34 @@ fn names_in(stacks: &[Stack], method: &str) -> BTreeSet<String> {
 /// Regression: for a thread that was renamed, the samples of the whole interval had its last name.
 #[test]
 fn a_thread_that_renames_itself_for_each_task_has_each_task_s_samples_under_its_name() {
-    for home in java_homes() {
-        let run = JavaRun::new(&home, "RenamedTasks").argument("1.5");
-        // In compiled code the program's frames may be inlined, and are still in the stacks.
-        let run = run.agent("cpu=1ms,wall=5ms,interval=300ms,file=FILE").run().expect_success();
-        for profile_type in ["cpu", "wall"] {
-            let stacks = stacks_of(&run.messages(), profile_type, ("samples", "count"));
-            for (method, name) in [("before", "before"), ("a", "task-a"), ("b", "task-b")] {
-                let found = names_in(&stacks, method);
-                let expected = BTreeSet::from([name.to_owned()]);
-                assert_eq!(found, expected, "{}: {profile_type}: {method}", run.label);
-            }
-        }
+    // On a busy machine the wall-clock sampler may be late for the first of the methods.
+    const MOST_RUNS: usize = 5;
+    for home in newest_or_all() {
+        let has_all_names = |_| {
+            let run = JavaRun::new(&home, "RenamedTasks").argument("1.5");
+            // In compiled code the program's frames may be inlined, and are still in the stacks.
+            let run = run.agent("cpu=1ms,wall=5ms,interval=300ms,file=FILE").run().expect_success();
+            let messages = run.messages();
+            let profile_types = ["cpu", "wall"].into_iter();
+            let mut stacks = profile_types.map(|of| (of, stacks_of(&messages, of, ("samples", "count"))));
+            stacks.all(|(profile_type, stacks)| {
+                [("before", "before"), ("a", "task-a"), ("b", "task-b")].into_iter().all(|(method, name)| {
+                    let found = names_in(&stacks, method);
+                    let expected = BTreeSet::from([name.to_owned()]);
+                    let label = format!("{}: {profile_type}: {method}: {found:?}", run.label);
+                    assert!(found.is_subset(&expected), "{label}");
+                    !found.is_empty()
+                })
+            })
+        };
+        assert!((0..MOST_RUNS).any(has_all_names), "{}: no sample of a method", home.display());
     }
 }
 
 /// Samples of virtual threads have their carrier's name, which does not change.
 #[test]
 fn a_virtual_thread_that_is_renamed_leaves_its_carrier_its_name() {
-    for home in java_homes().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
         let run = JavaRun::new(&home, "RenamedTasks").argument("0.5").argument("virtual");
         let run = run.agent("cpu=1ms,wall=5ms,interval=300ms,file=FILE").run().expect_success();
         let stacks = stacks_of(&run.messages(), "cpu", ("samples", "count"));
@@ -48,7 +57,7 @@ fn a_virtual_thread_that_is_renamed_leaves_its_carrier_its_name() {
 /// interval's end.
 #[test]
 fn a_native_thread_that_renames_itself_has_samples_under_both_names() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "RenamedPthread").argument(1_000);
         let run = run.agent("cpu=1ms,interval=1h,file=FILE").run().expect_success();
         let stacks = stacks_of(&run.messages(), "cpu", ("samples", "count"));

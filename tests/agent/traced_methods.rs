@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_homes, java_version, oldest_and_newest};
+use crate::agent_support::{JavaRun, java_version, newest_or_all};
 
 const METHODS: &str = "programs.Traced.fast:1h+programs.Traced.switched:1h+programs.Traced.*:3ms\
                        +programs.Traced.<init>:3ms+programs.Traced$Nested.instance:3ms\
@@ -74,48 +74,59 @@ fn sum(stacks: &[&Stack]) -> i64 {
 
 #[test]
 fn call_durations_agree_with_the_programs_own() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let kinds: &[&[&str]] = if java_version(&home) >= 21 { &[&[], &["virtual"]] } else { &[&[]] };
         for arguments in kinds {
-            let run = run(&home, &[VERIFY], arguments, &format!("trace={METHODS}"));
-            assert!(!run.stderr.contains("not traced"), "{}: {}", run.label, run.stderr);
-            let counts = stacks_of(&run.messages(), "trace", ("calls", "count"));
-            let times = stacks_of(&run.messages(), "trace", ("latency", "nanoseconds"));
-            for (name, [times_called, least, most]) in truth(&run) {
-                let (method, calls_each) = match &*name {
-                    "Lambda" => ("later", 1),
-                    // For each pair: the outer constructor, and the constructor that it calls, which takes no
-                    // time.
-                    "<init>" => ("<init>", 2),
-                    "overloaded" => ("overloaded", 2),
-                    "recursive" => ("recursive", 4),
-                    other => (other, 1),
-                };
-                let (count, time) = (sum(&of(&run, &counts, method)), sum(&of(&run, &times, method)));
-                let label = format!(
-                    "{} {arguments:?} {name}: {count} calls, {time} ns of {least} to {most}",
-                    run.label
-                );
-                // A call that takes no time may have to wait for a processor.
-                let more = count - times_called * calls_each;
-                assert!((0..=2).contains(&more), "{label}");
-                // The time of recursive calls is also a part of their callers' time.
-                assert!(time >= least && (time <= most || more > 0 || method == "recursive"), "{label}");
-            }
-            for fast in ["fast", "switched"] {
-                assert!(counts.iter().all(|stack| !stack.frames[0].name.ends_with(fast)), "{}", run.label);
-            }
-            // The class that traced methods call is in no stack.
-            let all = counts.iter().flat_map(|stack| &stack.frames);
-            let mut ours = all.filter(|frame| frame.name.contains("OtlpprofTrace"));
-            assert!(ours.next().is_none(), "{}: {counts:#?}", run.label);
+            let has_few_others = (0..MOST_RUNS).any(|_| hold_durations(&home, arguments));
+            assert!(has_few_others, "{} {arguments:?}: too many calls each time", home.display());
         }
     }
 }
 
+/// The most calls of a method that take no time and are measured all the same, because they had to wait for a
+/// processor. On a busy machine there are more in some of the runs.
+const MOST_WAITS: i64 = 2;
+const MOST_RUNS: usize = 10;
+
+/// Compares the calls with the program's own count. Returns whether there are at most [`MOST_WAITS`] others.
+fn hold_durations(home: &Path, arguments: &[&str]) -> bool {
+    let run = run(home, &[VERIFY], arguments, &format!("trace={METHODS}"));
+    assert!(!run.stderr.contains("not traced"), "{}: {}", run.label, run.stderr);
+    let counts = stacks_of(&run.messages(), "trace", ("calls", "count"));
+    let times = stacks_of(&run.messages(), "trace", ("latency", "nanoseconds"));
+    let mut has_few_others = true;
+    for (name, [times_called, least, most]) in truth(&run) {
+        let (method, calls_each) = match &*name {
+            "Lambda" => ("later", 1),
+            // For each pair: the outer constructor, and the constructor that it calls, which takes no time.
+            "<init>" => ("<init>", 2),
+            "overloaded" => ("overloaded", 2),
+            "recursive" => ("recursive", 4),
+            other => (other, 1),
+        };
+        let (count, time) = (sum(&of(&run, &counts, method)), sum(&of(&run, &times, method)));
+        let label =
+            format!("{} {arguments:?} {name}: {count} calls, {time} ns of {least} to {most}", run.label);
+        println!("{label}");
+        let more = count - times_called * calls_each;
+        assert!(more >= 0, "{label}");
+        has_few_others &= more <= MOST_WAITS;
+        // The time of recursive calls is also a part of their callers' time.
+        assert!(time >= least && (time <= most || more > 0 || method == "recursive"), "{label}");
+    }
+    for fast in ["fast", "switched"] {
+        assert!(counts.iter().all(|stack| !stack.frames[0].name.ends_with(fast)), "{}", run.label);
+    }
+    // The class that traced methods call is in no stack.
+    let all = counts.iter().flat_map(|stack| &stack.frames);
+    let mut ours = all.filter(|frame| frame.name.contains("OtlpprofTrace"));
+    assert!(ours.next().is_none(), "{}: {counts:#?}", run.label);
+    has_few_others
+}
+
 #[test]
 fn without_a_threshold_every_call_counts_and_lines_are_those_of_the_source() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = run(&home, &[VERIFY], &[], "trace=programs.Traced.thrower+programs.Traced.plain");
         let counts = stacks_of(&run.messages(), "trace", ("calls", "count"));
         let calls = |method: &str| -> i64 {
@@ -133,7 +144,7 @@ fn without_a_threshold_every_call_counts_and_lines_are_those_of_the_source() {
 /// VM starts as usual, without verification of these classes, and with verification.
 #[test]
 fn tracing_the_class_library_does_not_change_a_program() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for jvm_options in [&[][..], &[VERIFY]] {
             let trace = "trace=java.util.*.*:1h+java.io.*.*:1h+java.lang.S*.*:1h+java.text.*.<init>:1h";
             let run = run(&home, jvm_options, &[], trace);
@@ -147,7 +158,7 @@ fn tracing_the_class_library_does_not_change_a_program() {
 /// Covers classes that are loaded when the agent starts, and classes that are loaded later.
 #[test]
 fn classes_without_a_method_that_is_traced_are_not_changed() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let trace = "trace=programs.*.later+java.lang.*.parseUnsignedLong+java.util.*.buy";
         let run = run(&home, &[LOG_CHANGES], &[], trace);
         let changed = changed(&run.stdout);
@@ -159,7 +170,7 @@ fn classes_without_a_method_that_is_traced_are_not_changed() {
 
 #[test]
 fn methods_without_code_and_unknown_methods_are_reported() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let run = run(
             &home,
             &[],
@@ -181,8 +192,8 @@ fn methods_without_code_and_unknown_methods_are_reported() {
 /// would be in the agent's code if its class stayed changed.
 #[test]
 fn classes_are_as_they_were_when_the_session_has_ended() {
-    for home in java_homes() {
-        let run = JavaRun::new(&home, "UserLoop").argument(100);
+    for home in newest_or_all() {
+        let run = JavaRun::new(&home, "UserLoop").argument(600);
         let mut jvm = run.jvm_option(VERIFY).jvm_option(LOG_CHANGES).start();
         jvm.load_agent_by_jcmd("status");
         for file in ["first", "second"] {

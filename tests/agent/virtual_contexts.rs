@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, java_homes, java_version};
+use crate::agent_support::{JavaRun, everything, java_version, newest_or_all};
+use crate::estimate_support::assert_share;
 
 const PROGRAM: &str = "programs.ContextVirtualThreads.";
 /// The number of digits of a thread's number in its stack.
@@ -89,6 +90,8 @@ enum Owner {
     /// A virtual thread that cannot be identified, or perhaps no virtual thread: the walk was cut short, or
     /// the thread is just being mounted.
     Unidentified,
+    /// A carrier in an adapter between two methods of its own. The callee may have just mounted a thread.
+    Adapter,
     /// A carrier that burns on its own account.
     Carrier,
     /// Any other thread, including carriers.
@@ -107,8 +110,11 @@ fn owner(stack: &Stack) -> Owner {
             Owner::Digits(digits, number)
         }
         None if starts("jdk.internal.vm.Continuation.enter") => Owner::Unidentified,
-        // The caller, after it has been thawed, is not in the stack.
-        None if stack.has("I2C/C2I adapters") => Owner::Unidentified,
+        // A caller that has been thawed is not in the stack. The continuation that it belongs to is.
+        None if stack.has("I2C/C2I adapters") && starts("jdk.internal.vm.Continuation.") => {
+            Owner::Unidentified
+        }
+        None if stack.has("I2C/C2I adapters") => Owner::Adapter,
         None if stack.has(&format!("{PROGRAM}carrierBurns")) => Owner::Carrier,
         None => Owner::Other,
     }
@@ -152,7 +158,10 @@ fn tally(run: &Finished) -> Tally {
                 tally.missing.push(stack.clone());
                 &mut tally.without
             }
-            (Owner::Unidentified, Content::Thread(..) | Content::Carrier) if is_on_carrier => {
+            (Owner::Unidentified, Content::Thread(..) | Content::Carrier)
+            | (Owner::Adapter, Content::Thread(..))
+                if is_on_carrier =>
+            {
                 tally.unidentified.push(stack);
                 continue;
             }
@@ -169,8 +178,10 @@ fn tally(run: &Finished) -> Tally {
                 &mut tally.around
             }
             (Owner::Around(_) | Owner::Digits(..), Content::Nothing) => &mut tally.around,
-            (Owner::Carrier | Owner::Other, Content::Carrier) if is_on_carrier => &mut tally.carrier,
-            (Owner::Other | Owner::Unidentified, Content::Nothing) => &mut tally.others,
+            (Owner::Carrier | Owner::Adapter | Owner::Other, Content::Carrier) if is_on_carrier => {
+                &mut tally.carrier
+            }
+            (Owner::Other | Owner::Adapter | Owner::Unidentified, Content::Nothing) => &mut tally.others,
             _ => {
                 tally.wrong.push(stack);
                 continue;
@@ -181,6 +192,9 @@ fn tally(run: &Finished) -> Tally {
     tally
 }
 
+/// The least number of right samples of a run for a verdict.
+const LEAST: i64 = 100;
+
 impl Tally {
     /// The share of right samples in the sum of `right` and `without`, in 1/100 %.
     fn right_in_10000(&self) -> i64 {
@@ -190,32 +204,32 @@ impl Tally {
     fn hold(&self, label: &str) {
         let wrong: Vec<_> = self.wrong.iter().take(5).map(described).collect();
         assert!(wrong.is_empty(), "{label}: {wrong:#?}");
-        assert!(
-            self.right > 100 && self.right_in_10000() >= 9_900,
-            "{label}: {} right, without: {:#?}",
-            self.right,
-            tops(&self.missing)
-        );
+        self.hold_right_share(0.99, label);
         // The witness says nothing about these stacks. They are 0.3 % at most for threads that move fast.
         // With Shenandoah a single pause in the work of a thread that was just being mounted was 6 % of a
         // short run (once in some hundred runs).
         let unidentified = count(&self.unidentified);
-        let most_in_100 = if label.contains("Shenandoah") { 15 } else { 1 };
-        assert!(
-            unidentified * 100 <= self.right * most_in_100,
-            "{label}: {unidentified} unidentified: {:#?}",
-            tops(&self.unidentified)
-        );
+        let most = if label.contains("Shenandoah") { 0.15 } else { 0.01 };
+        let details = format!("{label}: unidentified: {:#?}", tops(&self.unidentified));
+        assert_share(self.right, self.right + unidentified, 1.0 - most..=1.0, &details);
         // A thread that ends keeps its span until the VM has reported its end, after its digits have
         // returned. That takes about as long as everything else before and after its turns, however fast the
-        // machine is.
-        let around_unidentified = count(&self.around_unidentified);
+        // machine is: a third of the time at least is spent below digits.
+        let nobodys = count(&self.around_unidentified);
+        let most = 2.0 / 3.0 * (self.around + nobodys) as f64;
         assert!(
-            around_unidentified <= 2 * self.around,
-            "{label}: {around_unidentified} with nobody's digits, {} with some: {:#?}",
+            nobodys as f64 <= most + 5.0 * (most / 3.0).sqrt(),
+            "{label}: {nobodys} with nobody's digits, {} with some: {:#?}",
             self.around,
             tops(&self.around_unidentified)
         );
+    }
+
+    /// Asserts that at least this share of the threads that take their turns have their own context.
+    fn hold_right_share(&self, least: f64, label: &str) {
+        let details = format!("{label}: without: {:#?}", tops(&self.missing));
+        assert!(self.right > LEAST, "{details}: {} right", self.right);
+        assert_share(self.right, self.right + self.without, least..=1.0, &details);
     }
 }
 
@@ -249,7 +263,7 @@ fn run(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> (Finis
 }
 
 fn program(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> JavaRun {
-    bare_program(home, arguments, mode, options).agent("cpu=200us,timestamps=true,file=FILE")
+    bare_program(home, arguments, mode, options).agent("cpu=100us,timestamps=true,file=FILE")
 }
 
 fn bare_program(home: &Path, arguments: [u32; 4], mode: &str, options: &[&str]) -> JavaRun {
@@ -282,18 +296,18 @@ fn run_and_tally(program: &JavaRun) -> (Finished, Tally) {
 }
 
 fn homes() -> Vec<PathBuf> {
-    java_homes().into_iter().filter(|home| java_version(home) >= 21).collect()
+    newest_or_all().into_iter().filter(|home| java_version(home) >= 21).collect()
 }
 
 #[test]
-fn a_hundred_thousand_virtual_threads_take_their_spans_along() {
-    const THREADS: u32 = 100_000;
+fn many_thousand_virtual_threads_take_their_spans_along() {
+    let threads = if everything() { 100_000 } else { 20_000 };
     for home in homes() {
-        let (run, tally) = run(&home, [THREADS, 2, 2, 5_000], "all", &[]);
-        assert!(tally.right > 5_000, "{}: {}", run.label, tally.right);
+        let (run, tally) = run(&home, [threads, 2, 2, 5_000], "all", &[]);
+        assert!(tally.right > 1_000, "{}: {}", run.label, tally.right);
         // A second wave of threads needs no more blocks than the first.
         let blocks = run.counter("context.blocks");
-        assert!(blocks <= u64::from(THREADS) + 2048, "{}: {blocks} blocks", run.label);
+        assert!(blocks <= u64::from(threads) + 2048, "{}: {blocks} blocks", run.label);
     }
 }
 
@@ -302,7 +316,7 @@ fn a_hundred_thousand_virtual_threads_take_their_spans_along() {
 fn no_sample_of_a_virtual_thread_has_anothers_span_however_fast_they_move() {
     for home in homes() {
         for options in [&[][..], &["-XX:+UseParallelGC"], &["-XX:+UseZGC"], &["-Xint"]] {
-            let turns = if options == ["-Xint"] { 100 } else { 2_000 };
+            let turns = if options == ["-Xint"] { 100 } else { 500 } * if everything() { 4 } else { 1 };
             run(&home, [2_000, 1, turns, 50], "all", options);
         }
     }
@@ -356,7 +370,7 @@ fn virtual_thread_events_are_enabled_at_the_first_context() {
 fn carriers_and_the_threads_that_they_carry_do_not_share_contexts() {
     for home in homes() {
         let (run, tally) = run(&home, [2_000, 1, 2_000, 50], "carriers", &[]);
-        assert!(tally.carrier > 10, "{}: {}", run.label, tally.carrier);
+        assert!(tally.carrier > 0, "{}: {}", run.label, tally.carrier);
     }
 }
 
@@ -378,7 +392,7 @@ fn events_have_the_word_where_the_layout_is_not_known() {
         );
         let wrong: Vec<_> = tally.wrong.iter().take(5).map(described).collect();
         assert!(wrong.is_empty(), "{}: {wrong:#?}", run.label);
-        assert!(tally.right > 100 && tally.right_in_10000() >= 7_000, "{}: {}", run.label, tally.right);
+        tally.hold_right_share(0.7, &run.label);
     }
 }
 

@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use crate::agent_support::running::Finished;
-use crate::agent_support::{JavaRun, java_homes, java_version};
+use crate::agent_support::{JavaRun, java_version, newest_or_all};
 
 /// All engines that call the VM when they stop.
 const ENGINES: &str =
     "cpu=off,alloc,live,lock=1ms,wait=1ms,exceptions,trace=programs.InterruptedUnmount.hold,nativemem,jfr";
 
 fn homes_with_virtual_threads() -> impl Iterator<Item = PathBuf> {
-    java_homes().into_iter().filter(|home| java_version(home) >= 21)
+    newest_or_all().into_iter().filter(|home| java_version(home) >= 21)
 }
 
 /// Runs the program to the VM's end.

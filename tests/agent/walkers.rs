@@ -1,13 +1,14 @@
 //! The results of each stack walker (`cstack`) for one program on real JVMs: Java, native code, and Java that
 //! native code calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, cpu_stacks};
 use crate::agent_support::symbols::addr2line;
-use crate::agent_support::{JavaRun, LIBRARIES, java_homes};
+use crate::agent_support::{JavaRun, LIBRARIES, java_homes, newest_or_all};
+use crate::estimate_support::assert_share;
 use otlpprof::core::address::ElfVaddr;
 use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::model::attribute_keys;
@@ -29,7 +30,8 @@ struct Walked {
 fn walk(home: &Path, walker: StackWalker, library: &'static str, more: &str) -> Walked {
     // A remote frame has no name that identifies it as an entry.
     let ends = if more.contains("remotesym") { Ends::Marked } else { Ends::Unmarked };
-    let options = format!("cpu=250us,file=FILE,cstack={}{more}", walker.name());
+    let options = format!("cpu=250us,timestamps,file=FILE,cstack={}{more}", walker.name());
+    // The program's threads use CPU time for many samples, however busy the machine is.
     let demo = JavaRun::new(home, "Demo").argument(1).library(library).agent(&options);
     let mut run = demo.run().expect_success();
     run.label = format!("{} {options}", run.label);
@@ -47,7 +49,8 @@ fn walk(home: &Path, walker: StackWalker, library: &'static str, more: &str) -> 
                     Verdict::Reached(root, _) => root.name(),
                     Verdict::Broken(reason, _) => reason.name(),
                 };
-                *verdicts.entry(verdict).or_default() += sample.values.first().unwrap_or(&0);
+                let times: BTreeSet<_> = sample.timestamps_unix_nano.iter().collect();
+                *verdicts.entry(verdict).or_default() += times.len() as i64;
             }
         }
     }
@@ -57,12 +60,13 @@ fn walk(home: &Path, walker: StackWalker, library: &'static str, more: &str) -> 
 }
 
 impl Walked {
+    /// The number of samples. A sample that stands for several periods counts once.
     fn samples(&self, wanted: impl Fn(&Stack) -> bool) -> i64 {
-        self.stacks.iter().filter(|stack| wanted(stack)).map(|stack| stack.value).sum()
+        self.stacks.iter().filter(|stack| wanted(stack)).map(|stack| stack.times).sum()
     }
 
-    fn all(&self) -> i64 {
-        self.samples(|_| true)
+    fn periods(&self) -> i64 {
+        self.stacks.iter().map(|stack| stack.value).sum()
     }
 
     fn reached(&self) -> i64 {
@@ -72,13 +76,18 @@ impl Walked {
             .sum()
     }
 
-    /// Asserts that at least this many of a thousand samples reach a root, and a known root if frames have
-    /// names.
+    /// Asserts that at least this share of the samples reaches a root, and a known root if frames have names.
     #[track_caller]
-    fn reaches_roots(&self, per_mille: i64) {
-        let (reached, all) = (self.reached(), self.all());
-        assert!(all > 300, "{}: only {all} samples", self.run.label);
-        assert!(reached * 1000 >= all * per_mille, "{}: {:?}", self.run.label, self.verdicts);
+    fn reaches_roots(&self, least: f64) {
+        let all = self.verdicts.values().sum();
+        assert!(all > 50, "{}: only {all} samples", self.run.label);
+        self.assert_at_least(least, self.reached(), all, &format!("roots: {:?}", self.verdicts));
+    }
+
+    /// Asserts that `part` of `all` samples are at least this share.
+    #[track_caller]
+    fn assert_at_least(&self, least: f64, part: i64, all: i64, what: &str) {
+        assert_share(part, all, least..=1.0, &format!("{}: {what}", self.run.label));
     }
 
     /// The samples in the Java method that native code calls, and of these the samples with that native code
@@ -98,9 +107,9 @@ impl Walked {
 fn vm_has_native_frames_on_top_alone() {
     for home in java_homes() {
         let walked = walk(&home, StackWalker::Vm, LIBRARIES[0], "");
-        walked.reaches_roots(990);
+        walked.reaches_roots(0.99);
         let (called, with_native) = walked.called_from_native();
-        assert!(called > 20 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
+        assert!(called > 0 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
     }
 }
 
@@ -108,15 +117,14 @@ fn vm_has_native_frames_on_top_alone() {
 fn vmx_has_every_native_frame() {
     for home in java_homes() {
         let walked = walk(&home, StackWalker::Vmx, LIBRARIES[0], "");
-        walked.reaches_roots(990);
+        walked.reaches_roots(0.99);
         let (called, with_native) = walked.called_from_native();
-        let label = &walked.run.label;
-        assert!(called > 20 && with_native * 100 >= called * 98, "{label}: {with_native} of {called}");
+        walked.assert_at_least(0.98, with_native, called, "native frames between Java frames");
         // HotSpot's own entry of a thread lies below all of its Java frames.
         let java = walked.samples(|stack| stack.has("java.lang.Thread.run"));
         let entered =
             walked.samples(|stack| stack.has("java.lang.Thread.run") && stack.has("thread_native_entry"));
-        assert!(java > 300 && entered * 100 >= java * 98, "{label}: {entered} of {java}");
+        walked.assert_at_least(0.98, entered, java, "the thread's entry");
     }
 }
 
@@ -124,11 +132,11 @@ fn vmx_has_every_native_frame() {
 #[test]
 fn native_frames_are_remote_in_every_walker() {
     let library = LIBRARIES[0];
-    for home in java_homes() {
+    for home in newest_or_all() {
         for walker in [StackWalker::Vmx, StackWalker::Fp, StackWalker::Dwarf] {
             let walked = walk(&home, walker, library, ",remotesym=true");
             // The VM's code and threads' entries are recognised, whatever names their frames have.
-            walked.reaches_roots(990);
+            walked.reaches_roots(0.99);
             let of_library = |stack: &Stack| -> Vec<ElfVaddr> {
                 let frames = stack.frames.iter().filter(|frame| frame.object == library);
                 frames.map(|frame| frame.remote.expect("not remote").address).collect()
@@ -140,10 +148,9 @@ fn native_frames_are_remote_in_every_walker() {
             let called = ["hash_block", "ddprof_hash", "Java_programs_Native_hash"];
             let right = |stack: &&Stack| of_library(stack).iter().map(|frame| &names[frame]).eq(called);
             let hashing: Vec<_> = walked.stacks.iter().filter(hashes).collect();
-            let all: i64 = hashing.iter().map(|stack| stack.value).sum();
-            let right: i64 = hashing.iter().copied().filter(right).map(|stack| stack.value).sum();
-            let label = &walked.run.label;
-            assert!(all > 10 && right * 100 >= all * 98, "{label}: {right} of {all}");
+            let all: i64 = hashing.iter().map(|stack| stack.times).sum();
+            let right: i64 = hashing.iter().copied().filter(right).map(|stack| stack.times).sum();
+            walked.assert_at_least(0.98, right, all, "callers in the library");
             // The mixed stack has remote frames between Java frames as well.
             let between = |stack: &Stack| {
                 let inner =
@@ -156,8 +163,11 @@ fn native_frames_are_remote_in_every_walker() {
             };
             let (called, _) = walked.called_from_native();
             let remote = walked.samples(between);
-            let expected = if walker == StackWalker::Vmx { called * 98 / 100..=called } else { 0..=0 };
-            assert!(called > 20 && expected.contains(&remote), "{label}: {remote} of {called}");
+            if walker == StackWalker::Vmx {
+                walked.assert_at_least(0.98, remote, called, "remote frames between Java frames");
+            } else {
+                assert!(called > 0 && remote == 0, "{}: {remote} of {called}", walked.run.label);
+            }
         }
     }
 }
@@ -166,7 +176,7 @@ fn native_frames_are_remote_in_every_walker() {
 fn walker_no_has_only_java_frames_and_loses_no_time() {
     for home in java_homes() {
         let walked = walk(&home, StackWalker::No, LIBRARIES[0], "");
-        walked.reaches_roots(998);
+        walked.reaches_roots(0.998);
         let label = &walked.run.label;
         for stack in &walked.stacks {
             let allowed = |name: &str| name == "[no_java_frame]" || name.starts_with("[unwalkable");
@@ -176,10 +186,10 @@ fn walker_no_has_only_java_frames_and_loses_no_time() {
         }
         // The compilers' threads have no Java frames, and the library's work counts for the methods that call
         // it.
-        assert!(walked.samples(|stack| stack.has("[no_java_frame]")) > 10, "{label}");
+        assert!(walked.samples(|stack| stack.has("[no_java_frame]")) > 0, "{label}");
         let native = |stack: &Stack| stack.frames[0].name == "programs.Native.spin";
-        assert!(walked.samples(native) > 10, "{label}");
-        assert_eq!(walked.all(), walked.run.counter("handler.periods_recorded").cast_signed(), "{label}");
+        assert!(walked.samples(native) > 0, "{label}");
+        assert_eq!(walked.periods(), walked.run.counter("handler.periods_recorded").cast_signed(), "{label}");
     }
 }
 
@@ -198,8 +208,10 @@ impl Walked {
     fn asked_the_vm(&self) {
         let [asked, failed, avoided] =
             ["call_traces", "call_traces_failed", "call_traces_avoided"].map(|name| self.counter(name));
-        println!("{}: asked {asked}, failed {failed}, avoided {avoided}", self.run.label);
-        assert!(asked > 200 && failed * 10 <= asked, "{}: {asked}, {failed}, {avoided}", self.run.label);
+        let what = format!("answers: asked {asked}, failed {failed}, avoided {avoided}");
+        println!("{}: {what}", self.run.label);
+        let [asked, failed] = [asked, failed].map(u64::cast_signed);
+        self.assert_at_least(0.9, asked - failed, asked, &what);
     }
 
     fn counter(&self, name: &str) -> u64 {
@@ -211,12 +223,12 @@ impl Walked {
 fn dwarf_has_java_frames_of_async_get_call_trace_below_whole_native_stacks() {
     for home in java_homes() {
         let walked = walk(&home, StackWalker::Dwarf, LIBRARIES[0], "");
-        walked.reaches_roots(990);
+        walked.reaches_roots(0.99);
         walked.asked_the_vm();
         let [all, right] = walked.hashing();
-        assert!(all > 10 && right * 100 >= all * 95, "{}: {right} of {all}", walked.run.label);
+        walked.assert_at_least(0.95, right, all, "callers of hash_block");
         let (called, with_native) = walked.called_from_native();
-        assert!(called > 20 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
+        assert!(called > 0 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
     }
 }
 
@@ -227,16 +239,15 @@ fn fp_has_the_frames_of_a_library_with_and_without_frame_pointers() {
     for home in java_homes() {
         for library in LIBRARIES {
             let walked = walk(&home, StackWalker::Fp, library, "");
-            walked.reaches_roots(990);
+            walked.reaches_roots(0.99);
             walked.asked_the_vm();
             let [all, right] = walked.hashing();
-            let label = &walked.run.label;
-            assert!(all > 10 && right * 100 >= all * 95, "{label} {library}: {right} of {all}");
+            walked.assert_at_least(0.95, right, all, &format!("callers of hash_block in {library}"));
             // Java frames are complete, whatever the native frames are.
             let whole = walked
                 .samples(|stack| stack.has("programs.Native.spin") && stack.has("java.lang.Thread.run"));
             let spinning = walked.samples(|stack| stack.has("programs.Native.spin"));
-            assert_eq!(whole, spinning, "{label}");
+            assert_eq!(whole, spinning, "{}", walked.run.label);
         }
     }
 }
@@ -257,7 +268,7 @@ fn nothing_is_asked_of_the_vm_where_its_structures_are_read() {
 /// A wrong layout is found at start, not during a walk.
 #[test]
 fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let otherwise = "the stacks of this JVM cannot be walked";
         for (field, says, walker, in_use) in [
             ("Method::_constMethod", otherwise, "vm", "dwarf"),
@@ -269,7 +280,7 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
             let run = JavaRun::new(&home, "UserLoop")
                 .argument(1)
                 .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", env!("OTLPPROF_VM_DAMAGE")))
-                .agent(&format!("cpu=1ms,file=FILE,cstack={walker}"))
+                .agent(&format!("cpu=100us,file=FILE,cstack={walker}"))
                 .run()
                 .expect_success();
             let printed = run.stderr.lines().filter(|line| line.contains(says)).count();
@@ -286,7 +297,7 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
                 stacks.iter().filter(|stack| stack.has(name)).map(|stack| stack.value).sum::<i64>()
             };
             let loops = samples("programs.UserLoop.main");
-            assert!(loops > 20, "{label}: {loops} in the loop");
+            assert!(loops > 0, "{label}: no sample in the loop");
             assert_eq!(frames().any(|frame| frame.object.contains("libjvm")), walker != "no", "{label}");
         }
     }
@@ -300,7 +311,7 @@ fn without(things: &[&str]) -> String {
 
 #[test]
 fn a_vm_without_async_get_call_trace_has_java_frames_by_its_structures() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for walker in [StackWalker::Fp, StackWalker::Dwarf] {
             let run = JavaRun::new(&home, "Demo")
                 .argument(1)
@@ -318,7 +329,7 @@ fn a_vm_without_async_get_call_trace_has_java_frames_by_its_structures() {
             let spins = |stack: &Stack| stack.has("programs.Native.spin");
             let spinning = samples(&spins);
             let whole = samples(&|stack| spins(stack) && stack.has("java.lang.Thread.run"));
-            assert!(spinning > 10 && whole == spinning, "{label}: {whole} of {spinning}");
+            assert!(spinning > 0 && whole == spinning, "{label}: {whole} of {spinning}");
         }
     }
 }
@@ -326,12 +337,12 @@ fn a_vm_without_async_get_call_trace_has_java_frames_by_its_structures() {
 /// No source of Java frames is left.
 #[test]
 fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for walker in [StackWalker::Vm, StackWalker::Dwarf, StackWalker::No] {
             let run = JavaRun::new(&home, "UserLoop")
                 .argument(1)
                 .variable("JAVA_TOOL_OPTIONS", &without(&["AsyncGetCallTrace", "gHotSpotVMStructs"]))
-                .agent(&format!("cpu=1ms,file=FILE,cstack={}", walker.name()))
+                .agent(&format!("cpu=100us,file=FILE,cstack={}", walker.name()))
                 .run()
                 .expect_success();
             let label = format!("{} {walker:?}: {}", run.label, run.stderr);
@@ -341,7 +352,7 @@ fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
             let stacks = cpu_stacks(&run.messages());
             let of_java = |stack: &&Stack| stack.frames.iter().any(|frame| frame.frame_type == "jvm");
             assert_eq!(stacks.iter().filter(of_java).count(), 0, "{label}");
-            assert!(stacks.iter().map(|stack| stack.value).sum::<i64>() > 100, "{label}");
+            assert!(!stacks.is_empty(), "{label}");
         }
     }
 }
@@ -349,16 +360,20 @@ fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
 /// Regression: on JDK 11 AsyncGetCallTrace ended one stack in a hundred at a method handle.
 #[test]
 fn no_call_trace_ends_at_a_method_handle() {
-    for home in java_homes() {
-        let storm = JavaRun::new(&home, "HiddenClassStorm").argument(2);
-        let run = storm.agent("cpu=500us,file=FILE,cstack=dwarf").run().expect_success();
-        let stacks = cpu_stacks(&run.messages());
-        let ends_there = |stack: &&Stack| {
-            stack.frames.last().is_some_and(|frame| frame.name.starts_with("java.lang.invoke."))
-        };
-        assert!(run.counter("handler.call_traces") > 100, "{}", run.label);
-        let ended = stacks.iter().find(ends_there);
-        assert!(ended.is_none(), "{}: {ended:?}", run.label);
+    for home in newest_or_all() {
+        // The longer runs are for the case that other programs have used the CPU.
+        let is_enough = [2, 10, 50].into_iter().any(|seconds| {
+            let storm = JavaRun::new(&home, "HiddenClassStorm").argument(seconds);
+            let run = storm.agent("cpu=500us,file=FILE,cstack=dwarf").run().expect_success();
+            let stacks = cpu_stacks(&run.messages());
+            let ends_there = |stack: &&Stack| {
+                stack.frames.last().is_some_and(|frame| frame.name.starts_with("java.lang.invoke."))
+            };
+            let ended = stacks.iter().find(ends_there);
+            assert!(ended.is_none(), "{}: {ended:?}", run.label);
+            run.counter("handler.call_traces") > 500
+        });
+        assert!(is_enough, "{}: too few call traces", home.display());
     }
 }
 
@@ -366,7 +381,7 @@ fn no_call_trace_ends_at_a_method_handle() {
 #[test]
 fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
     const DEPTH: usize = 64;
-    for home in java_homes() {
+    for home in newest_or_all() {
         for walker in StackWalker::ALL {
             let walked = walk(&home, walker, LIBRARIES[0], &format!(",depth={DEPTH}"));
             let label = &walked.run.label;
@@ -384,11 +399,10 @@ fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
             };
             let deep = walked.samples(recursion);
             let cut = walked.samples(|stack| recursion(stack) && frames_in_cut(stack).is_some());
-            assert!(deep > 20 && cut == deep, "{label}: {cut} of {deep}");
+            assert!(deep > 0 && cut == deep, "{label}: {cut} of {deep}");
             assert!(walked.counter("truncated") > 0, "{label}");
-            assert!(
-                walked.samples(|stack| stack.has("programs.Native.spin") && !stack.has("[truncated]")) > 10
-            );
+            let spins = |stack: &Stack| stack.has("programs.Native.spin") && !stack.has("[truncated]");
+            assert!(walked.samples(spins) > 0, "{label}");
         }
     }
 }
@@ -397,7 +411,7 @@ fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
 #[test]
 fn a_recursion_that_is_deeper_than_any_stack_is_kept_is_cut_and_marked() {
     const DEPTH: usize = 2048;
-    for home in java_homes() {
+    for home in newest_or_all() {
         for walker in StackWalker::ALL {
             let options = format!("cpu=500us,file=FILE,cstack={}", walker.name());
             let deep = JavaRun::new(&home, "Deep").argument("java").argument(3000).argument(1500);
@@ -425,7 +439,7 @@ fn a_recursion_that_is_deeper_than_any_stack_is_kept_is_cut_and_marked() {
                 }
             }
             println!("{label}: {cut} cut, {deepest} frames at most");
-            assert!(cut > 20, "{label}: {cut} cut, {deepest} frames at most");
+            assert!(cut > 0, "{label}: none cut, {deepest} frames at most");
             assert!(run.counter("handler.truncated") > 0, "{label}");
         }
     }

@@ -217,7 +217,7 @@ pub(crate) fn as_nobody(home: &Path) -> Target {
 /// A process that has libjvm.so mapped, as a JVM that is still starting, and no handlers. `libraries` are
 /// mapped, too.
 pub(crate) fn starting_jvm(libraries: &[PathBuf]) -> Target {
-    let home = crate::agent_support::oldest_and_newest().pop().unwrap();
+    let home = crate::agent_support::newest_or_all().pop().unwrap();
     let mut preloaded = vec![home.join("lib/server/libjvm.so")];
     preloaded.extend_from_slice(libraries);
     let mut command = Command::new("sleep");

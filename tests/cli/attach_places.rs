@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::agent_support::{agent, oldest_and_newest, profiles};
+use crate::agent_support::{agent, newest_or_all, profiles};
 use crate::attach_support::{
     Namespaces, Target, as_nobody, attach, caught, command, exit_code, has_request, in_chroot, in_namespaces,
     maps, open_to_all, otlpprof, own_tmp, refusal, root, state, text_of, wait_for,
@@ -52,7 +52,7 @@ fn the_jvm_of_another_user_is_profiled_as_that_user() {
     // A copy, since another user may not reach the build's folder.
     let copy = folder.path().join("otlpprof");
     std::fs::copy(env!("CARGO_BIN_EXE_otlpprof"), &copy).unwrap();
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let mut target = as_nobody(&home);
         let pid = target.pid();
         // A user who is neither root nor the JVM's is refused.
@@ -77,7 +77,7 @@ fn the_jvm_of_another_user_is_profiled_as_that_user() {
 
 #[test]
 fn a_jvm_in_other_namespaces_gets_a_copy_of_the_library() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         for namespaces in [Namespaces::PidAndMount, Namespaces::OfNobody] {
             let Some(target) = in_namespaces(&home, namespaces, "rw,mode=1777") else {
                 return not_tested("attaching across namespaces: unshare is not permitted");
@@ -109,7 +109,7 @@ fn a_jvm_in_other_namespaces_gets_a_copy_of_the_library() {
 
 #[test]
 fn a_tmp_that_cannot_be_used_is_named_and_left_as_it_was() {
-    let home = oldest_and_newest().pop().unwrap();
+    let home = newest_or_all().pop().unwrap();
     // The second message: that for a library that the JVM sees, which needs no copy. The answer still needs a
     // socket.
     for (options, of_hidden, of_visible) in [
@@ -140,7 +140,7 @@ fn a_tmp_that_cannot_be_used_is_named_and_left_as_it_was() {
 /// Regression: paths in /proc/PID/maps begin at the root of the mount namespace, not at that of the process.
 #[test]
 fn a_jvm_with_a_root_of_its_own_is_commanded_by_the_very_file() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let folder = tempfile::tempdir().unwrap();
         let Some(mut target) = in_chroot(&home, folder.path()) else {
             return not_tested("attaching to a JVM after chroot: unshare is not permitted");

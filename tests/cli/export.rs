@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::agent_support::{java_homes, under_all_engines};
+use crate::agent_support::{newest_or_all, under_all_engines};
 use crate::exported_support::{Stacks, collapsed, functions, pprof, truth};
 use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
 use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, message, otlpprof, stdout};
@@ -112,7 +112,7 @@ fn every_stack_has_the_sum_that_the_files_have() {
 
 #[test]
 fn exports_of_real_jvms_have_the_samples_of_all_engines() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = under_all_engines(&home, 2);
         let files = Files::new();
         for file in run.files() {

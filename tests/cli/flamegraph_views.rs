@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::agent_support::{JavaRun, java_homes};
+use crate::agent_support::{JavaRun, newest_or_all};
 use crate::page_support::generated::generated;
 use crate::page_support::{compare, otlpprof, path_text, write};
 use serde_json::Value;
@@ -114,7 +114,7 @@ fn views_of_real_jvms_are_those_of_their_files() {
         ("MixedWork", "cpu=off,alloc=64k,live=64k,timestamps=true"),
         ("MixedWork", "cpu=off,wall=10ms,remotesym=true"),
     ];
-    let homes = java_homes();
+    let homes = newest_or_all();
     let folder = TempDir::new().unwrap();
     for ((program, options), home) in runs.into_iter().zip(homes.iter().cycle()) {
         let run = JavaRun::new(home, program)

@@ -1,7 +1,7 @@
 //! `otlpprof merge`: the merged message has the sums of its parts, as `report` and OpenTelemetry's Python
 //! package read them, and passes `validate`.
 
-use crate::agent_support::{java_homes, under_all_engines};
+use crate::agent_support::{newest_or_all, under_all_engines};
 use crate::exported_support::{pprof, truth};
 use crate::otlp_fixture::{DURATION, TIME, valid};
 use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, message, otlpprof, stdout};
@@ -213,7 +213,7 @@ fn a_reference_to_nothing_is_one_line_and_leaves_the_old_file() {
 
 #[test]
 fn files_of_real_jvms_are_merged_without_loss() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let run = under_all_engines(&home, 3);
         let files = Files::new();
         for file in run.files() {
@@ -223,7 +223,8 @@ fn files_of_real_jvms_are_merged_without_loss() {
             let (Some(expected), Some(found)) = (truth(&[file]), truth(&[&merged])) else { return };
             assert_eq!(found, expected, "{}", run.label);
             let size = |file: &str| std::fs::metadata(file).unwrap().len();
-            assert!(size(&merged) < size(file), "{}", run.label);
+            // A single message has nothing to merge.
+            assert!(run.messages().len() < 2 || size(&merged) < size(file), "{}", run.label);
             for options in [&[][..], &["--tree"], &["--type", "alloc-space"], &["--type", "live-space"]] {
                 // The first line has the time: intervals have gaps, which the merged window includes. The
                 // order of rows with equal values is that of their first occurrence.

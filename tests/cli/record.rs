@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::agent_support::{JavaRun, agent, oldest_and_newest, profiles};
+use crate::agent_support::{JavaRun, agent, newest_or_all, profiles};
 use crate::attach_support::{
     PATIENCE, attach, command, exit_code, jvm, otlpprof, ready, refusal, request_of, send, starting_jvm,
     state, text_of, wait_for,
@@ -60,7 +60,7 @@ fn path_text(folder: &TempDir, name: &str) -> String {
 /// change neither where a recording goes nor how long it lasts.
 #[test]
 fn a_recording_ends_with_its_time_and_is_printed() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let run = JavaRun::new(&home, "UserLoop").argument(600).variable("OTLPPROF_LOOP", "1h");
         let jvm = ready(run.variable("OTLPPROF_FILE", "/no/such/%t.html").variable("OTLPPROF_DELAY", "1h"));
         let pid = jvm.pid();
@@ -82,7 +82,7 @@ fn a_recording_ends_with_its_time_and_is_printed() {
 
 #[test]
 fn an_interrupt_ends_a_recording_early_and_shows_it() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let (jvm, out) = (jvm(&home), TempDir::new().unwrap());
         let pid = jvm.pid();
         let (messages, page) = (path_text(&out, "x.otlp"), path_text(&out, "x.html"));
@@ -106,7 +106,7 @@ fn an_interrupt_ends_a_recording_early_and_shows_it() {
 
 #[test]
 fn a_recording_outlives_its_jvm() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let jvm = jvm(&home);
         let (recording, folder) = begin(jvm.pid(), &[]);
         jvm.terminate();
@@ -121,7 +121,7 @@ fn a_recording_outlives_its_jvm() {
 
 #[test]
 fn an_agent_that_profiles_already_is_not_disturbed() {
-    let home = oldest_and_newest().pop().unwrap();
+    let home = newest_or_all().pop().unwrap();
     let jvm = jvm(&home);
     let (pid, folder) = (jvm.pid(), jvm.profiles());
     assert_eq!(exit_code(&attach(pid, "interval=1h,file=a.otlp", &folder)), 0);
@@ -151,7 +151,7 @@ fn an_agent_that_profiles_already_is_not_disturbed() {
 
 #[test]
 fn an_agent_that_does_not_start_leaves_nothing() {
-    let home = oldest_and_newest().pop().unwrap();
+    let home = newest_or_all().pop().unwrap();
     let run = JavaRun::new(&home, "UserLoop").argument(600).variable("OTEL_SDK_DISABLED", "true");
     let jvm = ready(run);
     let disabled = record(jvm.pid(), &[]);

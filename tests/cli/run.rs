@@ -6,13 +6,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::agent_support::{agent, java_homes, oldest_and_newest, profiles};
+use crate::agent_support::{agent, newest_or_all, profiles};
 use crate::otlp_fixture::{framed, valid};
 use crate::run_support::{CLASSES, Place, install, java, kill, page_data, parts, wait_for};
 
 /// The launcher of the newest JDK.
 fn newest_java() -> PathBuf {
-    oldest_and_newest().pop().unwrap().join("bin/java")
+    newest_or_all().pop().unwrap().join("bin/java")
 }
 
 /// A script that runs a test program twice at the same time, by the launcher in PATH.
@@ -38,7 +38,7 @@ fn writer(place: &Place, more: &[u8]) -> PathBuf {
 
 #[test]
 fn a_launcher_is_profiled_without_a_word_of_the_agent() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let place = Place::new();
         let mut command = place.run();
         command.args(["cpu=1ms", "-o", "page.html", "-o", "kept.otlp"]);
@@ -86,7 +86,7 @@ fn a_launcher_in_the_path_is_profiled_and_the_page_has_a_name() {
 /// The variable keeps the options that it has. The library's path may have blanks and quotes.
 #[test]
 fn a_script_that_starts_a_jvm_is_profiled_by_the_variable() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         let (place, launcher) = (Place::new(), home.join("bin/java"));
         let library = place.path("it's a \"library\"/libotlpprof.so");
         fs::create_dir(library.parent().unwrap()).unwrap();
@@ -240,7 +240,7 @@ fn relative_paths_in_options_begin_at_the_callers_folder() {
 /// The agent's line is the only one about the mistake, apart from the JVM's own lines.
 #[test]
 fn a_mistake_in_the_agents_options_is_shown() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let place = Place::new();
         let mut command = place.run();
         command.arg("cpuu=5ms");

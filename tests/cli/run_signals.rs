@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::ptr::null_mut;
 
-use crate::agent_support::{java_homes, oldest_and_newest, profiles};
+use crate::agent_support::{newest_or_all, profiles};
 use crate::otlp_fixture::{framed, valid};
 use crate::run_support::{Place, Started, java, kill, page_data, parts, wait_for};
 
-/// The end of a script that waits for a signal, a minute or longer.
-const WAIT: &str = "i=0\nwhile [ $i -lt 600 ]; do sleep 0.1; i=$((i + 1)); done\n";
+/// The end of a script that waits for a signal, for four minutes or longer.
+const WAIT: &str = "i=0\nwhile [ $i -lt 2400 ]; do sleep 0.1; i=$((i + 1)); done\n";
 
 fn newest_java() -> PathBuf {
-    oldest_and_newest().pop().unwrap().join("bin/java")
+    newest_or_all().pop().unwrap().join("bin/java")
 }
 
 /// Makes a new terminal the controlling terminal of a command that leads a session of its own, and its
@@ -85,7 +85,7 @@ fn an_interrupt_by_the_terminal_arrives_once() {
 
 #[test]
 fn an_interrupt_of_the_command_alone_arrives() {
-    for home in oldest_and_newest() {
+    for home in newest_or_all() {
         let place = Place::new();
         let mut started = Started::new(&mut counting(&place, home.join("bin/java")), &place);
         started.line("ready");
@@ -152,7 +152,7 @@ fn without_cores(command: &mut Command) {
 /// writes its own report, and aborts.
 #[test]
 fn a_program_that_is_ended_by_a_signal_has_a_report_of_its_time_before() {
-    for home in java_homes() {
+    for home in newest_or_all() {
         for (signal, expected, line) in [
             (libc::SIGTERM, 143, "has ended: exit status: 143\n"),
             (libc::SIGKILL, 137, "has ended: signal: 9 (SIGKILL)\n"),

@@ -9,18 +9,11 @@ use serde_json::{Map, Value, json};
 
 const NANOS: i64 = 1_000_000_000;
 
-/// An event in one line.
+/// An event in one line, with times by the clock of its chunk.
 pub(crate) fn event(event: &Event<'_>) -> String {
-    event_by(event, event.values().chunk().header().clock)
-}
-
-/// An event in one line, with times by this clock.
-pub(crate) fn event_by(event: &Event<'_>, clock: Clock) -> String {
-    let values = fields(event.values(), event.values().chunk(), clock);
-    let printed = json!({ "type": &*event.type_of().name, "values": values }).to_string();
-    // The text is parsed and printed again, because the reference has been parsed by the same parser, which
-    // does not preserve every double.
-    serde_json::from_str::<Value>(&printed).unwrap().to_string()
+    let chunk = event.values().chunk();
+    let values = fields(event.values(), chunk, chunk.header().clock);
+    json!({ "type": &*event.type_of().name, "values": values }).to_string()
 }
 
 fn fields(of: Struct<'_>, chunk: Chunk<'_>, clock: Clock) -> Value {
@@ -71,8 +64,8 @@ fn plain(value: Jfr<'_>, chunk: Chunk<'_>, clock: Clock) -> Value {
         Jfr::Boolean(value) => json!(value),
         Jfr::Char(value) => json!(char::from_u32(value.into()).map(String::from)),
         // The shortest text that parses to the same float.
-        Jfr::Float(value) => json!(value.to_string().parse::<f64>().unwrap()),
-        Jfr::Double(value) => json!(value),
+        Jfr::Float(value) => floating(value.to_string().parse().unwrap()),
+        Jfr::Double(value) => floating(value),
         Jfr::Byte(_) | Jfr::Short(_) | Jfr::Int(_) | Jfr::Long(_) => json!(value.as_i64()),
         Jfr::String(_) => json!(chunk.text(value)),
         Jfr::Constant(constant) => match chunk.resolve(constant) {
@@ -86,6 +79,11 @@ fn plain(value: Jfr<'_>, chunk: Chunk<'_>, clock: Clock) -> Value {
         Jfr::Struct(of) => fields(of, chunk, clock),
         Jfr::Array(array) => array.values().map(|value| plain(value.unwrap(), chunk, clock)).collect(),
     }
+}
+
+/// Prints and parses the number, as the reference has been parsed: the parser does not preserve every double.
+fn floating(value: f64) -> Value {
+    serde_json::from_str(&json!(value).to_string()).unwrap()
 }
 
 /// The format of `java.time.Duration.toString`.

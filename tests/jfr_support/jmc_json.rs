@@ -85,11 +85,18 @@ fn with_unit(field: &Field, value: Jfr<'_>, chunk: Chunk<'_>) -> Value {
     let clock = chunk.header().clock;
     let Some(number) = value.as_i64() else { return plain(value, chunk) };
     match field.unit() {
-        Some(Unit::TimespanTicks) => json!(clock.duration_ns(number)),
+        Some(Unit::TimespanTicks) => json!(rounded_ns(number, clock.ticks_per_second)),
         Some(Unit::EpochTicks) => json!(clock.unix_nano(number)),
         Some(Unit::TimespanNanos(nanos) | Unit::EpochNanos(nanos)) => json!(number.saturating_mul(nanos)),
         Some(Unit::Bytes | Unit::Bits) | None => plain(value, chunk),
     }
+}
+
+/// A span of time as JMC has it: rounded to the nearest nanosecond, whereas the JDK cuts the fraction off.
+fn rounded_ns(ticks: i64, ticks_per_second: i64) -> i64 {
+    let ticks_per_second = i128::from(ticks_per_second);
+    let nanos = (2_000_000_000 * i128::from(ticks) + ticks_per_second).div_euclid(2 * ticks_per_second);
+    nanos.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
 fn plain(value: Jfr<'_>, chunk: Chunk<'_>) -> Value {

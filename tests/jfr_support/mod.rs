@@ -55,20 +55,12 @@ pub(crate) fn jfr_program() -> Option<PathBuf> {
     programs.pop()
 }
 
-/// Each event in the JDK's output, in one line, with its fields in order. Without a JDK, returns `None` and
-/// reports that the test is skipped.
-///
-/// # Panics
-/// If the JDK cannot read the recording.
-pub(crate) fn printed_by_jdk(recording: &str) -> Option<Vec<String>> {
-    file_printed_by_jdk(&corpus()[recording])
-}
-
-/// Each event of a file in the JDK's output, like [`printed_by_jdk`].
+/// Each event of a file in the JDK's output, in one line, with its fields in order. Without a JDK, returns
+/// `None` and reports that the test is skipped.
 ///
 /// # Panics
 /// If the JDK cannot read the file.
-pub(crate) fn file_printed_by_jdk(recording: &Path) -> Option<Vec<String>> {
+pub(crate) fn printed_by_jdk(recording: &Path) -> Option<Vec<String>> {
     let Some(jfr) = jfr_program() else {
         not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
         return None;

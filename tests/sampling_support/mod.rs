@@ -23,6 +23,12 @@ pub fn serially() -> MutexGuard<'static, ()> {
 }
 
 pub const INTERVAL: Duration = Duration::from_millis(10);
+/// A wait of this length is taken to last for ever.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+/// The most CPU time by which samples differ from a program that has settled ([`settle_program`]): less than
+/// two intervals in the balance of ended threads, the open period and the first tick of the thread that has
+/// waited, and less than an interval of time in no thread's account, from which on the engine looks for it.
+pub const OPEN: Duration = Duration::from_millis(50);
 
 /// The periods that samples stood for: by thread id modulo the array's length; the next counter has the sum
 /// of all threads.
@@ -49,6 +55,7 @@ pub fn config(kind: ClockKind) -> Config {
 pub fn start(config: &Config) -> CpuSampling {
     BY_THREAD.iter().for_each(|periods| periods.store(0, Ordering::Relaxed));
     ALL.store(0, Ordering::Relaxed);
+    *POLLER.lock() = None;
     cpu::start(config, count).unwrap()
 }
 
@@ -57,10 +64,14 @@ pub fn sampled() -> Duration {
     INTERVAL * u32::try_from(ALL.load(Ordering::Relaxed)).unwrap()
 }
 
-/// The CPU time that the samples of one thread stand for.
+/// The periods that the samples of one thread stand for.
+pub fn periods_of(tid: i32) -> u32 {
+    u32::try_from(BY_THREAD[tid as usize % BY_THREAD.len()].load(Ordering::Relaxed)).unwrap()
+}
+
+/// The CPU time that the samples of one thread stand for, in a session of [`INTERVAL`].
 pub fn sampled_of(tid: i32) -> Duration {
-    let periods = BY_THREAD[tid as usize % BY_THREAD.len()].load(Ordering::Relaxed);
-    INTERVAL * u32::try_from(periods).unwrap()
+    INTERVAL * periods_of(tid)
 }
 
 /// The set that contains one signal.
@@ -105,6 +116,36 @@ pub fn process_cpu() -> Duration {
     duration(usage.ru_utime) + duration(usage.ru_stime)
 }
 
+/// The process's CPU time without that of the session's poller, which no sample stands for.
+pub fn program_cpu() -> Duration {
+    let mut poller = POLLER.lock();
+    let tid = *poller.get_or_insert_with(find_poller);
+    // The id of another thread's CPU clock: CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED
+    // (include/linux/posix-timers.h).
+    process_cpu().saturating_sub(clock((!tid) << 3 | 6))
+}
+
+/// The id of the session's poller, once [`program_cpu`] has needed it. It is kept, since a test may have no
+/// descriptor left to find it by.
+static POLLER: Mutex<Option<i32>> = Mutex::new(None);
+
+fn find_poller() -> i32 {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+        let is_poller = |task: &std::path::PathBuf| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "otlpprof-cpu")
+        };
+        let tid = |task: std::path::PathBuf| task.file_name()?.to_str()?.parse().ok();
+        if let Some(tid) = tasks.filter(is_poller).find_map(tid) {
+            return tid;
+        }
+        // A thread sets its name when it first runs.
+        assert!(Instant::now() < give_up, "no poller");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Runs `body` in a thread that is unknown to the C library: its stack is ours, and it has its creator's
 /// thread pointer. Waits for the thread's end and returns its id.
 pub fn in_raw_clone(body: extern "C" fn(*mut c_void) -> i32) -> i32 {
@@ -139,15 +180,21 @@ pub fn burn(time: Duration) {
 }
 
 /// Computes until samples account for all but less than two intervals of the CPU time that the current thread
-/// has used since its CPU clock showed `since`. Returns the time used. Gives up after 30 seconds.
+/// has used since its CPU clock showed `since`. Returns the time used.
 ///
 /// A thread that competes for its CPU may not be running at a tick for a long time, and then clocks that are
 /// bound to the tick do not fire. The poller may be late as well.
 pub fn burn_until_settled(since: Duration) -> Duration {
-    let give_up = Instant::now() + Duration::from_secs(30);
+    burn_until_within(2 * INTERVAL, since, || sampled_of(gettid()))
+}
+
+/// Computes until `sampled` is all but less than `rest` of the CPU time that the current thread has used
+/// since its CPU clock showed `since`. Returns the time used. Gives up after [`PATIENCE`].
+pub fn burn_until_within(rest: Duration, since: Duration, sampled: impl Fn() -> Duration) -> Duration {
+    let give_up = Instant::now() + PATIENCE;
     loop {
         let used = thread_cpu() - since;
-        if sampled_of(gettid()) + 2 * INTERVAL > used || Instant::now() > give_up {
+        if sampled() + rest > used || Instant::now() > give_up {
             return used;
         }
         burn(Duration::from_millis(1));
@@ -195,6 +242,32 @@ pub fn run_heirs() {
             break;
         }
         in_threads(1, 1, || burn(2 * INTERVAL));
+    }
+}
+
+/// Runs heirs until samples account for the CPU time that the program has used since [`program_cpu`] was
+/// `since`, except for less than [`OPEN`]. Returns the time used. Gives up after [`PATIENCE`].
+///
+/// The poller finds time that is in no thread's account a second later, or later still on a busy machine, and
+/// only while no thread ends.
+pub fn settle_program(since: Duration) -> Duration {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        run_heirs();
+        let used = program_cpu() - since;
+        if sampled().abs_diff(used) < OPEN || Instant::now() > give_up {
+            return used;
+        }
+        thread::sleep(Duration::from_millis(300));
+    }
+}
+
+/// Waits until a condition holds.
+pub fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "no {what}");
+        thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -1,14 +1,10 @@
 package programs;
 
-import com.sun.management.OperatingSystemMXBean;
 import io.otlpprof.ContextScope;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.Otlpprof;
-import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
@@ -17,9 +13,9 @@ import java.util.concurrent.atomic.LongAdder;
 
 /**
  * A service that counts its own CPU time: {@code ContextRequests [SECONDS]}. 200 threads serve 10,000
- * requests a second to four endpoints. Each request has a span of its own and runs in its endpoint's method.
- * Prints a line for each endpoint: {@code NAME REQUESTS CPU_NS}. The last line, {@code machine ELAPSED_NS
- * CPU_NS}, has the elapsed time, and the CPU time that other programs left to this one meanwhile.
+ * requests a second to four endpoints. If the machine cannot keep up, they serve as many in a longer time.
+ * Each request has a span of its own and runs in its endpoint's method. Prints a line for each endpoint:
+ * {@code NAME REQUESTS CPU_NS}.
  */
 public final class ContextRequests {
     private static final int THREADS = 200;
@@ -50,7 +46,8 @@ public final class ContextRequests {
     private ContextRequests() {}
 
     public static void main(String[] args) throws Exception {
-        Clock clock = new Clock(args, 10);
+        double seconds = args.length > 0 ? Double.parseDouble(args[0]) : 10;
+        long all = (long) (seconds * 1_000) * REQUESTS_EACH_MS;
         for (int i = 0; i < NAMES.length; i++) {
             CPU_NS[i] = new LongAdder();
             SERVED[i] = new LongAdder();
@@ -61,11 +58,10 @@ public final class ContextRequests {
             workers[i] = new Thread(() -> work(requests), "worker-" + i);
             workers[i].start();
         }
-        long left = leftByOthers();
         long started = System.nanoTime();
         long sent = 0;
-        while (clock.isRunning()) {
-            long due = (System.nanoTime() - started) / 1_000_000 * REQUESTS_EACH_MS;
+        while (sent < all) {
+            long due = Math.min(all, (System.nanoTime() - started) / 1_000_000 * REQUESTS_EACH_MS);
             // If the machine cannot keep up, the queue is full, and requests arrive as fast as they are
             // served.
             for (; sent < due; sent++) {
@@ -79,25 +75,9 @@ public final class ContextRequests {
         for (Thread worker : workers) {
             worker.join();
         }
-        long elapsed = System.nanoTime() - started;
-        left = leftByOthers() - left;
         for (int i = 0; i < NAMES.length; i++) {
             System.out.println(NAMES[i].replace(' ', '_') + " " + SERVED[i].sum() + " " + CPU_NS[i].sum());
         }
-        System.out.println("machine " + elapsed + " " + left);
-    }
-
-    /**
-     * The CPU time that this program has used, plus the unused time of all CPUs. The latter is the time that
-     * they were idle or waited for a disk since boot: the fourth and the fifth number in the first line of
-     * /proc/stat, in ticks of 10 ms (proc_stat(5)).
-     */
-    private static long leftByOthers() throws IOException {
-        String[] ticks = Files.readAllLines(Path.of("/proc/stat")).get(0).split(" +");
-        long idle = (Long.parseLong(ticks[4]) + Long.parseLong(ticks[5])) * 10_000_000;
-        OperatingSystemMXBean system =
-                (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-        return idle + system.getProcessCpuTime();
     }
 
     private static void work(BlockingQueue<Integer> requests) {

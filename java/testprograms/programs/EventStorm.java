@@ -1,75 +1,95 @@
 package programs;
 
-import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 
 /**
- * Causes as many events of one kind as possible: {@code EventStorm exceptions|nativemem|lock|wait|trace|wall
- * SECONDS [LIBRARY|DEPTH]}. LIBRARY is the path of liballocating, and DEPTH the number of frames through
- * which an exception is thrown. Prints the number of events; for {@code wall}, the nanoseconds for which the
- * thread spins-0 ran.
+ * Causes as many events of one engine as possible: {@code EventStorm
+ * exceptions|nativemem|lock|wait|trace|alloc|live SECONDS [LIBRARY|DEPTH]}. LIBRARY is the path of
+ * liballocating, and DEPTH the number of frames through which an exception is thrown. Prints the number of
+ * events.
  */
 public final class EventStorm {
-    private static final AtomicLong COUNT = new AtomicLong();
+    private static final Object BLOCKER = new Object();
+    private static final int OBJECTS = 100;
 
     private static volatile Object sink;
 
     private EventStorm() {}
 
-    private interface Work {
+    /** Work that is repeated. */
+    interface Work {
         /** Returns the number of events. */
         long once() throws InterruptedException;
     }
 
     public static void main(String[] args) throws Exception {
         long end = System.nanoTime() + (long) (Double.parseDouble(args[1]) * 1e9);
-        switch (args[0]) {
-            case "exceptions":
-                int depth = args.length > 2 ? Integer.parseInt(args[2]) : 0;
-                storm(1, end, () -> fail(depth));
-                break;
-            case "nativemem":
-                String library = args[2];
-                storm(1, end, () -> {
-                    Native.call(library, "allocating_medium", 100);
-                    return 100;
-                });
-                break;
-            case "lock":
-                storm(8, end, EventStorm::park);
-                break;
-            case "wait":
-                storm(64, end, EventStorm::await);
-                break;
-            case "trace":
-                storm(1, end, EventStorm::traced);
-                break;
-            case "wall":
-                spin(end);
-                break;
-            default:
-                throw new IllegalArgumentException(args[0]);
-        }
-        System.out.println(COUNT);
-    }
-
-    private static void storm(int threads, long end, Work work) throws InterruptedException {
-        Thread[] all = new Thread[threads];
-        for (int i = 0; i < threads; i++) {
-            all[i] = Threads.start(false, () -> {
-                long count = 0;
-                try {
-                    while (System.nanoTime() < end) {
-                        count += work.once();
-                    }
-                } catch (InterruptedException e) {
-                    throw new IllegalStateException(e);
-                }
-                COUNT.addAndGet(count);
-            });
+        Work work = work(args[0], args.length > 2 ? args[2] : "");
+        LongAdder count = new LongAdder();
+        Thread[] all = new Thread[threads(args[0])];
+        for (int i = 0; i < all.length; i++) {
+            all[i] = Threads.start(false, () -> repeat(work, () -> System.nanoTime() < end, count));
         }
         for (Thread thread : all) {
             thread.join();
+        }
+        System.out.println(count);
+    }
+
+    /** The number of threads that do the work of an engine. */
+    static int threads(String engine) {
+        switch (engine) {
+            case "cpu":
+                return 2;
+            case "wall":
+                return 4;
+            case "lock":
+                return 8;
+            case "wait":
+                return 64;
+            default:
+                return 1;
+        }
+    }
+
+    /** The work that causes an engine's events. The engines {@code cpu} and {@code wall} need no events. */
+    static Work work(String engine, String argument) {
+        switch (engine) {
+            case "exceptions":
+                int depth = argument.isEmpty() ? 0 : Integer.parseInt(argument);
+                return () -> fail(depth);
+            case "nativemem":
+                return () -> {
+                    Native.call(argument, "allocating_medium", OBJECTS);
+                    return OBJECTS;
+                };
+            case "lock":
+                return EventStorm::park;
+            case "wait":
+                return EventStorm::await;
+            case "trace":
+                return EventStorm::traced;
+            case "alloc":
+            case "live":
+                return EventStorm::allocate;
+            case "cpu":
+            case "wall":
+                return EventStorm::spin;
+            default:
+                throw new IllegalArgumentException(engine);
+        }
+    }
+
+    /** Repeats the work, and adds the number of its events to {@code count} each time. */
+    static void repeat(Work work, BooleanSupplier goesOn, LongAdder count) {
+        try {
+            while (goesOn.getAsBoolean()) {
+                count.add(work.once());
+            }
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
         }
     }
 
@@ -90,7 +110,7 @@ public final class EventStorm {
     }
 
     private static long park() {
-        LockSupport.parkNanos(COUNT, 1);
+        LockSupport.parkNanos(BLOCKER, 1);
         return 1;
     }
 
@@ -107,24 +127,17 @@ public final class EventStorm {
         return 1;
     }
 
-    private static void spin(long end) throws InterruptedException {
-        Thread[] all = new Thread[4];
-        for (int i = 0; i < all.length; i++) {
-            boolean isFirst = i == 0;
-            all[i] = Threads.start(false, "spins-" + i, () -> spinUntil(end, isFirst));
+    private static long allocate() {
+        for (int i = 0; i < OBJECTS; i++) {
+            sink = new byte[1024];
         }
-        for (Thread thread : all) {
-            thread.join();
-        }
+        return OBJECTS;
     }
 
-    private static void spinUntil(long end, boolean counts) {
-        long start = System.nanoTime();
-        while (System.nanoTime() < end) {
+    private static long spin() {
+        for (int i = 0; i < 1_000; i++) {
             Thread.onSpinWait();
         }
-        if (counts) {
-            COUNT.set(System.nanoTime() - start);
-        }
+        return 0;
     }
 }

@@ -3,16 +3,20 @@ package programs;
 import io.otlpprof.ContextSetter;
 import io.otlpprof.DurationEvent;
 import io.otlpprof.Otlpprof;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 
 /**
- * Records events: {@code Events filter|all}. Two threads burn; one of them, "chosen", registers itself
- * meanwhile.
+ * Records events: {@code Events filter|all}. Two threads burn a fixed CPU time; one of them, "chosen",
+ * registers itself meanwhile.
  */
 public final class Events {
     private static final Otlpprof PROFILER = Otlpprof.getInstance();
     private static final ContextSetter CONTEXT = new ContextSetter(PROFILER, List.of("tenant"));
+
+    private static final ThreadMXBean CLOCK = ManagementFactory.getThreadMXBean();
 
     private Events() {}
 
@@ -56,7 +60,7 @@ public final class Events {
         check(PROFILER.recordDuration("db.query", 1000, 4000));
         CONTEXT.clear();
         try (DurationEvent event = PROFILER.openDuration("render")) {
-            burn(1);
+            burn(2);
         }
     }
 
@@ -72,9 +76,9 @@ public final class Events {
     }
 
     private static void burn(long millis) {
-        long end = System.nanoTime() + millis * 1_000_000;
+        long end = CLOCK.getCurrentThreadCpuTime() + millis * 1_000_000;
         long x = millis;
-        while (System.nanoTime() < end) {
+        while (CLOCK.getCurrentThreadCpuTime() < end) {
             for (int i = 0; i < 1000; i++) {
                 x = Work.mix(x);
             }

@@ -4,10 +4,12 @@ import io.otlpprof.Otlpprof;
 
 /**
  * A thread that waits for long, and then registers itself to be sampled while it works. Prints the
- * milliseconds from its registration to its end.
+ * milliseconds from its registration to the end of its work, after which it sends the samples so far, and
+ * those from its registration to its end: {@code LEAST MOST}.
  */
 public final class LateRegistration {
     private static volatile long registeredNanos;
+    private static volatile long workedNanos;
 
     private LateRegistration() {}
 
@@ -15,7 +17,8 @@ public final class LateRegistration {
         Thread thread = new Thread(LateRegistration::run, "late");
         thread.start();
         thread.join();
-        System.out.println((System.nanoTime() - registeredNanos) / 1_000_000);
+        long lived = System.nanoTime() - registeredNanos;
+        System.out.println((workedNanos - registeredNanos) / 1_000_000 + " " + lived / 1_000_000);
     }
 
     private static void run() {
@@ -34,5 +37,8 @@ public final class LateRegistration {
             x = Work.mix(x);
         }
         Work.sink = x;
+        workedNanos = System.nanoTime();
+        // At the end of an interval all time up to then is credited, even if the next visit would come late.
+        Otlpprof.getInstance().flush();
     }
 }

@@ -9,8 +9,8 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Causes known numbers of events: {@code PerfEvents faults|parks|calls TIMES}, in a thread that starts and
- * ends meanwhile and in one that existed before. Each line is {@code THREAD NUMBER MORE}: the number of
- * events, and the number of further events that may be counted.
+ * ends meanwhile and in one that existed before. Each line is {@code THREAD NUMBER MORE SLEEPS}: the number
+ * of events, the number of further events that may be counted, and how often the thread has gone to sleep.
  */
 public final class PerfEvents {
     private static final int PAGE = 4096;
@@ -46,16 +46,9 @@ public final class PerfEvents {
             Counts before = Counts.now();
             work.times(times);
             Counts after = Counts.now();
-            switch (kind) {
-                case "faults":
-                    System.out.println(name + " " + (after.faults - before.faults) + " 0");
-                    break;
-                case "parks":
-                    System.out.println(name + " " + times + " " + (after.preempted - before.preempted));
-                    break;
-                default:
-                    System.out.println(name + " " + times + " 0");
-            }
+            long number = kind.equals("faults") ? after.faults - before.faults : times;
+            long more = kind.equals("parks") ? after.preempted - before.preempted : 0;
+            System.out.println(name + " " + number + " " + more + " " + (after.sleeps - before.sleeps));
         } catch (Exception e) {
             throw new IllegalStateException(e);
         }
@@ -93,10 +86,12 @@ public final class PerfEvents {
     private static final class Counts {
         private final long faults;
         private final long preempted;
+        private final long sleeps;
 
-        private Counts(long faults, long preempted) {
+        private Counts(long faults, long preempted, long sleeps) {
             this.faults = faults;
             this.preempted = preempted;
+            this.sleeps = sleeps;
         }
 
         static Counts now() throws Exception {
@@ -104,12 +99,16 @@ public final class PerfEvents {
             // The name, field 2, may contain any characters. The first field after it is field 3.
             String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
             long preempted = 0;
+            long sleeps = 0;
             for (String line : Files.readAllLines(Path.of("/proc/thread-self/status"))) {
                 if (line.startsWith("nonvoluntary_ctxt_switches:")) {
                     preempted = Long.parseLong(line.substring(line.indexOf(':') + 1).trim());
+                } else if (line.startsWith("voluntary_ctxt_switches:")) {
+                    sleeps = Long.parseLong(line.substring(line.indexOf(':') + 1).trim());
                 }
             }
-            return new Counts(Long.parseLong(fields[10 - 3]) + Long.parseLong(fields[12 - 3]), preempted);
+            long faults = Long.parseLong(fields[10 - 3]) + Long.parseLong(fields[12 - 3]);
+            return new Counts(faults, preempted, sleeps);
         }
     }
 }

@@ -18,16 +18,18 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Threads that each stay in one state: {@code ThreadStates SECONDS THREADS}, with THREADS parked ones. Prints
- * how long they were in it, a line {@code STATE NANOSECONDS} for all threads of each state together, and
- * {@code sleeps TIMES}: how often the parked threads have gone to sleep since all were ready. Each goes to
- * sleep once only.
+ * a line {@code STATE LEAST MOST} for all threads of each state together: how long they were certainly in it,
+ * and how long they existed, in nanoseconds. Prints {@code sleeps TIMES}: how often the parked threads have
+ * gone to sleep since all were ready. Each goes to sleep once only.
  */
 public final class ThreadStates {
     private ThreadStates() {}
 
     private static final Object HELD = new Object();
     private static final Object NOTIFIED = new Object();
-    /** The start times of the threads of each state. */
+    private static final String RUNNING = "running";
+    /** The times at which the threads of each state were created, and at which they began to run. */
+    private static final Map<String, Queue<Long>> CREATED = new ConcurrentHashMap<>();
     private static final Map<String, Queue<Long>> STARTS = new ConcurrentHashMap<>();
 
     private static volatile boolean over;
@@ -40,7 +42,7 @@ public final class ThreadStates {
         Socket accepted = server.accept();
         CountDownLatch started = new CountDownLatch(parked + 5);
         synchronized (HELD) {
-            start("running", started, ThreadStates::run);
+            start(RUNNING, started, ThreadStates::run);
             start("blocked", started, ThreadStates::enter);
             start("waiting", started, ThreadStates::await);
             start("sleeping", started, () -> sleep(1_000_000));
@@ -55,26 +57,53 @@ public final class ThreadStates {
             long sleeps = sleepsOfParked() - sleepsBefore;
             // The time that the JVM takes to end is not in the threads' measurements.
             Otlpprof.getInstance().stop();
-            STARTS.forEach((state, starts) -> {
-                long sum = 0;
-                for (long start : starts) {
-                    sum += now - start;
-                }
-                System.out.println(state + " " + sum);
-            });
+            long stopped = System.nanoTime();
+            for (String state : STARTS.keySet()) {
+                // A thread that runs, or that waits for a processor, is not in another state yet.
+                long ready = state.equals(RUNNING) ? 0 : readyNanos(state);
+                long least = sum(now, STARTS.get(state)) - ready;
+                System.out.println(state + " " + least + " " + sum(stopped, CREATED.get(state)));
+            }
             System.out.println("sleeps " + sleeps);
             System.exit(client.isClosed() ? 1 : 0);
         }
     }
 
-    /** By the kernel's counts (proc(5): comm, and voluntary_ctxt_switches of status). */
+    /** The sum of the times from each of {@code since} to {@code until}. */
+    private static long sum(long until, Queue<Long> since) {
+        long sum = 0;
+        for (long start : since) {
+            sum += until - start;
+        }
+        return sum;
+    }
+
+    /** A number that the kernel has for each thread, by the thread's folder. */
+    private interface OfTask {
+        long of(Path task) throws IOException;
+    }
+
     private static long sleepsOfParked() throws IOException {
+        return sum("parked", ThreadStates::sleepsOf);
+    }
+
+    /** How long threads of this name have run or waited for a processor so far. */
+    private static long readyNanos(String name) throws IOException {
+        return sum(name, task -> {
+            // The kernel's sched-stats: schedstat.
+            String[] times = Files.readString(task.resolve("schedstat")).split(" ");
+            return Long.parseLong(times[0]) + Long.parseLong(times[1]);
+        });
+    }
+
+    /** The sum of a number over all threads of this name (proc(5): comm). */
+    private static long sum(String name, OfTask number) throws IOException {
         long sum = 0;
         try (DirectoryStream<Path> tasks = Files.newDirectoryStream(Path.of("/proc/self/task"))) {
             for (Path task : tasks) {
                 try {
-                    if (Files.readString(task.resolve("comm")).trim().equals("parked")) {
-                        sum += sleepsOf(task);
+                    if (Files.readString(task.resolve("comm")).trim().equals(name)) {
+                        sum += number.of(task);
                     }
                 } catch (IOException e) {
                     // A thread of the JVM that has ended.
@@ -87,6 +116,7 @@ public final class ThreadStates {
         return sum;
     }
 
+    /** By the kernel's count (proc(5): voluntary_ctxt_switches of status). */
     private static long sleepsOf(Path task) throws IOException {
         String key = "voluntary_ctxt_switches:";
         for (String line : Files.readAllLines(task.resolve("status"))) {
@@ -104,6 +134,7 @@ public final class ThreadStates {
             task.run();
         }, name, 256 * 1024);
         thread.setDaemon(true);
+        CREATED.computeIfAbsent(name, state -> new ConcurrentLinkedQueue<>()).add(System.nanoTime());
         thread.start();
     }
 

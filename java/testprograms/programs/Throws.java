@@ -1,8 +1,8 @@
 package programs;
 
 /**
- * Throws known numbers of exceptions at known places: {@code Throws [virtual]}. Each line is {@code
- * METHOD CLASS TIMES}.
+ * Throws known numbers of exceptions at known places: {@code Throws [virtual|ROUNDS]}. Each line is {@code
+ * METHOD CLASS TIMES}. There is one exception in each of 30,000 or ROUNDS rounds, and another in each third.
  */
 public final class Throws {
     private Throws() {}
@@ -19,11 +19,14 @@ public final class Throws {
     private static int caught;
 
     public static void main(String[] args) throws Exception {
-        Threads.start(args.length > 0, Throws::all).join();
+        boolean virtual = args.length > 0 && args[0].equals("virtual");
+        int rounds = args.length > 0 && !virtual ? Integer.parseInt(args[0]) : 30_000;
+        Threads.start(virtual, () -> all(rounds)).join();
     }
 
-    private static void all() {
-        for (int i = 0; i < 30_000; i++) {
+    private static void all(int rounds) {
+        int thirds = (rounds + 2) / 3;
+        for (int i = 0; i < rounds; i++) {
             try {
                 explicit(i);
             } catch (IllegalStateException e) {
@@ -37,9 +40,9 @@ public final class Throws {
                 }
             }
         }
-        System.out.println("explicit java.lang.IllegalStateException 30000");
-        System.out.println("bare programs.Throws$Bare 10000");
-        if (caught != 40_000) {
+        System.out.println("explicit java.lang.IllegalStateException " + rounds);
+        System.out.println("bare programs.Throws$Bare " + thirds);
+        if (caught != rounds + thirds) {
             throw new IllegalStateException(caught + " were caught");
         }
     }
