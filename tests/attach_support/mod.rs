@@ -45,13 +45,13 @@ pub(crate) fn text_of(bytes: &[u8]) -> &str {
 
 /// The command that attaches the agent of this build with these options.
 pub(crate) fn attach_command(pid: u32, options: &str) -> Command {
+    attach_command_with(&crate::agent_support::agent(), pid, options)
+}
+
+/// The command that attaches this library with these options.
+pub(crate) fn attach_command_with(library: &Path, pid: u32, options: &str) -> Command {
     let mut command = otlpprof();
-    command
-        .arg("attach")
-        .arg(pid.to_string())
-        .arg("--library")
-        .arg(crate::agent_support::agent())
-        .arg(options);
+    command.arg("attach").arg(pid.to_string()).arg("--library").arg(library).arg(options);
     command
 }
 
@@ -177,11 +177,12 @@ impl Namespaces {
 
 /// Starts a JVM in namespaces of its own, with another /tmp. `None` if that is not permitted.
 pub(crate) fn in_namespaces(home: &Path, namespaces: Namespaces, mount_options: &str) -> Option<Target> {
+    // This build may be in the /tmp that is hidden. So its classes are mounted elsewhere before.
     let script = format!(
-        "mount -t tmpfs -o {mount_options} tmpfs /tmp && exec '{}/bin/java' -XX:-UsePerfData -cp '{}' \
-         programs.UserLoop 600",
-        home.display(),
-        env!("OTLPPROF_TEST_CLASSES")
+        "mount --bind '{}' /mnt && mount -t tmpfs -o {mount_options} tmpfs /tmp && \
+         exec '{}/bin/java' -XX:-UsePerfData -cp /mnt programs.UserLoop 600",
+        env!("OTLPPROF_TEST_CLASSES"),
+        home.display()
     );
     let mut command = namespaces.command()?;
     command.args(["sh", "-c", &script]);

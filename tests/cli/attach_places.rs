@@ -3,12 +3,12 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::agent_support::{agent, newest_or_all, profiles};
 use crate::attach_support::{
-    Namespaces, Target, as_nobody, attach, caught, command, exit_code, has_request, in_chroot, in_namespaces,
-    maps, open_to_all, otlpprof, own_tmp, refusal, root, state, text_of, wait_for,
+    Namespaces, Target, as_nobody, attach, attach_command_with, caught, command, exit_code, has_request,
+    in_chroot, in_namespaces, maps, open_to_all, otlpprof, own_tmp, refusal, root, state, text_of, wait_for,
 };
 use crate::loud_support::not_tested;
 
@@ -17,14 +17,22 @@ fn first_line(name: &str, pid: u32) -> String {
     text_of(&output.stdout).lines().next().unwrap_or_else(|| panic!("{output:?}")).to_owned()
 }
 
-/// Attaches with a library that the JVM does not see.
-fn attach_hidden(pid: u32, options: &str) -> std::process::Output {
-    let hidden = tempfile::tempdir_in("/tmp").unwrap();
-    let library = hidden.path().join("libotlpprof.so");
+/// Attaches with a copy of the library that a JVM with another /tmp does not see.
+fn attach_hidden(pid: u32, options: &str) -> Output {
+    attach_copy_in("/tmp", pid, options, Path::new("/"))
+}
+
+/// Attaches with a copy of the library that a JVM with another /tmp sees, wherever this build is.
+fn attach_visible(pid: u32, options: &str, working_folder: &Path) -> Output {
+    attach_copy_in("/var/tmp", pid, options, working_folder)
+}
+
+fn attach_copy_in(place: &str, pid: u32, options: &str, working_folder: &Path) -> Output {
+    let folder = tempfile::tempdir_in(place).unwrap();
+    open_to_all(folder.path());
+    let library = folder.path().join("libotlpprof.so");
     std::fs::copy(agent(), &library).unwrap();
-    let mut command = otlpprof();
-    command.args(["attach", &pid.to_string(), options, "--library"]).arg(&library);
-    command.output().unwrap()
+    attach_command_with(&library, pid, options).current_dir(working_folder).output().unwrap()
 }
 
 /// Records until there is a sample. Returns the file of the messages.
@@ -85,7 +93,7 @@ fn a_jvm_in_other_namespaces_gets_a_copy_of_the_library() {
             let pid = target.jvm_in_namespaces();
             // The caller's folder is not the JVM's.
             let folder = tempfile::tempdir_in("/tmp").unwrap();
-            let relative = attach(pid, "file=relative.otlp", folder.path());
+            let relative = attach_visible(pid, "file=relative.otlp", folder.path());
             assert!(refusal(&relative).contains("does not see the folder"), "{relative:?}");
             assert_eq!(own_tmp(pid), [] as [String; 0]);
 
@@ -127,7 +135,7 @@ fn a_tmp_that_cannot_be_used_is_named_and_left_as_it_was() {
         let refused = attach_hidden(pid, "interval=1h,file=/tmp/x.otlp");
         assert!(refusal(&refused).contains(of_hidden), "{options}: {refused:?}");
         assert_eq!(own_tmp(pid), [] as [String; 0], "{options}");
-        let visible = attach(pid, "interval=1h,file=/dev/null", Path::new("/"));
+        let visible = attach_visible(pid, "interval=1h,file=/dev/null", Path::new("/"));
         match of_visible {
             Some(message) => assert!(refusal(&visible).contains(message), "{options}: {visible:?}"),
             None => assert!(visible.status.success(), "{options}: {visible:?}"),
