@@ -317,10 +317,21 @@ fn the_java_api_calls_the_vm_as_it_may() {
 }
 
 #[test]
+fn a_million_ids_lose_no_endpoint() {
+    assert_ids_lose_no_endpoint(500_000);
+}
+
+#[test]
+#[ignore = "long: half a minute on each JDK"]
 fn ten_million_ids_lose_no_endpoint() {
+    assert_ids_lose_no_endpoint(5_000_000);
+}
+
+/// Two threads have this many ids each.
+fn assert_ids_lose_no_endpoint(ids_each: u64) {
     for home in newest_or_all() {
         let run = JavaRun::new(&home, "ContextIds")
-            .argument(5_000_000)
+            .argument(ids_each)
             .argument(2)
             .argument(0)
             .agent("cpu=100us,file=FILE")
@@ -334,7 +345,9 @@ fn ten_million_ids_lose_no_endpoint() {
             "{}: {labelled} labelled, {passes} passes, {reclaimed} reclaimed, {}",
             run.label, run.stderr
         );
-        assert!(reclaimed > 9_800_000 && labelled > 500, "{}: {reclaimed}, {labelled}", run.label);
+        // The last ids of a thread are not reclaimed before its end.
+        let least = 2 * ids_each - 200_000;
+        assert!(reclaimed > least && labelled > 0, "{}: {reclaimed}, {labelled}", run.label);
         assert_eq!(run.counter("context.values_dropped_full"), 0);
     }
 }

@@ -215,24 +215,40 @@ fn methods_of_classes_that_are_gone_keep_their_names() {
     }
 }
 
-/// Collectors that unload classes while the program runs, and whose collections begin in other ways than
-/// those of the default collector.
-#[test]
-fn methods_of_classes_that_are_gone_keep_their_names_under_every_collector() {
-    let collectors: [&[&str]; 6] = [
-        &["-XX:+UseSerialGC"],
-        &["-XX:+UseParallelGC"],
-        &["-XX:+UseConcMarkSweepGC"],
-        &["-XX:+UseZGC"],
-        &["-XX:+UseShenandoahGC"],
-        &["-XX:+UseShenandoahGC", "-XX:ShenandoahGCMode=generational"],
-    ];
-    for collector in collectors {
-        let options = [&["-XX:+UnlockExperimentalVMOptions", "-Xmx256m"], collector].concat();
-        for home in newest_that_start_with(&options) {
-            assert_storm_keeps_its_names(&home, StackWalker::Vm, &options);
-        }
+/// The collectors unload classes while the program runs, and their collections begin in other ways than those
+/// of the default collector.
+fn assert_methods_of_classes_that_are_gone_keep_their_names_under(collector: &[&str]) {
+    let options = [&["-XX:+UnlockExperimentalVMOptions", "-Xmx256m"], collector].concat();
+    for home in newest_that_start_with(&options) {
+        assert_storm_keeps_its_names(&home, StackWalker::Vm, &options);
     }
+}
+
+#[test]
+fn methods_of_classes_that_are_gone_keep_their_names_under_serial() {
+    assert_methods_of_classes_that_are_gone_keep_their_names_under(&["-XX:+UseSerialGC"]);
+}
+
+#[test]
+fn methods_of_classes_that_are_gone_keep_their_names_under_parallel() {
+    assert_methods_of_classes_that_are_gone_keep_their_names_under(&["-XX:+UseParallelGC"]);
+}
+
+#[test]
+fn methods_of_classes_that_are_gone_keep_their_names_under_concurrent_mark_sweep() {
+    assert_methods_of_classes_that_are_gone_keep_their_names_under(&["-XX:+UseConcMarkSweepGC"]);
+}
+
+#[test]
+fn methods_of_classes_that_are_gone_keep_their_names_under_zgc() {
+    assert_methods_of_classes_that_are_gone_keep_their_names_under(&["-XX:+UseZGC"]);
+}
+
+#[test]
+fn methods_of_classes_that_are_gone_keep_their_names_under_shenandoah() {
+    assert_methods_of_classes_that_are_gone_keep_their_names_under(&["-XX:+UseShenandoahGC"]);
+    let generational = ["-XX:+UseShenandoahGC", "-XX:ShenandoahGCMode=generational"];
+    assert_methods_of_classes_that_are_gone_keep_their_names_under(&generational);
 }
 
 /// AsyncGetCallTrace gives a method's id, and the method may be unloaded when the handler resolves the id.

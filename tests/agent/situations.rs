@@ -345,9 +345,13 @@ fn null_pointers_that_the_hardware_finds() {
 }
 
 #[test]
-fn stacks_that_overflow() {
+fn compiled_stacks_that_overflow() {
     let meets = ["StackOverflowError throw_exception|throw_StackOverflowError_blob"];
     Situation::rare("overflow").flags(&["-Xss228k"]).meeting(&meets).assert_walked();
+}
+
+#[test]
+fn interpreted_stacks_that_overflow() {
     Situation::rare("overflow")
         .flags(&["-Xss228k", "-Xint"])
         .meeting(&["throw_StackOverflowError"])

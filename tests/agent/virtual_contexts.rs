@@ -312,14 +312,31 @@ fn many_thousand_virtual_threads_take_their_spans_along() {
 }
 
 /// Blocking is most of these threads' work.
+fn assert_no_sample_has_anothers_span(turns: u32, options: &[&str]) {
+    let turns = if everything() { 4 * turns } else { turns };
+    for home in homes() {
+        run(&home, [2_000, 1, turns, 50], "all", options);
+    }
+}
+
 #[test]
 fn no_sample_of_a_virtual_thread_has_anothers_span_however_fast_they_move() {
-    for home in homes() {
-        for options in [&[][..], &["-XX:+UseParallelGC"], &["-XX:+UseZGC"], &["-Xint"]] {
-            let turns = if options == ["-Xint"] { 100 } else { 500 } * if everything() { 4 } else { 1 };
-            run(&home, [2_000, 1, turns, 50], "all", options);
-        }
-    }
+    assert_no_sample_has_anothers_span(500, &[]);
+}
+
+#[test]
+fn no_sample_of_a_virtual_thread_has_anothers_span_under_parallel() {
+    assert_no_sample_has_anothers_span(500, &["-XX:+UseParallelGC"]);
+}
+
+#[test]
+fn no_sample_of_a_virtual_thread_has_anothers_span_under_zgc() {
+    assert_no_sample_has_anothers_span(500, &["-XX:+UseZGC"]);
+}
+
+#[test]
+fn no_sample_of_a_virtual_thread_has_anothers_span_where_all_is_interpreted() {
+    assert_no_sample_has_anothers_span(100, &["-Xint"]);
 }
 
 /// Covers each way in which a thread's object is found in the heap.

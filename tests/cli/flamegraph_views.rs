@@ -108,16 +108,26 @@ fn a_changed_value_label_time_or_frame_is_found_in_every_view_that_has_it() {
 }
 
 #[test]
-fn views_of_real_jvms_are_those_of_their_files() {
-    let runs = [
-        ("ContextRequests", "cpu=5ms,context=rest_endpoint+traceid+spanid,timestamps=true"),
-        ("MixedWork", "cpu=off,alloc=64k,live=64k,timestamps=true"),
-        ("MixedWork", "cpu=off,wall=10ms,remotesym=true"),
-    ];
-    let homes = newest_or_all();
+fn views_of_cpu_time_and_contexts_are_those_of_their_files() {
+    let options = "cpu=5ms,context=rest_endpoint+traceid+spanid,timestamps=true";
+    assert_views_of_a_program_are_those_of_its_files("ContextRequests", options);
+}
+
+#[test]
+fn views_of_allocations_are_those_of_their_files() {
+    let options = "cpu=off,alloc=64k,live=64k,timestamps=true";
+    assert_views_of_a_program_are_those_of_its_files("MixedWork", options);
+}
+
+#[test]
+fn views_of_wall_clock_time_are_those_of_their_files() {
+    assert_views_of_a_program_are_those_of_its_files("MixedWork", "cpu=off,wall=10ms,remotesym=true");
+}
+
+fn assert_views_of_a_program_are_those_of_its_files(program: &'static str, options: &str) {
     let folder = TempDir::new().unwrap();
-    for ((program, options), home) in runs.into_iter().zip(homes.iter().cycle()) {
-        let run = JavaRun::new(home, program)
+    for home in newest_or_all() {
+        let run = JavaRun::new(&home, program)
             .argument(2)
             .agent(&format!("{options},interval=500ms,file=FILE"))
             .run()
