@@ -9,7 +9,7 @@
 //! | `OTLPPROF_DDPROFTEST_FP` | `libddproftest-fp.so` | the sample library, compiled with frame pointers |
 //! | `OTLPPROF_HANDLER_GUARD` | `libhandlerguard.so` | ends a process whose handler allocates or blocks |
 //! | | `libhandlertimer.so` | measures how long a signal handler runs |
-//! | `OTLPPROF_VM_DAMAGE` | | an agent that moves a field in the VM's description of itself |
+//! | `OTLPPROF_VM_DAMAGE` | `libvmdamage.so` | an agent that moves a field in a VM's view of itself |
 //! | `OTLPPROF_UNWINDING_MALLOC` | | an allocator that unwinds, and detects misuse of the linker's lock |
 //! | `OTLPPROF_ALLOCATING` | | a library that allocates native memory in known places |
 //! | `OTLPPROF_JUMPING_CLOCK` | | a clock_gettime that jumps where the profiler calls it |
@@ -20,6 +20,9 @@
 //! With `OTLPPROF_PORTABLE` set the build is a release that loads on older systems
 //! (`scripts/build-release.sh`): zig links it, against an older C library. The test libraries are still built
 //! for this machine, by its own C compiler. They are not built if the release is for another machine.
+//!
+//! Tests for musl (`scripts/test-musl.sh`) have these libraries too, except the handler guard, which depends
+//! on glibc, and the sample library's entry points for Java: no JVM runs there.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -35,6 +38,7 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
     println!("cargo::rerun-if-env-changed=OTLPPROF_PORTABLE");
+    identify_products();
     link_agent();
     export_thread_context();
 
@@ -49,7 +53,7 @@ fn main() {
         println!("cargo::rerun-if-changed={}", out_dir.join("no-jdk").display());
     }
     if !is_portable() || is_for_this_machine() {
-        build_test_libraries(&out_dir, jdk.as_deref());
+        build_test_libraries(&out_dir, jdk.as_deref().filter(|_| is_for_glibc()));
     }
     let (mut api, mut programs) = (PathBuf::new(), PathBuf::new());
     if let Some(jdk) = &jdk {
@@ -72,15 +76,18 @@ fn build_test_libraries(out_dir: &Path, jdk: Option<&Path>) {
         copy(&library, &profile_dir(out_dir).join(name));
         println!("cargo::rustc-env={variable}={}", library.display());
     }
-    let guard = out_dir.join("libhandlerguard.so");
-    build_handler_guard(&guard);
-    copy(&guard, &profile_dir(out_dir).join("libhandlerguard.so"));
-    println!("cargo::rustc-env=OTLPPROF_HANDLER_GUARD={}", guard.display());
+    if is_for_glibc() {
+        let guard = out_dir.join("libhandlerguard.so");
+        build_handler_guard(&guard);
+        copy(&guard, &profile_dir(out_dir).join("libhandlerguard.so"));
+        println!("cargo::rustc-env=OTLPPROF_HANDLER_GUARD={}", guard.display());
+    }
     let timer = out_dir.join("libhandlertimer.so");
     run(shared_library(&timer, false).arg("native/handlertimer/timer.c").arg("-ldl"));
     copy(&timer, &profile_dir(out_dir).join("libhandlertimer.so"));
     let damage = out_dir.join("libvmdamage.so");
     run(shared_library(&damage, false).arg("native/vmdamage/damage.c").arg("-ldl"));
+    copy(&damage, &profile_dir(out_dir).join("libvmdamage.so"));
     println!("cargo::rustc-env=OTLPPROF_VM_DAMAGE={}", damage.display());
     let unwinding = out_dir.join("libunwindingmalloc.so");
     let mut command = shared_library(&unwinding, false);
@@ -115,14 +122,26 @@ fn is_for_this_machine() -> bool {
     env::var_os("HOST").expect("cargo sets HOST") == env::var_os("TARGET").expect("cargo sets TARGET")
 }
 
-/// Sets the agent's link options. The agent needs a build-id, by which its own frames are identified. It must
-/// stay mapped: HotSpot closes the library of an attach that failed, while a signal handler or a thread of
-/// ours may still be inside it. A symbol that no library defines is an error here, rather than in the process
-/// that loads the agent.
-fn link_agent() {
+/// Whether the build is for glibc, rather than for musl.
+fn is_for_glibc() -> bool {
+    env::var_os("CARGO_CFG_TARGET_ENV").expect("cargo sets CARGO_CFG_TARGET_ENV") == "gnu"
+}
+
+/// Gives the agent and the command a build-id, by which their frames and their debug files are identified.
+fn identify_products() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,--build-id=sha1");
+    println!("cargo::rustc-link-arg-bins=-Wl,--build-id=sha1");
+}
+
+/// Sets the agent's link options. The agent must stay mapped: HotSpot closes the library of an attach that
+/// failed, while a signal handler or a thread of ours may still be inside it. A symbol that no library
+/// defines is an error here, rather than in the process that loads the agent. Fuzzing is the exception: the
+/// library then has the counters of a fuzz target, whose functions only the target's program defines.
+fn link_agent() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,defs");
+    if env::var_os("CARGO_CFG_FUZZING").is_none() {
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-z,defs");
+    }
 }
 
 /// Selects LLD as the linker, which is needed to export the thread-local `otel_thread_ctx_v1`. Rust refers to
@@ -184,7 +203,7 @@ fn build_handler_guard(library: &Path) {
     run(&mut command);
 }
 
-/// Links `native/ddproftest/*.c`. Without a JDK there is no jni.h, and no JNI entry point.
+/// Links `native/ddproftest/*.c`. Without a JDK there is no jni.h, and no entry point for Java.
 fn build_sample_library(library: &Path, frame_pointers: bool, jdk: Option<&Path>) {
     let mut command = shared_library(library, frame_pointers);
     command.args(["-Wl,-soname,libddproftest.so"]);

@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+/* Clang has no `noclone`, and makes no such copies. */
+#if __has_attribute(noclone)
 #define SITE __attribute__((visibility("default"), noinline, noclone))
+#else
+#define SITE __attribute__((visibility("default"), noinline))
+#endif
 /* Uses a block before it is freed, since the compiler removes the allocation of an unused block. */
 #define USE(block) __asm__ volatile("" : : "r"(block) : "memory")
 

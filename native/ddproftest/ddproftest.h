@@ -10,7 +10,12 @@
 #include <stdint.h>
 
 #define DDPROF_EXPORT __attribute__((visibility("default"), noinline))
+/* Clang has no `noclone`, and makes no such copies. */
+#if __has_attribute(noclone)
 #define DDPROF_NOINLINE __attribute__((noinline, noclone))
+#else
+#define DDPROF_NOINLINE __attribute__((noinline))
+#endif
 
 /* Keeps `value` and its computation from being removed or moved: a call before it is no tail call. */
 #define DDPROF_KEEP(value) __asm__ volatile("" : "+r"(value) : : "memory")

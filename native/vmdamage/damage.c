@@ -1,7 +1,9 @@
 /* An agent that damages HotSpot's description of itself, before another agent reads it:
  *
  *     -agentpath:libvmdamage.so=Method::_constMethod                       moves a field
- *     -agentpath:libvmdamage.so=Abstract_VM_Version::_vm_major_version     changes a static variable
+ *     -agentpath:libvmdamage.so=-Method::_constMethod                      removes a field
+ *     -agentpath:libvmdamage.so=CodeCache::_low_bound                      changes a static variable
+ *     -agentpath:libvmdamage.so=GetVersionNumber                           makes JVMTI state release 99
  *     -agentpath:libvmdamage.so=gHotSpotVMStructs                          removes the table
  *     -agentpath:libvmdamage.so=AsyncGetCallTrace                          renames this function
  *
@@ -25,7 +27,6 @@ static void *pointer(const char *entry, const char *offset_symbol) {
     return value;
 }
 
-/* As a version of Java, this is an unknown release. */
 static const int64_t OTHER_VALUE = 99;
 
 static void make_writable(const void *field, size_t size) {
@@ -47,8 +48,31 @@ static int rename_function(const char *name) {
     return 0;
 }
 
+static int version_99(void *env, int32_t *version) {
+    (void)env;
+    *version = 0x30000000 | 99 << 16;
+    return 0;
+}
+
+/* Replaces JVMTI's GetVersionNumber, function 88 of the table that all environments share. */
+static int change_version(void *vm) {
+    void **functions = *(void ***)vm;
+    int (*get_env)(void *, void **, int32_t) = (int (*)(void *, void **, int32_t))functions[6];
+    void *env;
+    if (get_env(vm, &env, 0x300b0000) != 0) {
+        fprintf(stderr, "vmdamage: no JVMTI\n");
+        return -1;
+    }
+    void **table = *(void ***)env;
+    make_writable(&table[87], sizeof table[87]);
+    table[87] = (void *)version_99;
+    return 0;
+}
+
 __attribute__((visibility("default"))) int Agent_OnLoad(void *vm, char *field, void *reserved) {
-    (void)vm, (void)reserved;
+    (void)reserved;
+    if (strcmp(field, "GetVersionNumber") == 0)
+        return change_version(vm);
     if (strcmp(field, "AsyncGetCallTrace") == 0)
         return rename_function(field);
     char **entries = dlsym(RTLD_DEFAULT, "gHotSpotVMStructs");
@@ -57,6 +81,8 @@ __attribute__((visibility("default"))) int Agent_OnLoad(void *vm, char *field, v
         *entries = NULL;
         return 0;
     }
+    const int removes = *field == '-';
+    field += removes;
     const uint64_t stride = number("gHotSpotVMStructEntryArrayStride");
     for (char *entry = entries ? *entries : NULL; entry && stride; entry += stride) {
         const char *type = pointer(entry, "gHotSpotVMStructEntryTypeNameOffset");
@@ -67,6 +93,12 @@ __attribute__((visibility("default"))) int Agent_OnLoad(void *vm, char *field, v
         snprintf(full_name, sizeof full_name, "%s::%s", type, name);
         if (strcmp(full_name, field) != 0)
             continue;
+        if (removes) {
+            const char **at = (const char **)(entry + number("gHotSpotVMStructEntryFieldNameOffset"));
+            make_writable(at, sizeof *at);
+            *at = "?";
+            return 0;
+        }
         int32_t is_static;
         memcpy(&is_static, entry + number("gHotSpotVMStructEntryIsStaticOffset"), sizeof is_static);
         if (is_static) {
