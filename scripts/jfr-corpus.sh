@@ -43,14 +43,24 @@ keep() {
     mv "$work/$1" "$CORPUS/$1"
 }
 
+# Whether a recording has a sample of running code, as far as the JDK here has a program that tells.
+is_sampled() {
+    [ ! -x "$jfr" ] || "$jfr" summary "$1" | grep -E '^ *jdk\.ExecutionSample +[1-9]' >/dev/null
+}
+
 record() {
-    local name=$1 home=$2 settings=$3
+    local name=$1 home=$2 settings=$3 attempt
     shift 3
     [ -f "$CORPUS/$name.jfr" ] && return
     echo "jfr-corpus: $name" >&2
-    "$home/bin/java" -Xmx128m -XX:FlightRecorderOptions:maxchunksize=1m,stackdepth=512 \
-        -XX:StartFlightRecording:"filename=$work/$name.jfr,settings=$settings" \
-        -cp "$PROGRAMS" "$@" >"$work/log" 2>&1 </dev/null
+    # On a busy machine the program may not run in any of the moments at which the JVM samples.
+    for attempt in 1 2 3 4 5; do
+        "$home/bin/java" -Xmx128m -XX:FlightRecorderOptions:maxchunksize=1m,stackdepth=512 \
+            -XX:StartFlightRecording:"filename=$work/$name.jfr,settings=$settings" \
+            -cp "$PROGRAMS" "$@" >"$work/log" 2>&1 </dev/null
+        ! is_sampled "$work/$name.jfr" || break
+        echo "jfr-corpus: $name has no sample after attempt $attempt" >&2
+    done
     keep "$name.jfr"
 }
 
@@ -81,6 +91,7 @@ for home in "$cache"/jdks/*-*; do
     name=$(basename "$home")
     homes[${name%%-*}]=$home
 done
+jfr=${homes[25]}/bin/jfr
 for home in "${homes[@]}"; do
     name=$(basename "$home")
     record "$name-default" "$home" default programs.Recorded $SECONDS_LONG
@@ -91,7 +102,6 @@ for home in "${homes[@]}"; do
 done
 
 # Recordings that the JDK's own `jfr` command derives from a recording.
-jfr=${homes[25]}/bin/jfr
 whole=$CORPUS/$(basename "${homes[25]}")-deep.jfr
 if [ ! -f "$CORPUS/scrubbed.jfr" ] && [ -x "$jfr" ]; then
     echo "jfr-corpus: scrubbed" >&2

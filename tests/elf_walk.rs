@@ -2,12 +2,13 @@
 //! function: the test harness would run everything on threads that it starts, whereas the main thread's stack
 //! ends elsewhere.
 
-#[cfg_attr(target_arch = "aarch64", path = "elf_walk/aarch64.rs")]
-#[cfg_attr(target_arch = "x86_64", path = "elf_walk/x86_64.rs")]
-mod arch;
 mod elf_support;
 mod jdk_support;
 mod loud_support;
+
+#[cfg_attr(target_arch = "aarch64", path = "elf_walk/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "elf_walk/x86_64.rs")]
+mod arch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

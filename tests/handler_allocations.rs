@@ -45,7 +45,7 @@ static ALLOCATOR: Counting = Counting;
 
 fn this_thread() -> u64 {
     // SAFETY: pthread_self has no preconditions and cannot fail.
-    unsafe { libc::pthread_self() }
+    unsafe { libc::pthread_self() as u64 }
 }
 
 fn note_call() {

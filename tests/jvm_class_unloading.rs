@@ -11,7 +11,8 @@ use std::sync::Mutex;
 
 use jni::sys::{JNIEnv, jclass, jint, jmethodID, jobject, jstring, jvalue};
 use jvm_support::{TestJvm, for_each_jdk};
-use otlpprof::core::method_ids::MethodIds;
+use otlpprof::core::vm_layout::MethodLayout;
+use otlpprof::jvm::class_methods;
 use otlpprof::jvm::jvmti::Capability;
 use otlpprof::jvm::jvmti_events::{Event, EventCallbacks};
 use otlpprof::jvm::jvmti_table::{Capabilities, RawEnv};
@@ -93,7 +94,7 @@ fn child_unloads_classes() {
     jvm.jvmti.set_event_enabled(Event::GarbageCollectionStart, true).unwrap();
 
     // SAFETY: `jvm.env` belongs to this thread.
-    unsafe { define_and_drop_classes(&Java::new(jvm.env)) };
+    unsafe { define_and_drop_classes(&Java::new(jvm.env, layout.method)) };
 
     let mut guard = STORM.lock().unwrap();
     let storm = guard.as_mut().unwrap();
@@ -111,14 +112,14 @@ fn child_unloads_classes() {
     let reused = storm.names_by_address.values().filter(|names| names.len() > 1).count();
     eprintln!("{reused} of {} addresses were used again", storm.names_by_address.len());
     // JDK 11's ZGC does not unload classes.
-    let unloads =
-        layout.java_version > 11 || !std::env::var("OTLPPROF_TEST_JVM_OPTIONS").unwrap().contains("ZGC");
+    let unloads = jvm.feature() > 11 || !std::env::var("OTLPPROF_TEST_JVM_OPTIONS").unwrap().contains("ZGC");
     assert!(reused > 0 || !unloads, "no memory was used again: nothing was tested");
 }
 
 /// The Java classes and methods of the test.
 struct Java {
     env: *mut JNIEnv,
+    layout: MethodLayout,
     storm_class: jclass,
     bytes: jmethodID,
     method_name: jmethodID,
@@ -134,7 +135,7 @@ impl Java {
     /// # Safety
     ///
     /// `env` must be the current thread's.
-    unsafe fn new(env: *mut JNIEnv) -> Self {
+    unsafe fn new(env: *mut JNIEnv, layout: MethodLayout) -> Self {
         // SAFETY: by this function's contract `env` is the current thread's. All names exist; a null ID fails
         // the test at its first use.
         unsafe {
@@ -154,6 +155,7 @@ impl Java {
             let loader_class = class(c"java/net/URLClassLoader");
             Self {
                 env,
+                layout,
                 storm_class,
                 bytes: static_method(storm_class, c"bytes", c"(I)[B"),
                 method_name: static_method(storm_class, c"methodName", c"(I)Ljava/lang/String;"),
@@ -208,7 +210,9 @@ impl Java {
             let id = (jni.GetStaticMethodID)(env, class, c_name.as_ptr(), c"(JI)J".as_ptr());
             assert!(!id.is_null(), "{name}");
             let class_name = self.text((jni.CallObjectMethodA)(env, class, self.get_name, null()));
-            let method = MethodIds::Cells.method(&ProcessMemory, id as u64).expect("a method");
+            let (layout, descriptor) = (&self.layout, c"(JI)J");
+            let method = class_methods::of_id(&ProcessMemory, layout, id, class, &c_name, descriptor);
+            let method = method.expect("a method");
             let seen = Seen { method, name: format!("{class_name}.{name}") };
             (jni.PopLocalFrame)(env, null_mut());
             seen

@@ -1,17 +1,20 @@
 //! The layout of every available JVM, built and checked inside it.
 
+mod debug_info_support;
 mod jdk_support;
 mod jvm_support;
 mod loud_support;
 
 use std::ffi::CStr;
+use std::process::Command;
 
-use jvm_support::{STUBS, TestJvm, for_each_jdk};
+use jvm_support::{STUBS, TestJvm, for_each_jdk, for_each_jdk_with};
 use otlpprof::core::address::CodeRange;
 use otlpprof::core::continuation::{MountedThreadLayout, References};
 use otlpprof::core::memory::Memory;
-use otlpprof::core::vm_layout::{BlobPart, CodeletKind, VmLayout};
-use otlpprof::jvm::layout::{self, LayoutError, Probe};
+use otlpprof::core::method_ids::MethodIds;
+use otlpprof::core::vm_layout::{BlobPart, CodeletKind, DeoptimizationLayout, VmLayout};
+use otlpprof::jvm::layout::{self, LayoutError, Learnt, Probe};
 use otlpprof::signal::safe_load::ProcessMemory;
 
 /// Options that cause enough compilations before the checks that the code cache contains compiled methods.
@@ -36,6 +39,24 @@ fn layouts_build_and_check_in_other_configurations() {
     }
 }
 
+/// Regression: the layout of JDK 11 was refused where it had an archive of classes, as Debian's has. Methods
+/// of classes in the archive have an entry there, which jumps to the interpreter's.
+#[test]
+fn layouts_build_and_check_with_an_archive_of_classes() {
+    let folder = tempfile::tempdir().unwrap();
+    for_each_jdk_with("child_builds_and_checks", |home| {
+        let archive = folder.path().join(home.to_str().unwrap().replace('/', "-"));
+        let option = format!("-XX:SharedArchiveFile={}", archive.display());
+        let written = Command::new(home.join("bin/java"))
+            .args(["-XX:+UnlockDiagnosticVMOptions", "-Xshare:dump", &option])
+            .output()
+            .unwrap();
+        assert!(written.status.success(), "{}: {written:?}", home.display());
+        // In this mode a JVM that cannot use the archive does not start.
+        format!("-XX:+UnlockDiagnosticVMOptions {option} -Xshare:on")
+    });
+}
+
 #[test]
 fn a_wrong_offset_is_found_and_named() {
     for_each_jdk("child_finds_wrong_offsets", MIXED);
@@ -53,12 +74,45 @@ fn a_wrong_description_is_found_and_named() {
     for_each_jdk("child_finds_wrong_descriptions", "-XX:HeapBaseMinAddress=64g");
 }
 
+/// Every offset and size of the layout is that of the JVM's debug information.
+#[test]
+#[ignore = "needs debug files of the JVMs: scripts/check-offsets.sh"]
+fn offsets_are_those_of_the_debug_information() {
+    for_each_jdk("child_compares_with_debug_information", MIXED);
+}
+
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_compares_with_debug_information() {
+    let jvm = TestJvm::create();
+    let (layout, _) = checked_layout(&jvm);
+    let libjvm = TestJvm::libjvm();
+    let file = libjvm.ancestors().find_map(|root| debug_info_support::debug_file(root, &libjvm));
+    let file = file.unwrap_or_else(|| panic!("{} has no debug file", libjvm.display()));
+    let facts = debug_info_support::facts(&layout);
+    let expressions = || facts.iter().flat_map(|fact| fact.expressions.iter().map(String::as_str));
+    let values = debug_info_support::evaluate(&file, expressions());
+    let is_wrong = |fact: &&debug_info_support::Fact| {
+        let mut found = fact.expressions.iter().filter_map(|expression| values.get(&**expression)).peekable();
+        found.peek().is_none() || found.any(|value| *value != fact.number)
+    };
+    let wrong: Vec<_> = facts
+        .iter()
+        .filter(is_wrong)
+        .map(|fact| {
+            let by_gdb: Vec<_> = fact.expressions.iter().map(|name| (name, values.get(&**name))).collect();
+            format!("{}: {by_gdb:?}", fact.number)
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    println!("{} numbers are those of {}", facts.len(), file.display());
+}
+
 /// A layout that passes its check, and the probe for the check.
 fn checked_layout(jvm: &TestJvm) -> (VmLayout, Probe) {
     let layout = jvm.layout();
     // SAFETY: `jvm.env` belongs to this thread.
-    let probe = unsafe { Probe::of_current_thread(jvm.env, &ProcessMemory, layout.method.ids) }.unwrap();
-    layout::check(&layout, &ProcessMemory, &probe).unwrap();
+    let probe = unsafe { Probe::of_current_thread(jvm.env, &ProcessMemory, &layout.method) }.unwrap();
     (layout, probe)
 }
 
@@ -88,25 +142,26 @@ fn child_builds_and_checks() {
         assert!(layout.stubs.interpreter_code.exits.len() >= 9, "seven returns and two native entries");
     }
 
-    check_stubs(&layout);
+    assert_eq!(layout.method.ids == MethodIds::Cells, jvm.feature() < 26);
+    check_stubs(&jvm, &layout);
 }
 
-fn check_stubs(layout: &VmLayout) {
-    let call_stub = STUBS.range_of("call_stub").expect("the call stub is told of");
+fn check_stubs(jvm: &TestJvm, layout: &VmLayout) {
+    let call_stub = STUBS.range_of("call_stub").expect("the VM announces the call stub");
     assert!(call_stub.contains(layout.stubs.call_stub_return));
     assert_eq!(STUBS.name_at(layout.stubs.call_stub_return).as_deref(), Some("call_stub"));
     assert_eq!(STUBS.name_at(layout.stubs.interpreter.start).as_deref(), Some("Interpreter"));
     let stubs = &layout.stubs;
     let continuations = [stubs.cont_thaw, stubs.cont_return_barrier, stubs.cont_return_barrier_exception];
-    if layout.java_version >= 21 {
+    if jvm.feature() >= 21 {
         for range in continuations {
             assert!(range.start < range.end);
         }
         assert!(stubs.method_entry_barrier.start < stubs.method_entry_barrier.end);
         assert!(layout.continuation.is_some_and(|continuation| continuation.frozen.is_some()));
         let mounted = layout.continuation.and_then(|continuation| continuation.mounted);
-        assert_eq!(matches!(mounted, Some(MountedThreadLayout::Id(_))), layout.java_version >= 24);
-        assert_eq!(matches!(mounted, Some(MountedThreadLayout::Object(_))), layout.java_version < 24);
+        assert_eq!(matches!(mounted, Some(MountedThreadLayout::Id(_))), jvm.feature() >= 24);
+        assert_eq!(matches!(mounted, Some(MountedThreadLayout::Object(_))), jvm.feature() < 24);
     } else {
         assert_eq!(continuations, [CodeRange::default(); 3]);
         assert_eq!(layout.continuation, None);
@@ -141,7 +196,7 @@ fn child_finds_wrong_offsets() {
         ("CodeBlob", "_frame_complete_offset", |layout| {
             layout.code_blob.frame_complete += u32::from(layout.code_blob.frame_complete_width);
         }),
-        ("nmethod", "_orig_pc_offset", |layout| layout.nmethod.orig_pc_offset += 4),
+        ("nmethod", "_orig_pc_offset", |layout| deoptimization(layout).orig_pc_offset += 4),
         ("nmethod", "_method", |layout| layout.nmethod.method += 8),
         ("nmethod", "_scopes_pcs_offset", |layout| shift(&mut layout.nmethod.scopes_pcs_begin)),
         ("nmethod", "_scopes_pcs_offset", |layout| shift(&mut layout.nmethod.scopes_pcs_end)),
@@ -149,13 +204,7 @@ fn child_finds_wrong_offsets() {
         ("nmethod", "_scopes_data_offset", |layout| shift(&mut layout.nmethod.metadata_begin)),
         ("nmethod", "_scopes_data_offset", |layout| layout.nmethod.unsigned5_excluded ^= 1),
         ("nmethod", "_scopes_data_offset", |layout| layout.nmethod.pc_desc_scope_decode_offset += 4),
-        ("frame", "interpreter_frame_sender_sp_offset", |layout| layout.interpreter_frame.sender_sp -= 1),
-        ("frame", "interpreter_frame_last_sp_offset", |layout| layout.interpreter_frame.last_sp -= 1),
-        ("frame", "interpreter_frame_method_offset", |layout| layout.interpreter_frame.method -= 1),
-        ("frame", "interpreter_frame_locals_offset", |layout| layout.interpreter_frame.locals -= 1),
-        ("frame", "interpreter_frame_bcp_offset", |layout| layout.interpreter_frame.bcp -= 1),
-        ("frame", "entry_frame_call_wrapper_offset", |layout| layout.thread.entry_frame_call_wrapper -= 1),
-        ("nmethod", "_deopt_handler", |layout| shift(&mut layout.nmethod.deopt_handler)),
+        ("nmethod", "_deopt_handler", |layout| shift(&mut deoptimization(layout).handlers[0])),
     ];
     for (structure, field, damage) in cases {
         let mut damaged = layout;
@@ -166,6 +215,10 @@ fn child_finds_wrong_offsets() {
             other => panic!("{structure}::{field}: {other:?}"),
         }
     }
+}
+
+fn deoptimization(layout: &mut VmLayout) -> &mut DeoptimizationLayout {
+    layout.nmethod.deoptimization.as_mut().expect("libjvm describes it")
 }
 
 /// The field that is read instead of the size differs between versions, and so does the check that then
@@ -189,7 +242,7 @@ fn child_finds_wrong_frame_sizes() {
 fn child_finds_wrong_descriptions() {
     let jvm = TestJvm::create();
     let layout = jvm.layout();
-    let virtual_threads = layout.java_version >= 21;
+    let virtual_threads = jvm.feature() >= 21;
     let narrow = layout
         .continuation
         .and_then(|continuation| continuation.frozen)
@@ -224,7 +277,7 @@ fn child_finds_wrong_descriptions() {
                 "CompressedKlassPointers::_narrow_klass._base CompressedKlassPointers::_base",
                 ("CompressedKlassPointers", "_base"),
             ),
-            if layout.java_version < 24 {
+            if jvm.feature() < 24 {
                 ("JavaThread::_vthread", ("JavaThread", "_vthread"))
             } else {
                 ("JavaThread::_monitor_owner_id", ("JavaThread", "_monitor_owner_id"))
@@ -235,14 +288,17 @@ fn child_finds_wrong_descriptions() {
         let memory = damaged.split(' ').find_map(|name| DamagedTables::new(&jvm, name));
         let memory = memory.unwrap_or_else(|| panic!("libjvm does not describe {damaged}"));
         let structs = jvm.vm_structs_by(&memory);
-        let learnt = layout::build(&structs, &memory, &STUBS).and_then(|layout| {
-            // SAFETY: `jvm.env` belongs to this thread.
-            unsafe {
+        // SAFETY: `jvm.env` belongs to this thread.
+        let learnt = unsafe {
+            layout::learn(jvm.env, &structs, &memory, &STUBS).and_then(|Learnt { layout, gaps }| {
+                if let Some(gap) = gaps.into_iter().next() {
+                    return Err(gap.reason);
+                }
                 let continuation = layout::frozen_frames(jvm.env, &structs, &memory, &STUBS, &layout)?;
                 let layout = VmLayout { continuation, ..layout };
                 layout::mounted_thread(jvm.env, &structs, &memory, &layout)
-            }
-        });
+            })
+        };
         match learnt {
             Err(LayoutError::Implausible { structure: s, field: f, .. }) if (s, f) == (structure, field) => {}
             // The value that is read instead of the size may be too small for the fields of a stack chunk.
@@ -302,10 +358,12 @@ impl DamagedTables {
 impl Memory for DamagedTables {
     fn read_bytes(&self, address: u64, bytes: &mut [u8]) -> bool {
         let is_readable = ProcessMemory.read_bytes(address, bytes);
-        if address == self.at
-            && let Some(low) = bytes.first_mut()
-        {
-            *low = low.checked_add(Self::BY as u8).expect("no carry");
+        if address == self.at {
+            let mut carry = Self::BY as u8;
+            for byte in bytes {
+                let (sum, overflows) = byte.overflowing_add(carry);
+                (*byte, carry) = (sum, overflows.into());
+            }
         }
         is_readable
     }

@@ -8,9 +8,10 @@ use std::ffi::CStr;
 
 use jni::sys::{JNIEnv, jclass, jobject};
 use jvm_support::{TestJvm, for_each_jdk};
+use otlpprof::core::java_thread_state::JavaThreadState;
 use otlpprof::core::memory::Memory;
-use otlpprof::core::method_ids::MethodIds;
 use otlpprof::core::vm_layout::VmLayout;
+use otlpprof::jvm::class_methods;
 use otlpprof::jvm::flags;
 use otlpprof::jvm::java_threads;
 use otlpprof::jvm::methods::{MethodTable, MethodTableLimits};
@@ -44,7 +45,7 @@ fn child_resolves_methods() {
     let mut methods = MethodTable::new(layout.method, MethodTableLimits::default());
 
     let hello = find_class(jvm.env, c"programs/Hello");
-    let main = method(jvm.env, hello, c"main", c"([Ljava/lang/String;)V");
+    let main = method(jvm.env, &layout, hello, c"main", c"([Ljava/lang/String;)V");
     let id = methods.resolve(&ProcessMemory, main).unwrap();
     let info = methods.get(id).unwrap();
     assert_eq!(&*info.class.name, "programs.Hello");
@@ -58,7 +59,7 @@ fn child_resolves_methods() {
     assert_eq!(methods.line_of(id, 8), println + 1);
 
     let string = find_class(jvm.env, c"java/lang/String");
-    let native = method(jvm.env, string, c"intern", c"()Ljava/lang/String;");
+    let native = method(jvm.env, &layout, string, c"intern", c"()Ljava/lang/String;");
     let id = methods.resolve(&ProcessMemory, native).unwrap();
     let info = methods.get(id).unwrap();
     assert_eq!((&*info.class.name, &*info.name), ("java.lang.String", "intern"));
@@ -79,12 +80,12 @@ fn check_lambda(jvm: &TestJvm, layout: &VmLayout, methods: &mut MethodTable) {
         let lambda = ((**env).v1_2.CallStaticObjectMethodA)(env, function, identity, std::ptr::null());
         assert!(!lambda.is_null());
         let class = ((**env).v1_2.GetObjectClass)(env, lambda);
-        let apply = method(env, class, c"apply", c"(Ljava/lang/Object;)Ljava/lang/Object;");
+        let apply = method(env, layout, class, c"apply", c"(Ljava/lang/Object;)Ljava/lang/Object;");
         (apply, class_name(env, class))
     };
     let id = methods.resolve(&ProcessMemory, apply).unwrap();
     let name = &*methods.get(id).unwrap().class.name;
-    if layout.java_version == 11 {
+    if jvm.feature() == 11 {
         // The VM generates the part after the slash when Java asks for the name.
         assert_eq!(Some(name), java_name.split('/').next());
     } else {
@@ -103,7 +104,7 @@ fn child_names_threads() {
 
     let listed = java_threads::list(&ProcessMemory, &layout.thread);
     let own = listed.iter().find(|thread| thread.os_tid == own_tid).expect("the current thread is listed");
-    assert_eq!(own.state, 4, "it is in native code");
+    assert_eq!(own.state, JavaThreadState::InNative);
 
     // SAFETY: `jvm.env` belongs to this thread, and the VM is live.
     let named = unsafe {
@@ -114,9 +115,11 @@ fn child_names_threads() {
     assert_eq!((&*own.name, own.thread_id), ("main", java_thread_id(jvm.env)));
     let named_as = |name: &str| named.iter().find(|thread| thread.name == name);
     let reference_handler = named_as("Reference Handler").expect("a thread of every JVM");
-    // The kernel has the first 15 bytes of the name too, since HotSpot sets them.
+    // The kernel has 15 bytes of the name too, since HotSpot sets them: the first ones, from 26 on 7 of the
+    // beginning and 6 of the end.
+    let in_kernel = if jvm.feature() < 26 { "Reference Handl" } else { "Referen..andler" };
     let comm = std::fs::read_to_string(format!("/proc/self/task/{}/comm", reference_handler.os_tid)).unwrap();
-    assert_eq!(comm.trim(), "Reference Handl");
+    assert_eq!(comm.trim(), in_kernel);
     for thread in &named {
         assert!(listed.iter().any(|listed| listed.os_tid == thread.os_tid), "{thread:?}");
     }
@@ -156,8 +159,9 @@ fn find_class(env: *mut JNIEnv, name: &CStr) -> jclass {
     class
 }
 
-/// The `Method*` of a static or instance method.
-fn method(env: *mut JNIEnv, class: jclass, name: &CStr, signature: &CStr) -> u64 {
+/// The `Method*` of a static or instance method. Checks that its class leads to it, as the cell of its
+/// jmethodID does until JDK 25.
+fn method(env: *mut JNIEnv, layout: &VmLayout, class: jclass, name: &CStr, signature: &CStr) -> u64 {
     // SAFETY: `env` belongs to this thread, and the names are C strings.
     let id = unsafe {
         let mut id = ((**env).v1_2.GetMethodID)(env, class, name.as_ptr(), signature.as_ptr());
@@ -165,9 +169,11 @@ fn method(env: *mut JNIEnv, class: jclass, name: &CStr, signature: &CStr) -> u64
             ((**env).v1_2.ExceptionClear)(env);
             id = ((**env).v1_2.GetStaticMethodID)(env, class, name.as_ptr(), signature.as_ptr());
         }
-        id as u64
+        id
     };
-    MethodIds::Cells.method(&ProcessMemory, id).unwrap_or_else(|| panic!("{name:?}"))
+    let found = class_methods::of_id(&ProcessMemory, &layout.method, id, class, name, signature);
+    assert_eq!(found, class_methods::by_name(&ProcessMemory, &layout.method, class, name, signature));
+    found.unwrap_or_else(|| panic!("{name:?}"))
 }
 
 /// The result of `Class.getName()`.

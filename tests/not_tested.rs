@@ -51,7 +51,7 @@ fn a_list_that_lacks_a_version_fails_in_ci() {
     assert!(output.status.success(), "{output:?}");
     let output = listed(Some("true"));
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(!output.status.success() && printed.contains("no Java [11, 21, 25]"), "{output:?}");
+    assert!(!output.status.success() && printed.contains("no Java [11, 21, 25"), "{output:?}");
 }
 
 #[test]
@@ -70,8 +70,10 @@ fn every_java_version_is_missed() {
         std::fs::write(home.join("release"), format!("JAVA_VERSION=\"{version}\"\n")).unwrap();
         home
     };
-    let mut homes = vec![home("a", "17.0.9"), home("b", "25"), home("c", "26-ea")];
-    assert_eq!(jdk_support::missing_versions(&homes), [11, 21]);
-    homes.extend([home("d", "11.0.13"), home("e", "21.0.8")]);
+    let mut homes = vec![home("a", "17.0.9"), home("b", "25"), home("c", "27-ea")];
+    // The short form does without Debian unstable's JDKs.
+    let later: &[u32] = if jdk_support::everything() { &[26] } else { &[] };
+    assert_eq!(jdk_support::missing_versions(&homes), [&[11, 21], later].concat());
+    homes.extend([home("d", "11.0.13"), home("e", "21.0.8"), home("f", "26.0.1")]);
     assert_eq!(jdk_support::missing_versions(&homes), [] as [u32; 0]);
 }

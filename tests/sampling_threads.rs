@@ -82,14 +82,14 @@ fn threads_of_a_pthread_create_found_by_dlsym() {
     extern "C" fn body(_: *mut c_void) -> *mut c_void {
         Box::into_raw(Box::new((gettid(), burn_long()))).cast()
     }
-    each_clock_samples("a thread that nothing told of", |kind| {
+    each_clock_samples("a thread without an announcement", |kind| {
         let session = start(&config(kind));
         let before = cpu::counts();
         let mut result = ptr::null_mut();
         // SAFETY: the symbol is pthread_create with this type, and the thread is joined.
         unsafe {
             let create: Create = mem::transmute(libc::dlsym(libc::RTLD_DEFAULT, c"pthread_create".as_ptr()));
-            let mut thread = 0;
+            let mut thread: libc::pthread_t = mem::zeroed();
             assert_eq!(create(&raw mut thread, ptr::null(), body, ptr::null_mut()), 0);
             assert_eq!(libc::pthread_join(thread, &raw mut result), 0);
         }
@@ -138,7 +138,7 @@ fn threads_that_leave_by_pthread_exit() {
         for _ in 0..20 {
             // SAFETY: the routine has the C ABI, and the thread is joined.
             unsafe {
-                let mut thread = 0;
+                let mut thread: libc::pthread_t = mem::zeroed();
                 let routine: extern "C" fn(*mut c_void) -> *mut c_void = mem::transmute(body as *const ());
                 let made = libc::pthread_create(&raw mut thread, ptr::null(), routine, ptr::null_mut());
                 assert_eq!(made, 0);
@@ -156,7 +156,8 @@ fn threads_that_leave_by_pthread_exit() {
     });
 }
 
-/// The caller of the start routine is the same with and without a session.
+/// The caller of the start routine is the same with and without a session. musl has no backtrace(3).
+#[cfg(target_env = "gnu")]
 #[test]
 fn start_routines_are_called_by_the_c_library() {
     extern "C" fn body(_: *mut c_void) -> *mut c_void {
@@ -172,7 +173,7 @@ fn start_routines_are_called_by_the_c_library() {
     fn frames() -> Vec<usize> {
         // SAFETY: the thread is joined, and its result is a leaked box of a vector.
         unsafe {
-            let mut thread = 0;
+            let mut thread: libc::pthread_t = mem::zeroed();
             let made = libc::pthread_create(&raw mut thread, ptr::null(), body, ptr::null_mut());
             assert_eq!(made, 0);
             let mut frames = ptr::null_mut();

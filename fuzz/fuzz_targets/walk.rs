@@ -85,8 +85,9 @@ static THROWS: [ThrowStage; 2] = [
 struct Choice(u64);
 
 impl Choice {
-    fn java_version(self) -> u32 {
-        if self.0 & 1 == 0 { 17 } else { 25 }
+    /// Whether the VM is like 25, or like 17.
+    fn is_recent(self) -> bool {
+        self.0 & 1 != 0
     }
 
     fn references(self) -> References {
@@ -116,7 +117,6 @@ impl Choice {
 /// after them.
 fn layout(choice: Choice) -> VmLayout {
     let mut layout = little_vm::layout();
-    layout.java_version = choice.java_version();
     layout.code_cache.low_bound = MEMORY;
     layout.code_cache.high_bound = MEMORY + 8;
     layout.code_cache.heaps[0] = MEMORY + 16;
@@ -127,7 +127,7 @@ fn layout(choice: Choice) -> VmLayout {
     layout.stubs.call_stub = range(STUBS + 0x40, 0x20);
     layout.stubs.call_stub_return = STUBS + 0x48;
     layout.stubs.forward_exception = range(STUBS + 0x60, 0x20);
-    if layout.java_version > 20 {
+    if choice.is_recent() {
         layout.has_continuations = true;
         let part = |offset| BlobPart::FromPointer { base: 16, offset };
         layout.code_blob.frame_complete_width = 2;

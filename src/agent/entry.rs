@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::catch_unwind;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -94,7 +95,7 @@ struct Failure {
 impl Failure {
     /// A failure that has been printed.
     fn reported(message: String, strict: bool) -> Self {
-        logging::say(&format!("error: {message}"));
+        logging::say_outcome(&format!("error: {message}"));
         Self { message, strict }
     }
 }
@@ -122,6 +123,9 @@ unsafe fn attach(vm: *mut JavaVM, options: &[u8]) -> jint {
         // SAFETY: the contract requires the JavaVM of this process.
         return result_of(&unsafe { carry_out(vm, options, false) });
     };
+    // The answer has them, so the program's standard error need not.
+    let captured = logging::capture();
+    let before = lifecycle::agent().and_then(lifecycle::Agent::session);
     let (interval, options) = options::split_stream(options);
     let mut outcome = match &interval {
         // SAFETY: the contract requires the JavaVM of this process.
@@ -129,41 +133,37 @@ unsafe fn attach(vm: *mut JavaVM, options: &[u8]) -> jint {
         Err(message) => Err(Failure::reported(message.clone(), false)),
     };
     let interval = interval.ok().flatten().filter(|_| outcome.is_ok());
-    let mut session = None;
-    with_session(|running| {
-        session = Some(running.state());
-        if interval.is_some() && running.readers().is_full() {
-            let message = format!("{MOST_READERS} commands read along already: end one of them");
-            outcome = Err(Failure::reported(message, false));
-        }
-    });
+    let running = lifecycle::agent().and_then(lifecycle::Agent::session);
+    if interval.is_some() && running.as_ref().is_some_and(|running| running.readers().is_full()) {
+        let message = format!("{MOST_READERS} commands read along already: end one of them");
+        outcome = Err(Failure::reported(message, false));
+    }
+    let ended = before.filter(|before| !running.as_ref().is_some_and(|running| Arc::ptr_eq(before, running)));
     let result = result_of(&outcome);
     let answer = Answer {
         succeeded: outcome.is_ok(),
         message: outcome.unwrap_or_else(|failure| failure.message),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        session,
+        session: running.as_deref().map(ProfilingSession::state),
+        ended_session: ended.as_deref().map(ProfilingSession::state),
         last_error: logging::last_error(),
+        log: captured.end(),
     };
     let connection = answer::send(socket, &answer);
-    if let (Some(interval), true) = (interval, answer.succeeded) {
-        with_session(|running| match connection {
+    if connection.is_none() {
+        answer.log.iter().chain([&answer.message]).for_each(|line| logging::print(line));
+    }
+    if let (Some(interval), Some(running), true) = (interval, running, answer.succeeded) {
+        match connection {
             Some(connection) => running.readers().add(connection, interval),
             None => running.readers().note_missed(),
-        });
+        }
     }
     result
 }
 
 fn result_of(outcome: &Result<String, Failure>) -> jint {
     if outcome.is_ok() { JNI_OK } else { JNI_ERR }
-}
-
-/// Calls `body` with the running session, if there is one.
-fn with_session(body: impl FnOnce(&ProfilingSession)) {
-    if let Some(agent) = lifecycle::agent() {
-        agent.with_session(body);
-    }
 }
 
 /// Carries out the request that the options make, and prints the outcome. Returns the outcome in one line. If
@@ -251,12 +251,14 @@ unsafe fn obey(vm: *mut JavaVM, request: Result<Request, options::OptionError>) 
         }
         Ok(Request::Disabled(name)) => {
             let message = format!("{name}=true: nothing is profiled");
-            logging::say(&message);
+            logging::say_outcome(&message);
             Ok(message)
         }
         Ok(Request::Help) => {
             let help = options::help();
-            print!("{help}");
+            if !logging::is_captured() {
+                print!("{help}");
+            }
             Ok(help)
         }
         Ok(command) => match lifecycle::agent() {

@@ -305,10 +305,14 @@ impl Agent {
         self.session.read().is_some() || self.pending.lock().is_some()
     }
 
+    /// The running session, if there is one.
+    pub(super) fn session(&self) -> Option<Arc<ProfilingSession>> {
+        self.session.read().clone()
+    }
+
     /// Calls `body` with the running session, if there is one.
     pub(super) fn with_session(&self, body: impl FnOnce(&ProfilingSession)) {
-        let session = self.session.read().clone();
-        if let Some(session) = session {
+        if let Some(session) = self.session() {
             body(&session);
         }
     }
@@ -373,7 +377,7 @@ impl Agent {
     /// Carries out the command of a repeated load. Prints the outcome and returns it, in one line.
     pub(super) fn obey(&self, command: &Request) -> String {
         let outcome = self.outcome(command);
-        logging::say(&outcome);
+        logging::say_outcome(&outcome);
         outcome
     }
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::native_roots::NativeRoots;
 use super::objects::{self, NativeName, Objects};
-use crate::aggregate::{ObjectCounts, UnnamedFrame};
+use crate::aggregate::{Interval, ObjectCounts, UnnamedFrame};
 use crate::core::address::{ElfVaddr, RuntimeAddr};
 use crate::core::object::ObjectIndex;
 use crate::core::record::{FrameKind, NO_OBJECT};
@@ -29,19 +30,32 @@ pub(super) struct NativeFrames {
 struct State {
     /// Frames whose location has been found, and whose name has not yet been requested.
     known: HashMap<UnnamedFrame, PcLocation>,
+    roots: NativeRoots,
     unknown_objects: u64,
 }
 
 /// The object and address of a frame, or the reason for which there is none.
 #[derive(Clone)]
 enum PcLocation {
-    /// In an object, at an address of the object's own. There is no name if naming is left to the backend.
-    InObject(Arc<ObjectDetails>, ElfVaddr, Option<NativeName>),
+    /// In an object, at an address of the object's own.
+    InObject(Arc<ObjectDetails>, ElfVaddr, Name),
     Kernel(RuntimeAddr),
     /// In no object.
     Nowhere(RuntimeAddr),
     /// In an object that is no longer known.
     UnknownObject,
+}
+
+/// The name of a frame in an object.
+#[derive(Clone)]
+enum Name {
+    /// Naming is left to the backend.
+    OfBackend,
+    /// The symbols are being read.
+    Due,
+    Symbol(NativeName),
+    /// No symbol covers the address.
+    NoSymbol,
 }
 
 impl NativeFrames {
@@ -50,7 +64,8 @@ impl NativeFrames {
     }
 
     /// Finds the locations of frames that have just been drained, while their objects are probably still
-    /// loaded.
+    /// loaded. Names that would take long to find are left until they are requested; by then their symbols
+    /// have probably been read in the background.
     pub(super) fn find(&self, frames: Vec<UnnamedFrame>) {
         for frame in frames {
             let location = self.location(frame);
@@ -63,20 +78,45 @@ impl NativeFrames {
         self.state.lock().unknown_objects
     }
 
-    /// Returns the frame, interned in `tables`. Each frame is requested once in an interval.
-    pub(super) fn frame(&self, tables: &mut Tables, frame: UnnamedFrame) -> Frame {
-        let known = self.state.lock().known.remove(&frame);
-        let location = known.unwrap_or_else(|| self.location(frame));
-        if matches!(location, PcLocation::UnknownObject) {
-            self.state.lock().unknown_objects += 1;
-        }
-        location.frame(tables)
+    /// Names the interval's frames. Each frame is requested once in an interval.
+    pub(super) fn name(&self, interval: &mut Interval) {
+        self.learn_roots(interval);
+        interval.name_frames(|tables, frame| {
+            let known = self.state.lock().known.remove(&frame);
+            let location = known.unwrap_or_else(|| self.location(frame));
+            if matches!(location, PcLocation::UnknownObject) {
+                self.state.lock().unknown_objects += 1;
+            }
+            self.frame(tables, location)
+        });
     }
 
-    /// Returns the frame, as [`NativeFrames::frame`]. The frame can be requested again.
-    pub(super) fn frame_so_far(&self, tables: &mut Tables, frame: UnnamedFrame) -> Frame {
+    /// Names the frames of a copy of the interval, which goes on. The frames can be requested again.
+    pub(super) fn name_so_far(&self, copy: &mut Interval) {
+        self.learn_roots(copy);
+        copy.name_frames(|tables, frame| self.frame(tables, self.known_location(frame)));
+    }
+
+    /// Learns from the interval's stacks in which functions native threads begin.
+    fn learn_roots(&self, interval: &Interval) {
+        if self.remote_symbols {
+            return;
+        }
+        for (callee, root) in interval.outermost_calls() {
+            let (callee, root) = (self.known_location(callee), self.known_location(root));
+            if let (PcLocation::InObject(callee, callee_at, _), PcLocation::InObject(root, root_at, _)) =
+                (&callee, &root)
+            {
+                let is_outermost = |object, address| self.objects.is_outermost(object, address);
+                let roots = &mut self.state.lock().roots;
+                roots.learn((callee, *callee_at), (root, *root_at), is_outermost);
+            }
+        }
+    }
+
+    fn known_location(&self, frame: UnnamedFrame) -> PcLocation {
         let known = self.state.lock().known.get(&frame).cloned();
-        known.unwrap_or_else(|| self.location(frame)).frame(tables)
+        known.unwrap_or_else(|| self.location(frame))
     }
 
     fn location(&self, UnnamedFrame { frame, since }: UnnamedFrame) -> PcLocation {
@@ -108,19 +148,44 @@ impl NativeFrames {
     fn location_in(&self, details: Arc<ObjectDetails>, address: ElfVaddr) -> PcLocation {
         let is_remote =
             self.remote_symbols && details.build_id.is_some() && details.code_segment_at(address).is_some();
-        let name = (!is_remote).then(|| self.objects.function(&details, address));
+        let name = if is_remote {
+            Name::OfBackend
+        } else if self.objects.is_quickly_named(&details, address) {
+            self.objects.function(&details, address).map_or(Name::NoSymbol, Name::Symbol)
+        } else {
+            Name::Due
+        };
         PcLocation::InObject(details, address, name)
     }
-}
 
-impl PcLocation {
-    /// The frame, interned in `tables`.
-    fn frame(&self, tables: &mut Tables) -> Frame {
-        match self {
-            Self::InObject(details, address, name) => in_object(tables, details, *address, name.as_ref()),
-            Self::Kernel(pc) => kernel_frame(tables, *pc),
-            Self::Nowhere(pc) => marker(tables, &native_frame_nowhere(*pc)),
-            Self::UnknownObject => marker(tables, markers::UNKNOWN_OBJECT),
+    /// The frame at a location, interned in `tables`.
+    fn frame(&self, tables: &mut Tables, location: PcLocation) -> Frame {
+        match location {
+            PcLocation::InObject(details, address, name) => {
+                let symbol = match name {
+                    Name::OfBackend => return in_object(tables, &details, address, None),
+                    Name::Symbol(name) => Some(name),
+                    Name::Due => self.objects.function(&details, address),
+                    Name::NoSymbol => None,
+                };
+                let name = symbol.unwrap_or_else(|| self.name_without_symbol(&details, address));
+                in_object(tables, &details, address, Some(name))
+            }
+            PcLocation::Kernel(pc) => kernel_frame(tables, pc),
+            PcLocation::Nowhere(pc) => marker(tables, &native_frame_nowhere(pc)),
+            PcLocation::UnknownObject => marker(tables, markers::UNKNOWN_OBJECT),
+        }
+    }
+
+    /// The name of a function that no symbol covers: the object's name and the address, unless the function
+    /// is one in which threads begin.
+    fn name_without_symbol(&self, details: &ObjectDetails, address: ElfVaddr) -> NativeName {
+        match self.state.lock().roots.name(details.index, address) {
+            Some(name) => NativeName { name: name.to_owned(), linkage_name: name.to_owned() },
+            None => {
+                let name = unnamed_native_frame(&details.path.to_string_lossy(), address);
+                NativeName { name, linkage_name: String::new() }
+            }
         }
     }
 }
@@ -129,13 +194,13 @@ fn in_object(
     tables: &mut Tables,
     details: &ObjectDetails,
     address: ElfVaddr,
-    name: Option<&NativeName>,
+    name: Option<NativeName>,
 ) -> Frame {
     let mapping = objects::mapping(tables, details, address);
     match (name, mapping) {
         (None, Some(mapping)) => Frame::RemoteNative { mapping, address },
         (name, mapping) => {
-            let name = name.cloned().unwrap_or_default();
+            let name = name.unwrap_or_default();
             let function = tables.native_function(&name.name, &name.linkage_name);
             Frame::Native { mapping, address: Some(address), function, line: 0 }
         }

@@ -1,6 +1,7 @@
 //! The loaded objects: publishes them to the handlers, compiles their unwind tables in the background, and
-//! names frames in them.
+//! names frames in them, for which it also reads debug files in the background.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
@@ -10,10 +11,11 @@ use parking_lot::Mutex;
 
 use crate::core::address::{ElfVaddr, RuntimeAddr};
 use crate::core::object::{ObjectIndex, ObjectMap};
+use crate::core::unwind_rule::CfaRule;
 use crate::elf::loader_list::{LoadCounts, dl_find_object, load_counts};
 use crate::elf::objects::{ObjectDetails, ObjectRegistry};
-use crate::elf::symbols::Symbolizer;
-use crate::model::{Mapping, MappingId, Tables, unnamed_native_frame};
+use crate::elf::symbols::{Preparation, Symbolizer};
+use crate::model::{Mapping, MappingId, Tables};
 use crate::sampling::{native_memory, own_threads};
 use crate::signal::buffer::SampleBuffer;
 use crate::signal::loader;
@@ -50,10 +52,15 @@ pub(super) struct Objects {
 impl Objects {
     /// Publishes the objects that are loaded now. If samples are taken, a thread of its own keeps the map up
     /// to date.
-    pub(super) fn start(buffer: &'static SampleBuffer, is_sampling: bool) -> std::io::Result<Arc<Self>> {
+    /// `debug_files` is the folder in which debug files are installed, if these are used.
+    pub(super) fn start(
+        buffer: &'static SampleBuffer,
+        is_sampling: bool,
+        debug_files: Option<PathBuf>,
+    ) -> std::io::Result<Arc<Self>> {
         let first = REGISTRY.refresh();
         let objects = Arc::new(Self {
-            symbolizer: Symbolizer::new(),
+            symbolizer: Symbolizer::new(debug_files),
             buffer,
             published: Mutex::new((first.map.clone(), first.counts)),
             published_number: AtomicU64::new(0),
@@ -83,6 +90,10 @@ impl Objects {
             let mut loaded = REGISTRY.loaded().into_iter();
             while let Some(details) = loaded.next().filter(|_| !self.stopping.load(Ordering::Acquire)) {
                 details.htlhash();
+            }
+            is_left = true;
+            while is_left && !self.stopping.load(Ordering::Acquire) {
+                is_left = self.symbolizer.prepare_next();
             }
             // New code is soon executed, and a handler that meets it rings `unknown_code`.
             std::thread::sleep(LEAST_PAUSE);
@@ -163,18 +174,27 @@ impl Objects {
         REGISTRY.details(object)
     }
 
-    /// Returns the name of the function at `address`; the object's name and the address if there is no
-    /// symbol.
-    pub(super) fn function(&self, details: &ObjectDetails, address: ElfVaddr) -> NativeName {
-        match self.symbolizer.symbol(details, address) {
-            Some(symbol) => {
-                NativeName { name: symbol.name.clone(), linkage_name: symbol.linkage_name.clone() }
-            }
-            None => {
-                let name = unnamed_native_frame(&details.path.to_string_lossy(), address);
-                NativeName { name, linkage_name: String::new() }
-            }
+    /// Whether the name of the function at `address` is found quickly. If not, requests that the object's
+    /// symbols be read in the background.
+    pub(super) fn is_quickly_named(&self, details: &Arc<ObjectDetails>, address: ElfVaddr) -> bool {
+        let preparation = self.symbolizer.prepare(details, address);
+        if preparation == Preparation::Requested {
+            // The thread of the objects waits for this bell.
+            SETUP.unknown_code.ring();
         }
+        preparation == Preparation::Done
+    }
+
+    /// Returns the name of the function at `address`; `None` if there is no symbol.
+    pub(super) fn function(&self, details: &ObjectDetails, address: ElfVaddr) -> Option<NativeName> {
+        let symbol = self.symbolizer.symbol(details, address)?;
+        Some(NativeName { name: symbol.name.clone(), linkage_name: symbol.linkage_name.clone() })
+    }
+
+    /// Whether the object's call frame information says that the code at `address` has no caller. `false`
+    /// until that information has been compiled.
+    pub(super) fn is_outermost(&self, object: ObjectIndex, address: ElfVaddr) -> bool {
+        REGISTRY.rule_at(object, address).is_some_and(|rule| rule.cfa == CfaRule::EndOfStack)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::export::file_error::FileError;
 use crate::export::notice::Notices;
 use crate::export::stats::{FileStats, UploadStats};
 use crate::export::stream::Readers;
-use crate::export::upload::{ConfigError, Room};
+use crate::export::upload::{ConfigError, Room, Splitter};
 use crate::export::{ContentType, FileExporter, Message, Uploader};
 use crate::model::Batch;
 use crate::otlp::{EncodeOptions, Format, Split, encode_split, halve};
@@ -83,7 +83,9 @@ impl Output {
                 path.display()
             );
         }
-        let start = |config| Uploader::start(config, Some(Box::new(halves)), own_threads::spawn);
+        let format = options.encode.format;
+        let halves: Splitter = Box::new(move |body, _| halve(body, format));
+        let start = |config| Uploader::start(config, Some(halves), own_threads::spawn);
         let uploader = options.upload.clone().map(start).transpose()?;
         let limit_bytes =
             options.upload.as_ref().map_or(FILE_MESSAGE_BYTES, |upload| upload.max_request_bytes);
@@ -214,14 +216,4 @@ fn content_type(format: Format) -> ContentType {
         Format::Proto => ContentType::Protobuf,
         Format::Json => ContentType::Json,
     }
-}
-
-/// Returns the two messages that replace one that the collector finds too large.
-fn halves(message: &Message) -> Vec<Message> {
-    let format = match message.content_type {
-        ContentType::Protobuf => Format::Proto,
-        ContentType::Json => Format::Json,
-    };
-    let part = |(body, samples)| Message { body, content_type: message.content_type, samples };
-    halve(&message.body, format).map_or_else(Vec::new, |halves| halves.map(part).into())
 }

@@ -108,7 +108,8 @@ impl ProfilingSession {
         name_slots(&options.context)?;
         let output = Output::new(&options)?;
         let buffer = buffer::create().map_err(SessionError::Buffer)?;
-        let objects = Objects::start(buffer, is_any_enabled(&options)).map_err(SessionError::Thread)?;
+        let objects = Objects::start(buffer, is_any_enabled(&options), options.debug_files.clone());
+        let objects = objects.map_err(SessionError::Thread)?;
         options.stack_walker = vm.walker(options.stack_walker);
         let mut guards = Guards::default();
         vm.set_call_trace(options.stack_walker);
@@ -144,7 +145,7 @@ impl ProfilingSession {
         })?;
         publication::begin(session.vm, &session.options, session.interval_end.resource());
         let _ = session.refused.set(refused);
-        log::info!("{}", session.start_line());
+        logging::announce(&session.start_line());
         Ok(session)
     }
 
@@ -319,7 +320,7 @@ impl ProfilingSession {
         });
         let counters = self.interval_end.counters(self.drain.recorded());
         let counts = counters.since(self.interval_end.counters_at_start());
-        log::info!("{}", announcement::end_line(&self.options, self.started.elapsed(), &counts));
+        logging::announce(&announcement::end_line(&self.options, self.started.elapsed(), &counts));
         log::debug!("{}", as_text(&counts));
     }
 

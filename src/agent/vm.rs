@@ -7,14 +7,16 @@ use std::sync::atomic::Ordering;
 use jni::sys::{JNIEnv, JavaVM};
 
 use super::resource::JvmProperties;
+use super::stack_check::{self, Agreed};
 use crate::core::memory::Memory;
+use crate::core::method_ids::MethodIds;
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::current_os_tid;
 use crate::core::vm_layout::VmLayout;
 use crate::jvm::flags;
 use crate::jvm::java_threads;
 use crate::jvm::jvmti::Jvmti;
-use crate::jvm::layout::{self, Probe};
+use crate::jvm::layout::{self, Gap, LayoutError, Learnt, Release};
 use crate::jvm::libjvm::Libjvm;
 use crate::jvm::live_phase;
 use crate::jvm::method_ids;
@@ -69,6 +71,14 @@ pub(super) fn vm() -> Option<&'static Vm> {
     VM.get()
 }
 
+/// Reports that frozen frames are left out.
+fn warn_of_frozen_frames(error: &LayoutError) {
+    log::warn!(
+        "frozen frames of virtual threads cannot be read ({error}): a {} marker stands for them",
+        markers::frozen("…")
+    );
+}
+
 impl Vm {
     /// Keeps what is known of the VM for the life of the process. Later calls return the VM of the first.
     ///
@@ -91,7 +101,10 @@ impl Vm {
             })
             .inspect_err(|error| {
                 let otherwise = without_layout(async_get_call_trace);
-                log::warn!("this JVM does not describe its structures ({error}): {otherwise}");
+                // Other JVMs than HotSpot, such as OpenJ9, have no descriptions.
+                let name = jvmti.system_property(c"java.vm.name").ok().flatten();
+                let name = name.as_deref().unwrap_or("unnamed");
+                log::warn!("this JVM ({name}) does not describe its structures ({error}): {otherwise}");
             })
             .ok();
         Self {
@@ -140,21 +153,15 @@ impl Vm {
             }
             let structs = self.structs.as_ref()?;
             // SAFETY: the contract gives the current thread's `env`.
-            let checked = layout::build(structs, &ProcessMemory, &STUBS).and_then(|layout| unsafe {
-                let probe = Probe::of_current_thread(env, &ProcessMemory, layout.method.ids)?;
-                layout::check(&layout, &ProcessMemory, &probe).map(|()| layout)
-            });
-            let checked = checked.map(|layout| {
+            let learnt = unsafe { layout::learn(env, structs, &ProcessMemory, &STUBS) };
+            let checked = learnt.map(|Learnt { layout, gaps }| {
+                for Gap { effect, reason } in gaps {
+                    log::warn!("{effect}: {reason}");
+                }
                 // SAFETY: the contract gives the current thread's `env`.
                 let continuation =
                     unsafe { layout::frozen_frames(env, structs, &ProcessMemory, &STUBS, &layout) };
-                let continuation = continuation.inspect_err(|error| {
-                    log::warn!(
-                        "frozen frames of virtual threads cannot be read ({error}): a {} marker stands for \
-                         them",
-                        markers::frozen("…")
-                    )
-                });
+                let continuation = continuation.inspect_err(warn_of_frozen_frames);
                 let mut layout =
                     VmLayout { continuation: continuation.unwrap_or(layout.continuation), ..layout };
                 // SAFETY: the contract gives the current thread's `env`.
@@ -170,6 +177,8 @@ impl Vm {
                 }
                 layout
             });
+            // SAFETY: the contract gives the current thread's `env`.
+            let checked = checked.and_then(|layout| unsafe { self.try_untried_release(env, layout) });
             let layout = checked
                 .inspect_err(|error| {
                     let otherwise = without_layout(self.async_get_call_trace);
@@ -190,6 +199,34 @@ impl Vm {
                 .inspect_err(|error| log::warn!("names of threads cannot be read: {error}"))
                 .ok()
         });
+    }
+
+    /// Compares a walk with the VM's description, if the walker was not tried on the JVM's release.
+    ///
+    /// # Safety
+    /// `env` is the current thread's.
+    unsafe fn try_untried_release(
+        &self,
+        env: *mut JNIEnv,
+        mut layout: VmLayout,
+    ) -> Result<VmLayout, LayoutError> {
+        let release = self.jvmti.version_number().map(Release::of_jvmti);
+        let Some(release) = release.ok().filter(|release| !release.is_known()) else { return Ok(layout) };
+        // SAFETY: the contract gives the current thread's `env`.
+        let Agreed { frames, compiled, of_virtual_thread } =
+            unsafe { stack_check::check(self.java_vm, self.jvmti, env, &layout) }?;
+        let frozen = of_virtual_thread.as_ref().copied().unwrap_or(0);
+        log::info!(
+            "HotSpot {release} is read as it describes itself: this version of the agent was tried on {}. \
+             {frames} Java frames were walked as the VM describes them ({compiled} compiled), and {frozen} \
+             of a virtual thread",
+            Release::known_list()
+        );
+        if let (Err(error), Some(continuation)) = (of_virtual_thread, &mut layout.continuation) {
+            warn_of_frozen_frames(&error);
+            continuation.frozen = None;
+        }
+        Ok(layout)
     }
 
     /// Returns the system properties that describe the JVM.
@@ -250,6 +287,11 @@ impl Vm {
     pub(super) fn set_call_trace(&self, walker: StackWalker) {
         SETUP.jni_environment.store(self.jni_environment(), Ordering::Relaxed);
         if !walker.asks_the_vm() && !self.names_by_ids() {
+            return;
+        }
+        // Its frames have jmethodIDs. Where only the VM resolves these, a drain at a safepoint could not.
+        if self.layout().is_some_and(|layout| layout.method.ids == MethodIds::Opaque) {
+            log::info!("cstack={}: Java frames are read from the JVM's structures", walker.name());
             return;
         }
         let (Some(function), Some(env)) = (self.async_get_call_trace, self.attach_as_daemon(c"otlpprof"))

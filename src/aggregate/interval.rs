@@ -1,7 +1,7 @@
 //! The sums of an interval, and their conversion to profiles of whole numbers with each thread's attributes.
 
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::keys::{ThreadKey, UnnamedFrame};
 use super::profile_kind::{EngineProfiles, Rounding};
@@ -95,6 +95,17 @@ impl Interval {
         for sum in sums {
             sum.key.stack = ids[sum.key.stack.0 as usize];
         }
+    }
+
+    /// Returns the two outermost frames of each stack, the callee first, if neither has a name yet. Each pair
+    /// is returned once. Must be called before [`Interval::name_frames`].
+    pub fn outermost_calls(&self) -> HashSet<(UnnamedFrame, UnnamedFrame), RandomState> {
+        let unnamed: HashMap<FrameId, UnnamedFrame, RandomState> =
+            self.unnamed.iter().map(|(frame, id)| (*id, *frame)).collect();
+        let pairs = self.tables.stacks.iter().filter_map(|frames| frames.last_chunk());
+        let pairs: HashSet<[FrameId; 2], RandomState> = pairs.copied().collect();
+        let named = |[callee, root]: [FrameId; 2]| Some((*unnamed.get(&callee)?, *unnamed.get(&root)?));
+        pairs.into_iter().filter_map(named).collect()
     }
 
     /// Returns the samples whose memory or objects may outlive the interval, in the interval's tables.

@@ -4,6 +4,7 @@
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
+use crate::core::java_thread_state::JavaThreadState;
 use crate::core::record::{SampleHeader, Subject};
 use crate::model::{Frame, StackId, Tables};
 
@@ -61,11 +62,6 @@ impl ThreadState {
     }
 }
 
-/// `_thread_blocked` and its transition (utilities/globalDefinitions.hpp, `JavaThreadState`, 11-25).
-const VM_BLOCKED: std::ops::RangeInclusive<u8> = 10..=11;
-/// `_thread_in_vm` and its transition.
-const IN_VM: std::ops::RangeInclusive<u8> = 6..=7;
-
 /// Cache: the state that each stack's topmost Java method implies.
 #[derive(Default)]
 pub(super) struct ThreadStates {
@@ -81,7 +77,7 @@ impl ThreadStates {
         let state = *self.waits.entry(stack).or_insert_with(|| state_of_leaf(tables, stack));
         match state {
             Some(state) => state,
-            None if VM_BLOCKED.contains(&header.thread_state) || IN_VM.contains(&header.thread_state) => {
+            None if matches!(header.thread_state, JavaThreadState::Blocked | JavaThreadState::InVm) => {
                 ThreadState::Blocked
             }
             None => ThreadState::InNative,

@@ -14,9 +14,7 @@ const COPY_LEN: usize = 1 << 16;
 /// Copies `from` to an unnamed temporary file, which is freed with its last descriptor. `path` is for error
 /// messages.
 pub(super) fn kept(mut from: impl Read, path: &Path) -> anyhow::Result<File> {
-    let directory = std::env::temp_dir();
-    let in_directory = || directory.display().to_string();
-    let mut file = nameless(&directory).with_context(in_directory)?;
+    let mut file = empty()?;
     let mut bytes = vec![0; COPY_LEN];
     let mut length = 0;
     loop {
@@ -30,9 +28,19 @@ pub(super) fn kept(mut from: impl Read, path: &Path) -> anyhow::Result<File> {
         if length > MOST_KEPT {
             bail!("{}: more than {MOST_KEPT} bytes", path.display());
         }
-        file.write_all(&bytes[..count]).with_context(in_directory)?;
+        file.write_all(&bytes[..count]).with_context(no_room)?;
     }
     Ok(file)
+}
+
+/// Creates an unnamed temporary file. A command whose input exists only once calls this function before it
+/// begins, so that nothing is lost at its end.
+pub(super) fn empty() -> anyhow::Result<File> {
+    nameless(&std::env::temp_dir()).with_context(no_room)
+}
+
+fn no_room() -> String {
+    format!("no temporary file in {}; set TMPDIR to another folder", std::env::temp_dir().display())
 }
 
 fn nameless(directory: &Path) -> io::Result<File> {

@@ -28,9 +28,8 @@ impl BuildId {
         let (pairs, odd) = hex.as_bytes().as_chunks::<2>();
         let mut bytes = [0; BUILD_ID_MAX_LEN];
         let id = bytes.get_mut(..pairs.len()).filter(|_| odd.is_empty())?;
-        for (byte, pair) in id.iter_mut().zip(pairs) {
-            let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
-            *byte = (high? << 4 | low?) as u8;
+        for (byte, &[high, low]) in id.iter_mut().zip(pairs) {
+            *byte = (char::from(high).to_digit(16)? << 4 | char::from(low).to_digit(16)?) as u8;
         }
         Self::new(id)
     }

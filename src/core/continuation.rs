@@ -27,8 +27,9 @@ impl ContinuationLayout {
     /// ContinuationEntry: `_argsize`, an int: the number of words of stack arguments of the oldest frame on
     /// the stack, if that is a compiled frame (`bottom_sender_sp`).
     pub const ENTRY_ARGUMENT_WORDS: u64 = 36;
-    /// sizeof(ContinuationEntry). The saved frame pointer of the caller, `Continuation.run`, follows, and
-    /// after it the return address.
+    /// The entry's size on the stack, `ContinuationEntry::size()`: its own size (64 bytes, in 27 56), rounded
+    /// up to two words. The saved frame pointer of the caller, `Continuation.run`, follows, and after it the
+    /// return address.
     pub const ENTRY_BYTES: u64 = 64;
 }
 

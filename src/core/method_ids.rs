@@ -1,6 +1,6 @@
 //! The contract of jmethodIDs: how a jmethodID leads to the `Method*` that it stands for.
 //!
-//! `jvm::layout` decides by the VM's release (`Release::method_ids`), and stores the answer in
+//! `jvm::layout` decides by the id of a method that it knows (`Probe::method_ids`), and stores the answer in
 //! [`MethodLayout`](super::vm_layout::MethodLayout). All code that resolves a jmethodID does so by
 //! [`MethodIds::method`].
 

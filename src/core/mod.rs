@@ -27,6 +27,7 @@ pub mod engine;
 pub mod event_ring;
 pub mod frame_rules;
 pub mod interpreter_code;
+pub mod java_thread_state;
 pub mod memory;
 pub mod method_ids;
 pub mod object;

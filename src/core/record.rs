@@ -5,6 +5,7 @@
 
 use super::context::ContextRecord;
 use super::engine::Engine;
+use super::java_thread_state::JavaThreadState;
 
 /// The subject of a sample, as a number that the ordinary zone assigns: for example an object's class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,8 +82,8 @@ impl Owner {
     }
 }
 
-/// The header of a record. All engines share it; `subject`, `context` and `thread_state` are 0 if an engine
-/// or a feature does not set them.
+/// The header of a record. All engines share it; `subject` and `context` are 0, and `thread_state` is
+/// unknown, if an engine or a feature does not set them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SampleHeader {
@@ -110,8 +111,8 @@ pub struct SampleHeader {
     pub frame_count: u16,
     /// An [`Engine`].
     pub engine: Engine,
-    /// HotSpot's `JavaThreadState`, or 0.
-    pub thread_state: u8,
+    /// The state of the Java thread.
+    pub thread_state: JavaThreadState,
     /// 1 if the thread was carrying a virtual thread, else 0.
     pub is_virtual: u8,
     /// 1 if a system call of the thread was waiting, else 0.

@@ -9,6 +9,7 @@
 use super::address::CodeRange;
 use super::continuation::ContinuationLayout;
 use super::interpreter_code::InterpreterCode;
+use super::java_thread_state::JavaThreadStates;
 use super::method_ids::MethodIds;
 use super::stub_frames::StubFrames;
 
@@ -19,9 +20,6 @@ pub const MAX_CODE_HEAPS: usize = 8;
 /// The whole layout.
 #[derive(Clone, Copy, Debug)]
 pub struct VmLayout {
-    /// The feature release (`Abstract_VM_Version::_vm_major_version`), such as 17. Handlers do not read it: a
-    /// fact that depends on the release is a field of its own (`jvm::layout::Release`).
-    pub java_version: u32,
     /// Whether the VM has continuations, and with them virtual threads.
     pub has_continuations: bool,
     /// The code cache's bounds and heaps.
@@ -36,8 +34,8 @@ pub struct VmLayout {
     pub thread: ThreadLayout,
     /// Frames of the interpreter.
     pub interpreter_frame: InterpreterFrameLayout,
-    /// Compiled frames that are being converted to interpreter frames.
-    pub vframe_array: VframeArrayLayout,
+    /// Compiled frames that are being converted to interpreter frames, if libjvm exports the layout.
+    pub vframe_array: Option<VframeArrayLayout>,
     /// Monitors, if libjvm exports their layout.
     pub monitor: Option<MonitorLayout>,
     /// Continuations, if the VM has them and they could be recognised.
@@ -106,26 +104,29 @@ pub enum BlobPart {
     },
 }
 
+/// How a compiled method's frame that is to be deoptimised is recognised: by its return address, which is
+/// one of the method's handlers.
+#[derive(Clone, Copy, Debug)]
+pub struct DeoptimizationLayout {
+    /// nmethod: `_orig_pc_offset`, an int; the offset from the frame's SP at which the frame stores its
+    /// original PC.
+    pub orig_pc_offset: u32,
+    /// The starts of the handlers: for frames at a call, and for frames at a method handle's call. In 26 and
+    /// later both are the method's one handler.
+    pub handlers: [BlobPart; 2],
+}
+
 /// `code/nmethod.hpp`, `code/compiledMethod.hpp` (until 22), `code/pcDesc.hpp`.
 #[derive(Clone, Copy, Debug)]
 pub struct NmethodLayout {
     /// `_method`: a `Method*`.
     pub method: u32,
-    /// `_entry_bci`: an int; -1 unless compiled for on-stack replacement.
-    pub entry_bci: u32,
-    /// `_state`: one signed byte.
-    pub state: u32,
     /// `_comp_level`: 1 to 4.
     pub comp_level: u32,
     /// The width of `_comp_level`: 4 bytes until 19 (an int), 1 from 20 on (`CompLevel`).
     pub comp_level_width: u8,
-    /// `_orig_pc_offset`: an int; the offset from the frame's SP at which a deoptimised frame stores its
-    /// original PC.
-    pub orig_pc_offset: u32,
-    /// The start of the deoptimisation handler.
-    pub deopt_handler: BlobPart,
-    /// The start of the deoptimisation handler for frames at a method handle's call.
-    pub deopt_method_handle_handler: BlobPart,
+    /// Frames that are to be deoptimised, if libjvm describes how to recognise them.
+    pub deoptimization: Option<DeoptimizationLayout>,
     /// The start of the stub section: `_stub_offset` from the blob.
     pub stub_begin: BlobPart,
     /// The address of the first PcDesc.
@@ -152,6 +153,8 @@ pub struct NmethodLayout {
 pub struct MethodLayout {
     /// The meaning of jmethodIDs.
     pub ids: MethodIds,
+    /// The way from a class's object to its methods, if libjvm describes all of it.
+    pub of_class: Option<ClassMethodsLayout>,
     /// Method: `_constMethod`.
     pub const_method: u32,
     /// Method: `_i2i_entry`, the interpreter entry of the method's kind.
@@ -194,6 +197,21 @@ pub struct MethodLayout {
     pub unsigned5_excluded: u8,
 }
 
+/// `classfile/javaClasses.hpp` (java_lang_Class), `oops/instanceKlass.hpp`, `oops/array.hpp`: the way from
+/// the object of a class to its methods.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassMethodsLayout {
+    /// `java.lang.Class`: the field that the VM adds, a `Klass*`. The static
+    /// `java_lang_Class::_klass_offset` holds this offset.
+    pub klass: u32,
+    /// InstanceKlass: `_methods`, an `Array<Method*>*`.
+    pub methods: u32,
+    /// Array: `_length`, an int.
+    pub length: u32,
+    /// `Array<Method*>`: `_data`, the first element.
+    pub first: u32,
+}
+
 /// The structure that has `_source_file_name_index`.
 #[derive(Clone, Copy, Debug)]
 pub enum SourceFileIndex {
@@ -215,6 +233,8 @@ pub struct ThreadLayout {
     pub last_java_fp: u32,
     /// JavaThread: `_thread_state`, an int.
     pub thread_state: u32,
+    /// The states by their numbers.
+    pub states: JavaThreadStates,
     /// JavaThread: the JNIEnv's structure. The `JavaThread*` is a `JNIEnv*` minus this offset.
     pub jni_environment: u32,
     /// JavaThread or Thread: `_osthread`.
@@ -227,8 +247,6 @@ pub struct ThreadLayout {
     pub stack_base: u32,
     /// JavaThread: `_stack_size`.
     pub stack_size: u32,
-    /// JavaThread: `_vframe_array_head`.
-    pub vframe_array_head: u32,
     /// JavaCallWrapper: `_anchor._last_Java_sp`.
     pub call_wrapper_last_java_sp: u32,
     /// JavaCallWrapper: `_anchor._last_Java_pc`.
@@ -256,8 +274,7 @@ pub struct InterpreterFrameLayout {
 }
 
 impl InterpreterFrameLayout {
-    /// The layout in HotSpot's sources. libjvm exports some of it on some architectures; the layout's check
-    /// reads it from the interpreter's code.
+    /// The layout in HotSpot's sources (11-27), for tests: `jvm::layout` reads the interpreter's code.
     pub const IN_SOURCES: Self = match cfg!(target_arch = "aarch64") {
         true => Self { sender_sp: -1, last_sp: -2, method: -3, locals: -8, bcp: -9 },
         false => Self { sender_sp: -1, last_sp: -2, method: -3, locals: -7, bcp: -8 },
@@ -268,6 +285,8 @@ impl InterpreterFrameLayout {
 /// into interpreter frames.
 #[derive(Clone, Copy, Debug)]
 pub struct VframeArrayLayout {
+    /// JavaThread: `_vframe_array_head`, the address of the array.
+    pub head: u32,
     /// vframeArray: `_owner_thread`, a `JavaThread*`.
     pub owner_thread: u32,
     /// vframeArray: `_caller._pc`.

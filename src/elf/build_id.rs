@@ -86,8 +86,8 @@ pub fn of_file(path: &Path) -> Result<BuildId, BuildIdError> {
     of_source(FileSource::open(path)?)
 }
 
-/// The build-id of an ELF file of either class and byte order, from its `PT_NOTE` segments; without any such
-/// segment, from its note sections.
+/// The build-id of an ELF file of either class and byte order, from its `PT_NOTE` segments, or else from its
+/// note sections.
 ///
 /// # Errors
 /// If the file has no build-id. A malformed segment does not hide a build-id in another segment.
@@ -99,6 +99,9 @@ pub fn of_source(source: impl Source) -> Result<BuildId, BuildIdError> {
     match from_segments {
         // Separate debug files and relocatable objects may have note sections without note segments.
         Err(BuildIdError::NoNotes) => from_sections(&file),
+        // A debug file that elfutils' strip has written has its object's segments, with the offsets in the
+        // object's file.
+        Err(error) => from_sections(&file).map_err(|_| error),
         found => found,
     }
 }

@@ -134,6 +134,11 @@ impl<S: Source> ElfFile<S> {
         self.context.is_little_endian() == cfg!(target_endian = "little")
     }
 
+    /// The kind of file (`e_type`): an executable, a library, a relocatable object, a core dump.
+    pub fn kind(&self) -> u16 {
+        self.header.e_type
+    }
+
     /// The processor that the file is for (`e_machine`).
     pub fn machine(&self) -> u16 {
         self.header.e_machine

@@ -7,6 +7,7 @@ use std::io;
 use sha2::{Digest as _, Sha256};
 
 use super::source::Source;
+use crate::core::build_id::BuildId;
 
 /// The first half of the SHA-256 of head, tail and length. Displayed as 32 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,6 +30,13 @@ impl HtlHash {
         let digest: [u8; 32] = Sha256::digest(&message).into();
         // SANITY: the digest has 32 bytes.
         Ok(Self(*digest.first_chunk().unwrap()))
+    }
+}
+
+impl HtlHash {
+    /// Parses 32 hexadecimal digits of either case; `None` if the text is anything else.
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        BuildId::from_hex(hex)?.as_bytes().try_into().map(Self).ok()
     }
 }
 

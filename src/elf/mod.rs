@@ -18,6 +18,9 @@
 //! | [`source`], [`mod@file`] | an ELF file's bytes and headers |
 //! | [`program_header`] | a program header, of a file or an image |
 //! | [`notes`], [`build_id`] | notes, and the build-id among them |
+//! | [`debug_file_places`] | the places at which debug files are installed |
+//! | [`debug_link`] | the name and checksum of an object's separate debug file |
+//! | [`mini_debug_info`] | the symbol table that an object carries in compressed form |
 //! | [`htlhash`] | a hash that identifies a file's content |
 //! | [`relocations`] | the GOT slots through which an object calls an imported function |
 //! | [`kernel`] | names for the kernel's addresses, and its build-id |
@@ -28,12 +31,15 @@
 
 pub mod arch;
 pub mod build_id;
+pub mod debug_file_places;
+pub mod debug_link;
 pub mod dynamic;
 pub mod file;
 pub mod htlhash;
 pub mod image;
 pub mod kernel;
 pub mod loader_list;
+pub mod mini_debug_info;
 pub mod notes;
 pub mod objects;
 pub mod process_memory;

@@ -29,8 +29,12 @@ pub struct Answer {
     pub version: String,
     /// The running session.
     pub session: Option<SessionState>,
+    /// The session that the request has ended.
+    pub ended_session: Option<SessionState>,
     /// The latest warning or error in the agent's log.
     pub last_error: Option<LoggedError>,
+    /// The lines that were logged while the request was carried out, without the agent's name.
+    pub log: Vec<String>,
 }
 
 /// The state of a running session.
@@ -77,10 +81,12 @@ impl Answer {
             "message": self.message,
             "version": self.version,
             "session": self.session.as_ref().map(SessionState::to_json),
+            "endedSession": self.ended_session.as_ref().map(SessionState::to_json),
             "lastError": self.last_error.as_ref().map(|error| json!({
                 "unixMs": error.unix_ms,
                 "line": error.line,
             })),
+            "log": self.log,
         })
     }
 
@@ -96,8 +102,16 @@ impl Answer {
             message: text(&json["message"]),
             version: text(&json["version"]),
             session: json["session"].as_object().map(SessionState::from_json),
+            ended_session: json["endedSession"].as_object().map(SessionState::from_json),
             last_error: json["lastError"].is_object().then(|| error(&json["lastError"])),
+            log: json["log"].as_array().into_iter().flatten().map(text).collect(),
         })
+    }
+
+    /// The warnings and errors among the logged lines.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        let lines = self.log.iter().map(String::as_str);
+        lines.filter(|line| line.starts_with("warning: ") || line.starts_with("error: "))
     }
 
     /// The answer as it is written to a socket.
@@ -244,16 +258,20 @@ mod tests {
                 counters: vec![("otlpprof.handler.samples_recorded".into(), 7)],
             }),
             last_error: Some(LoggedError { unix_ms: 5, line: "error: x".into() }),
+            log: vec!["loaded".into(), "warning: y".into()],
+            ..Answer::default()
         }
     }
 
     #[test]
     fn an_answer_is_read_as_it_was_written() {
-        for answer in [answer(), Answer::default(), Answer { session: None, ..answer() }] {
+        let ended = Answer { session: None, ended_session: answer().session, ..answer() };
+        for answer in [answer(), Answer::default(), ended] {
             assert_eq!(Answer::read(&mut &*answer.to_bytes()).unwrap(), answer);
         }
         assert_eq!(answer().session.unwrap().counter("handler.samples_recorded"), 7);
         assert_eq!(answer().session.unwrap().counter("handler.samples_dropped"), 0);
+        assert_eq!(answer().warnings().collect::<Vec<_>>(), ["warning: y"]);
     }
 
     #[test]

@@ -69,6 +69,15 @@ impl PathPattern {
         self.parts.contains(&Part::Time)
     }
 
+    /// The path for people: only the time is not yet expanded.
+    pub fn shown(&self) -> String {
+        let shown = |part: &Part| match part {
+            Part::Time => "%t".to_owned(),
+            other => expand(other, SystemTime::UNIX_EPOCH, 0),
+        };
+        self.parts.iter().map(shown).collect()
+    }
+
     /// The path at the time `now`. `collision` is 0 for the first choice. A higher number is appended to the
     /// time, for a path whose earlier choices already exist.
     pub fn expand(&self, now: SystemTime, collision: u32) -> PathBuf {
@@ -120,6 +129,8 @@ mod tests {
         let (pid, host) = (std::process::id(), host_name());
         assert_eq!(expanded("/a/%%p%p-%h%t.otlp", 0), format!("/a/%p{pid}-{host}20000229-000000.otlp"));
         assert_eq!(expanded("%t", 1), "20000229-000000-2");
+        let shown = PathPattern::parse("/a/%%-%p-%h-%t.otlp").unwrap().shown();
+        assert_eq!(shown, format!("/a/%-{pid}-{host}-%t.otlp"));
         assert_eq!(expanded("100%%", 0), "100%");
         assert_eq!(expanded("profilé", 3), "profilé");
         assert!(!host.is_empty() && !host.contains('/'));

@@ -21,7 +21,7 @@ pub use super::config_error::ConfigError;
 use super::endpoint::Endpoint;
 use super::http::{Answer, Client, ClientConfig, Encoded};
 pub use super::http::{Compression, check_headers};
-use super::message::Message;
+use super::message::{ContentType, Message};
 use super::retry::Jitter;
 pub use super::retry::RetryPolicy;
 use super::stats::{Loss, Tally, UploadStats};
@@ -31,12 +31,12 @@ mod ledger;
 pub use ledger::Room;
 use ledger::{Ledger, Notice, Pause};
 
-/// Splits a message that a collector finds too large into smaller messages, which are sent in its place, in
-/// their order. Returns no message, or one that is not smaller, if the message cannot be split. The message
-/// then counts as rejected.
+/// Splits the body of a message that a collector finds too large into two smaller ones, each with its number
+/// of samples. They are sent in its place, in their order. Returns `None`, or a body that is not smaller, if
+/// the message cannot be split. The message then counts as rejected.
 ///
 /// The exporter's thread calls the splitter.
-pub type Splitter = Box<dyn FnMut(&Message) -> Vec<Message> + Send>;
+pub type Splitter = Box<dyn FnMut(&[u8], ContentType) -> Option<[(Vec<u8>, u64); 2]> + Send>;
 
 /// The function that the exporter's thread runs.
 pub type ThreadBody = Box<dyn FnOnce() + Send>;
@@ -228,15 +228,18 @@ impl Exporter {
     }
 
     fn split(&mut self, message: &Message, tally: Tally, reason: &str) {
-        let pieces = self.splitter.as_mut().map(|split| split(message)).unwrap_or_default();
-        let smaller = pieces.iter().all(|piece| piece.body.len() < message.body.len());
-        if pieces.is_empty() || !smaller {
+        let content_type = message.content_type;
+        let pieces = self.splitter.as_mut().and_then(|split| split(&message.body, content_type));
+        let are_smaller =
+            |pieces: &[(Vec<u8>, u64); 2]| pieces.iter().all(|(body, _)| body.len() < message.body.len());
+        if let Some(pieces) = pieces.filter(are_smaller) {
+            let pieces = pieces.map(|(body, samples)| Message { body, content_type, samples });
+            self.ledger.split(tally, pieces.into());
+        } else {
             self.ledger.lose(tally, Loss::TooLarge);
             let line =
                 format!("a message of {} bytes is too large and cannot be split ({reason})", tally.bytes);
             self.ledger.notice(Notice::Lost(Loss::TooLarge), &line);
-        } else {
-            self.ledger.split(tally, pieces);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The agent's own classes in the boot loader, which instrumented classes call.
+//! The agent's own classes in the boot loader.
 
 use std::ffi::{CString, c_void};
 
@@ -16,7 +16,7 @@ pub enum BootClassError {
     #[error("{0}: {1}")]
     File(&'static str, ClassFileError),
     /// The VM does not define the class.
-    #[error("the VM rejects the class {0}, which changed classes call")]
+    #[error("the VM rejects the agent's class {0}")]
     Class(&'static str),
     /// The VM does not bind the class's native method.
     #[error("the VM rejects the native method of {0}")]
@@ -96,7 +96,21 @@ pub unsafe fn class_of_native(
     method: OwnNativeMethod,
     function: *mut c_void,
 ) -> Result<jclass, BootClassError> {
-    let file = method.class_file().map_err(|error| BootClassError::File(method.class, error))?;
+    // SAFETY: this function has the same contract.
+    unsafe { class_with_native(env, method, method.class_file(), function) }
+}
+
+/// The same for a class that has more methods. `file` is its class file.
+///
+/// # Safety
+/// As for [`class_of_native`].
+pub unsafe fn class_with_native(
+    env: *mut JNIEnv,
+    method: OwnNativeMethod,
+    file: Result<Vec<u8>, ClassFileError>,
+    function: *mut c_void,
+) -> Result<jclass, BootClassError> {
+    let file = file.map_err(|error| BootClassError::File(method.class, error))?;
     // SAFETY: `env` is the current thread's, without a pending exception, by this function's contract.
     let class = unsafe { boot_class(env, method.class, &file) }.ok_or(BootClassError::Class(method.class))?;
     let [Ok(name), Ok(descriptor)] = [method.name, method.descriptor].map(CString::new) else {

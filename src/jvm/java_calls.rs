@@ -142,6 +142,17 @@ impl Java {
         Ok(LongMethod { class, method })
     }
 
+    /// Creates an object without calling a constructor.
+    ///
+    /// # Safety
+    ///
+    /// `class` must be a live reference to a class that can have objects.
+    pub unsafe fn allocate(self, class: jclass) -> Result<jobject, CallError> {
+        // SAFETY: the contract gives a live reference to a class.
+        let object = unsafe { ((**self.0).v1_2.AllocObject)(self.0, class) };
+        self.checked(object)
+    }
+
     /// Calls a constructor.
     ///
     /// # Safety

@@ -4,6 +4,7 @@
 //! The list may change while it is read. A thread that starts or ends meanwhile may be missing or reported;
 //! all others are reported.
 
+use crate::core::java_thread_state::JavaThreadState;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{ThreadLayout, ThreadList};
 
@@ -18,8 +19,8 @@ pub struct JavaThread {
     pub address: u64,
     /// The kernel's thread id.
     pub os_tid: i32,
-    /// `JavaThreadState`: 4 in native code, 6 in the VM, 8 in Java, 10 blocked; odd ones are transitions.
-    pub state: u32,
+    /// The thread's state.
+    pub state: JavaThreadState,
 }
 
 /// All Java threads that have a kernel thread.
@@ -42,7 +43,7 @@ pub fn os_tid(memory: &dyn Memory, layout: &ThreadLayout, java_thread: u64) -> O
 
 fn java_thread(memory: &dyn Memory, layout: &ThreadLayout, address: u64) -> Option<JavaThread> {
     let state = memory.load_u32(address.checked_add(u64::from(layout.thread_state))?)?;
-    Some(JavaThread { address, os_tid: os_tid(memory, layout, address)?, state })
+    Some(JavaThread { address, os_tid: os_tid(memory, layout, address)?, state: layout.states.of(state) })
 }
 
 fn linked(memory: &dyn Memory, head: u64, next: u32) -> Vec<u64> {

@@ -8,7 +8,9 @@ use jni::sys::{JavaVM, jint, jmethodID, jobject};
 
 use super::jvmti_error::{JvmtiError, NOT_AVAILABLE};
 use super::jvmti_events::{Event, EventCallbacks};
-use super::jvmti_table::{AgentThreadMain, Capabilities, Interface, LiveInterface, RawEnv, RawThreadInfo};
+use super::jvmti_table::{
+    AgentThreadMain, Capabilities, Interface, LiveInterface, RawEnv, RawFrame, RawThreadInfo,
+};
 use super::live_phase;
 use super::modified_utf8;
 
@@ -347,6 +349,29 @@ impl Jvmti {
         // SAFETY: the current thread is attached, by the contract; the out parameter is valid.
         let code = unsafe { self.table().get_current_thread()(self.as_raw(), &mut thread) };
         check("GetCurrentThread", code).map(|()| thread)
+    }
+
+    /// The youngest Java frames of the current thread, `most` at most: each method, and the bytecode index,
+    /// which is -1 in a native method.
+    pub fn stack_trace(self, most: usize) -> Result<Vec<(jmethodID, i64)>, JvmtiError> {
+        let mut frames = vec![RawFrame { method: null_mut(), location: 0 }; most];
+        let mut count = 0;
+        // SAFETY: null stands for the current thread. The array has room for the frames, and the out
+        // parameter is valid.
+        let code = unsafe {
+            let room = jint::try_from(most).unwrap_or(jint::MAX);
+            self.table().get_stack_trace()(
+                self.as_raw(),
+                null_mut(),
+                0,
+                room,
+                frames.as_mut_ptr(),
+                &mut count,
+            )
+        };
+        check("GetStackTrace", code)?;
+        frames.truncate(usize::try_from(count).unwrap_or(0));
+        Ok(frames.into_iter().map(|frame| (frame.method, frame.location)).collect())
     }
 
     /// A thread's name and other properties.

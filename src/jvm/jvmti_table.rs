@@ -44,6 +44,16 @@ pub struct RawThreadInfo {
     pub context_class_loader: jobject,
 }
 
+/// `jvmtiFrameInfo`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct RawFrame {
+    /// The method.
+    pub method: jmethodID,
+    /// The bytecode index; -1 for a native method.
+    pub location: jlong,
+}
+
 /// `jvmtiStartFunction`: the main function of an agent thread.
 pub type AgentThreadMain = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
 
@@ -105,6 +115,7 @@ functions! {
         78 GetLoadedClasses get_loaded_classes(*mut jint, *mut *mut jobject);
         88 GetVersionNumber get_version_number(*mut jint);
         89 GetCapabilities get_capabilities(*mut Capabilities);
+        104 GetStackTrace get_stack_trace(jobject, jint, jint, *mut RawFrame, *mut jint);
         125 GetExtensionEvents get_extension_events(*mut jint, *mut *mut RawExtensionEvent);
         127 DisposeEnvironment dispose_environment();
         131 GetSystemProperty get_system_property(*const c_char, *mut *mut c_char);

@@ -266,14 +266,16 @@ fn external_class_name(internal: &str) -> Box<str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::core::memory::RecordedMemory;
     use crate::core::method_ids::MethodIds;
     use crate::core::vm_layout::SourceFileIndex;
 
-    const LAYOUT: MethodLayout = MethodLayout {
+    /// The layout of the tests' methods.
+    pub(in crate::jvm) const LAYOUT: MethodLayout = MethodLayout {
         ids: MethodIds::Cells,
+        of_class: None,
         const_method: 8,
         i2i_entry: 56,
         method_size: 88,

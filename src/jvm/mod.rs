@@ -7,6 +7,7 @@
 
 pub mod boot_classes;
 pub mod class_file;
+pub mod class_methods;
 pub mod extension_events;
 pub mod flags;
 pub mod interpreter_code;
@@ -43,6 +44,7 @@ mod used_slots;
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64"]
 mod arch {
+    pub(super) mod archived_entry;
     pub(super) mod compiled_prologue;
     pub(super) mod continuation_entry;
     pub(super) mod interpreter_code;
@@ -54,6 +56,7 @@ mod arch {
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64"]
 mod arch {
+    pub(super) mod archived_entry;
     pub(super) mod compiled_prologue;
     pub(super) mod continuation_entry;
     pub(super) mod interpreter_code;

@@ -82,6 +82,7 @@ fn with_stack(memory: &dyn Memory, layout: &ThreadLayout, address: u64) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::java_thread_state::JavaThreadStates;
     use crate::core::memory::RecordedMemory;
     use crate::core::vm_layout::{MonitorLayout, ThreadList};
 
@@ -98,13 +99,13 @@ mod tests {
         last_java_pc: 0,
         last_java_fp: 0,
         thread_state: 32,
+        states: JavaThreadStates::NONE,
         jni_environment: 0,
         osthread: 0,
         osthread_thread_id: 0,
         list: ThreadList::Linked { head: LIST, next: 40 },
         stack_base: 16,
         stack_size: 24,
-        vframe_array_head: 0,
         call_wrapper_last_java_sp: 0,
         call_wrapper_last_java_pc: 0,
         call_wrapper_last_java_fp: 0,

@@ -11,11 +11,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-use jni::sys::{JNI_OK, JNIEnv, JNINativeMethod, jclass};
+use jni::sys::{JNIEnv, JNINativeMethod, jclass};
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use super::live_phase;
+use super::boot_classes::{BootClassError, class_with_native};
+use super::class_file::binding_class::{BIND, BIND_NATIVE, binding_class};
+use super::{class_methods, live_phase};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::MethodLayout;
 
@@ -28,9 +30,9 @@ pub enum RebindError {
     /// The method is bound to a function outside the VM.
     #[error("another agent of this process has replaced it")]
     Replaced,
-    /// The agent's class in the boot loader cannot be defined: a class of that name exists.
-    #[error("another copy of this agent is in this process")]
-    AnotherCopy,
+    /// The agent's class in the boot loader cannot be prepared.
+    #[error(transparent)]
+    Class(BootClassError),
     /// VMDeath has begun.
     #[error("the VM is ending")]
     Ended,
@@ -74,18 +76,19 @@ impl Binding {
     ) -> Result<Self, RebindError> {
         // SAFETY: the contract gives the current thread's `env`, without a pending exception. Names are C
         // strings, and null references are not used.
-        let id = unsafe {
+        let found = unsafe {
             let class = ((**env).v1_2.FindClass)(env, method.class.as_ptr());
-            let id = if class.is_null() {
-                null_mut()
-            } else {
-                ((**env).v1_2.GetMethodID)(env, class, method.name.as_ptr(), method.descriptor.as_ptr())
-            };
+            let mut found = None;
+            if !class.is_null() {
+                let (name, descriptor) = (method.name, method.descriptor);
+                let id = ((**env).v1_2.GetMethodID)(env, class, name.as_ptr(), descriptor.as_ptr());
+                found = class_methods::of_id(memory, layout, id, class, name, descriptor);
+            }
             ((**env).v1_2.ExceptionClear)(env);
             ((**env).v1_2.DeleteLocalRef)(env, class);
-            id
+            found
         };
-        let found = layout.ids.method(memory, id as u64).ok_or(RebindError::NoSuchMethod)?;
+        let found = found.ok_or(RebindError::NoSuchMethod)?;
         let word = found + u64::from(layout.method_size);
         let original = memory.load_u64(word).ok_or(RebindError::NoSuchMethod)?;
         // SAFETY: `env` is the current thread's by this function's contract.
@@ -175,7 +178,7 @@ unsafe fn register(env: *mut JNIEnv, method: NativeMethod, function: *mut c_void
     *PENDING.lock() = Some((method, FunctionAddress(function as usize)));
     // SAFETY: `class` is the agent's own, and its method takes nothing and returns nothing.
     unsafe {
-        let entry = ((**env).v1_2.GetStaticMethodID)(env, class.0, c"bind".as_ptr(), c"()V".as_ptr());
+        let entry = ((**env).v1_2.GetStaticMethodID)(env, class.0, BIND.as_ptr(), c"()V".as_ptr());
         if !entry.is_null() {
             ((**env).v1_2.CallStaticVoidMethodA)(env, class.0, entry, std::ptr::null());
         }
@@ -228,64 +231,19 @@ unsafe impl Sync for RegisteringClass {}
 ///
 /// `env` must be the current thread's JNIEnv, without a pending exception.
 unsafe fn registering_class(env: *mut JNIEnv) -> Result<RegisteringClass, RebindError> {
-    static CLASS: OnceLock<Option<RegisteringClass>> = OnceLock::new();
+    static CLASS: OnceLock<Result<RegisteringClass, BootClassError>> = OnceLock::new();
     let made = CLASS.get_or_init(|| {
-        let bytes = class_file();
-        let native = JNINativeMethod {
-            name: c"bind0".as_ptr().cast_mut(),
-            signature: c"()V".as_ptr().cast_mut(),
-            fnPtr: bind0 as *mut c_void,
-        };
-        // SAFETY: the contract gives the current thread's `env`, without a pending exception. The class file
-        // outlives the call, and null references are not used.
-        unsafe {
-            let length = bytes.len() as jni::sys::jsize;
-            let class =
-                ((**env).v1_2.DefineClass)(env, std::ptr::null(), null_mut(), bytes.as_ptr().cast(), length);
-            ((**env).v1_2.ExceptionClear)(env);
-            if class.is_null() || ((**env).v1_2.RegisterNatives)(env, class, &raw const native, 1) != JNI_OK {
-                ((**env).v1_2.ExceptionClear)(env);
-                return None;
-            }
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception. `bind0` has the
+        // native method's signature, and the library is never unloaded.
+        let class = unsafe { class_with_native(env, BIND_NATIVE, binding_class(), bind0 as *mut c_void) }?;
+        // SAFETY: `env` is the current thread's, and the local reference, which this function owns, is live.
+        let global = unsafe {
             let global = ((**env).v1_2.NewGlobalRef)(env, class);
             ((**env).v1_2.DeleteLocalRef)(env, class);
-            (!global.is_null()).then_some(RegisteringClass(global))
-        }
+            global
+        };
+        let class = (!global.is_null()).then_some(RegisteringClass(global));
+        class.ok_or(BootClassError::Class(BIND_NATIVE.class))
     });
-    made.ok_or(RebindError::AnotherCopy)
-}
-
-/// The file of a class with `static native void bind0()`, and `static void bind()`, which calls `bind0`.
-/// RegisterNatives checks the class loader of the Java method that called the native method. (JVM
-/// specification, chapter 4; version 49 has no stack maps.)
-fn class_file() -> Vec<u8> {
-    let mut file = Vec::with_capacity(256);
-    let utf8 = |file: &mut Vec<u8>, text: &str| {
-        file.push(1);
-        file.extend((text.len() as u16).to_be_bytes());
-        file.extend(text.as_bytes());
-    };
-    file.extend([0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 49, 0, 11]);
-    utf8(&mut file, "io/otlpprof/NativeBinding"); // 1
-    file.extend([7, 0, 1]); // 2: Class
-    utf8(&mut file, "java/lang/Object"); // 3
-    file.extend([7, 0, 3]); // 4: Class
-    utf8(&mut file, "bind0"); // 5
-    utf8(&mut file, "()V"); // 6
-    file.extend([12, 0, 5, 0, 6]); // 7: NameAndType
-    file.extend([10, 0, 2, 0, 7]); // 8: Methodref
-    utf8(&mut file, "bind"); // 9
-    utf8(&mut file, "Code"); // 10
-    // ACC_FINAL | ACC_SUPER | ACC_SYNTHETIC, this class, its super class, no interfaces, no fields, two
-    // methods.
-    file.extend([0x10, 0x30, 0, 2, 0, 4, 0, 0, 0, 0, 0, 2]);
-    // ACC_STATIC | ACC_NATIVE, bind0, ()V, no attributes.
-    file.extend([0x01, 0x08, 0, 5, 0, 6, 0, 0]);
-    // ACC_STATIC, bind, ()V, one attribute: Code of 16 bytes, no stack, no locals, 4 bytes: invokestatic 8,
-    // return; no exceptions, no attributes.
-    file.extend([0, 0x08, 0, 9, 0, 6, 0, 1, 0, 10, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 4, 0xb8, 0, 8, 0xb1]);
-    file.extend([0, 0, 0, 0]);
-    // The class has no attributes.
-    file.extend([0, 0]);
-    file
+    made.map_err(RebindError::Class)
 }

@@ -15,7 +15,11 @@ const MAX_NAME: usize = 512;
 
 #[derive(Clone, Copy, Debug)]
 enum Field {
-    At(u64),
+    /// The offset, and the address of the name of the field's type, which few readers want.
+    At {
+        offset: u64,
+        type_name: u64,
+    },
     Static(u64),
 }
 
@@ -47,12 +51,14 @@ impl VmStructs {
         let (type_name, field_name) = (part("TypeNameOffset")?, part("FieldNameOffset")?);
         let (is_static, offset, address) =
             (part("IsStaticOffset")?, part("OffsetOffset")?, part("AddressOffset")?);
+        let type_string = part("TypeStringOffset")?;
         reader.for_each("gHotSpotVMStructs", part("ArrayStride")?, type_name, |entry, type_name| {
             let field_name = reader.name_at(entry + field_name)?;
             let field = if reader.u32_at(entry + is_static)? != 0 {
                 Field::Static(reader.u64_at(entry + address)?)
             } else {
-                Field::At(reader.u64_at(entry + offset)?)
+                let type_name = reader.u64_at(entry + type_string)?;
+                Field::At { offset: reader.u64_at(entry + offset)?, type_name }
             };
             self.fields.insert(format!("{type_name}::{field_name}"), field);
             Ok(())
@@ -88,7 +94,7 @@ impl VmStructs {
     /// The offset of an instance field.
     pub fn offset(&self, structure: &'static str, field: &'static str) -> Result<u32, LayoutError> {
         match self.fields.get(&format!("{structure}::{field}")) {
-            Some(Field::At(offset)) => u32::try_from(*offset).map_err(|_| LayoutError::Implausible {
+            Some(Field::At { offset, .. }) => u32::try_from(*offset).map_err(|_| LayoutError::Implausible {
                 structure,
                 field,
                 reason: format!("its offset is {offset:#x}"),
@@ -107,6 +113,34 @@ impl VmStructs {
         let found = structures.iter().find_map(|structure| self.offset(structure, field).ok());
         let structure = structures.first().copied().unwrap_or_default();
         found.ok_or(LayoutError::MissingField { structure, field })
+    }
+
+    /// The width of an instance field of an integer type, in bytes.
+    pub fn width_of(
+        &self,
+        memory: &dyn Memory,
+        structure: &'static str,
+        field: &'static str,
+    ) -> Result<u8, LayoutError> {
+        let Some(&Field::At { type_name, .. }) = self.fields.get(&format!("{structure}::{field}")) else {
+            return Err(LayoutError::MissingField { structure, field });
+        };
+        let name = super::c_string::read(memory, type_name, MAX_NAME).unwrap_or_default();
+        match name.as_str() {
+            "int8_t" | "uint8_t" | "u1" | "s1" | "char" | "bool" => Ok(1),
+            "int16_t" | "uint16_t" | "u2" | "s2" | "short" => Ok(2),
+            "int32_t" | "uint32_t" | "u4" | "s4" | "int" | "jint" => Ok(4),
+            // An enumeration, or another name of an integer: the tables state the size of each.
+            other => match self.type_sizes.get(other) {
+                Some(&size @ (1 | 2 | 4)) => Ok(size as u8),
+                _ => Err(LayoutError::implausible(structure, field, format!("its type is {other}"))),
+            },
+        }
+    }
+
+    /// Whether the tables have this type.
+    pub fn has_type(&self, structure: &str) -> bool {
+        self.type_sizes.contains_key(structure)
     }
 
     /// The address of a static field.
@@ -200,7 +234,7 @@ mod tests {
             libjvm.table(
                 "gHotSpotVMStructs",
                 "gHotSpotVMStructEntry",
-                &["TypeName", "FieldName", "IsStatic", "Offset", "Address"],
+                &["TypeName", "FieldName", "IsStatic", "Offset", "Address", "TypeString"],
             );
             libjvm.table("gHotSpotVMTypes", "gHotSpotVMTypeEntry", &["TypeName", "Size"]);
             libjvm.table("gHotSpotVMIntConstants", "gHotSpotVMIntConstantEntry", &["Name", "Value"]);
@@ -239,7 +273,7 @@ mod tests {
                     Cell::Number(number) => number,
                 })
                 .collect();
-            let bytes: Vec<u8> = cells.iter().chain(&[0; 5]).flat_map(|cell| cell.to_ne_bytes()).collect();
+            let bytes: Vec<u8> = cells.iter().chain(&[0; 6]).flat_map(|cell| cell.to_ne_bytes()).collect();
             let start = self.put(&bytes);
             self.variable(table, start);
         }
@@ -262,8 +296,8 @@ mod tests {
         libjvm.rows(
             "gHotSpotVMStructs",
             &[
-                &[Text("Klass"), Text("_name"), Number(0), Number(24), Number(0)],
-                &[Text("CodeCache"), Text("_heaps"), Number(1), Number(0), Number(0x7777)],
+                &[Text("Klass"), Text("_name"), Number(0), Number(24), Number(0), Text("Symbol*")],
+                &[Text("CodeCache"), Text("_heaps"), Number(1), Number(0), Number(0x7777), Number(0)],
             ],
         );
         libjvm.rows("gHotSpotVMTypes", &[&[Text("Method"), Number(88)]]);
@@ -276,6 +310,30 @@ mod tests {
         assert_eq!(structs.size_of("Method").unwrap(), 88);
         assert_eq!(structs.constant("frame::slot").unwrap(), -6);
         assert_eq!(structs.constant("markWord::mask").unwrap(), 1 << 40);
+    }
+
+    #[test]
+    fn the_width_of_a_field_is_that_of_its_type() {
+        let mut libjvm = Libjvm::new();
+        let row =
+            |name, of_type| [Text("nmethod"), Text(name), Number(0), Number(8), Number(0), Text(of_type)];
+        let rows =
+            [row("_id", "int"), row("_at", "int16_t"), row("_level", "CompLevel"), row("_m", "Method*")];
+        libjvm.rows("gHotSpotVMStructs", &rows.each_ref().map(|row| &row[..]));
+        libjvm.rows("gHotSpotVMTypes", &[&[Text("CompLevel"), Number(1)]]);
+        let structs = libjvm.read().unwrap();
+        let widths =
+            ["_id", "_at", "_level"].map(|field| structs.width_of(&libjvm.memory, "nmethod", field).unwrap());
+        assert_eq!(widths, [4, 2, 1]);
+        assert!(matches!(
+            structs.width_of(&libjvm.memory, "nmethod", "_m"),
+            Err(LayoutError::Implausible { .. })
+        ));
+        assert!(matches!(
+            structs.width_of(&libjvm.memory, "nmethod", "_x"),
+            Err(LayoutError::MissingField { .. })
+        ));
+        assert!(structs.has_type("CompLevel") && !structs.has_type("CompiledMethod"));
     }
 
     #[test]
@@ -298,8 +356,8 @@ mod tests {
         libjvm.rows(
             "gHotSpotVMStructs",
             &[
-                &[Text("A"), Text("_static"), Number(1), Number(0), Number(0x7777)],
-                &[Text("A"), Text("_far"), Number(0), Number(1 << 40), Number(0)],
+                &[Text("A"), Text("_static"), Number(1), Number(0), Number(0x7777), Number(0)],
+                &[Text("A"), Text("_far"), Number(0), Number(1 << 40), Number(0), Text("int")],
             ],
         );
         let structs = libjvm.read().unwrap();

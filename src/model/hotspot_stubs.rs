@@ -1,7 +1,8 @@
 //! The names of HotSpot's stubs, by which they are told from native functions in profiles that do not say so.
 //!
 //! The names are those of JVMTI's event DynamicCodeGenerated, which other profilers show as native frames.
-//! Sources: HotSpot 11 to 25, `runtime/sharedRuntime.cpp`, `runtime/stubRoutines.cpp`,
+//! Sources: HotSpot 11 to 27, `runtime/sharedRuntime.cpp`, `runtime/stubRoutines.cpp`,
+//! `runtime/stubInfo.cpp` (26 on),
 //! `cpu/*/stubGenerator_*.cpp`, `c1/c1_Runtime1.cpp`, `opto/runtime.cpp`, `code/vtableStubs.cpp`.
 
 /// Names of blobs and routines.
@@ -65,10 +66,26 @@ const NAMES: [&str; 57] = [
     "chacha20Block",
 ];
 /// Beginnings of names.
-const BEGINNINGS: [&str; 6] =
-    ["StubRoutines (", "C1 Runtime ", "C2 Runtime ", "Shared Runtime ", "aescrypt_", "cipherBlockChaining_"];
+const BEGINNINGS: [&str; 7] = [
+    "StubRoutines (",
+    "Stub Generator ",
+    "C1 Runtime ",
+    "C2 Runtime ",
+    "Shared Runtime ",
+    "aescrypt_",
+    "cipherBlockChaining_",
+];
 /// Ends of names.
-const ENDS: [&str; 4] = [" Runtime1 stub", "_arraycopy", "_arraycopy_uninit", "_implCompress"];
+const ENDS: [&str; 8] = [
+    " Runtime1 stub",
+    " (C1 runtime)",
+    " (C2 runtime)",
+    " (shared runtime)",
+    " (stub gen)",
+    "_arraycopy",
+    "_arraycopy_uninit",
+    "_implCompress",
+];
 
 /// Whether a native function without a place is a stub of HotSpot, going by its name.
 pub fn is_hotspot_stub(name: &str) -> bool {
@@ -89,6 +106,9 @@ mod tests {
             "itable stub",
             "StubRoutines (1)",
             "StubRoutines (final stubs)",
+            "Stub Generator call_stub_stub",
+            "call_stub_stub (stub gen)",
+            "ic_miss_blob (shared runtime)",
             "new_instance Runtime1 stub",
             "C1 Runtime new_instance_blob",
             "jint_disjoint_arraycopy",

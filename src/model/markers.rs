@@ -17,6 +17,8 @@ pub const UNKNOWN_METHOD: &str = "[unwalkable: unknown_method]";
 pub const WALK_FAILED: &str = "[unwalkable: failed]";
 /// The whole stack of a recorded event without a stack.
 pub const NO_STACK: &str = "[no_stack]";
+/// The root of the stacks of samples without a thread, where stacks are divided by thread.
+pub const NO_THREAD: &str = "[no_thread]";
 /// A frame whose method or function has no name.
 pub const UNKNOWN: &str = "[unknown]";
 /// A frame in code that the VM has generated under no known name.

@@ -324,6 +324,7 @@ mod tests {
     use super::*;
     use crate::core::context::ContextRecord;
     use crate::core::engine::Engine;
+    use crate::core::java_thread_state::JavaThreadState;
     use crate::core::record::{FrameKind, Subject};
 
     static SERIAL: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
@@ -341,7 +342,7 @@ mod tests {
             subject: Subject::NONE,
             number: 0,
             engine: Engine::Cpu,
-            thread_state: 0,
+            thread_state: JavaThreadState::Unknown,
             is_virtual: 0,
             is_waiting: 0,
             is_runnable: 0,

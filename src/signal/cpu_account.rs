@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(owed(52_000, 4, 5), 0, "it came in between");
         assert_eq!(owed(56_000, 4, 4), 1);
         assert_eq!(owed(156_000, 4, 4), 11);
-        assert_eq!(owed(52_000, 6, 6), -1, "told of too many");
+        assert_eq!(owed(52_000, 6, 6), -1, "too many were reported");
     }
 
     #[test]

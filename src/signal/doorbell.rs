@@ -30,7 +30,7 @@ impl Doorbell {
     /// one waiter.
     pub fn wait(&self, timeout: Duration) {
         let timeout = libc::timespec {
-            tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
         };
         let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;

@@ -20,6 +20,7 @@ use super::walk::{Cursor, FrameSink, Start, Walk};
 use crate::core::collections::COLLECTIONS;
 use crate::core::engine::Engine;
 use crate::core::event_ring::RingPlace;
+use crate::core::java_thread_state::JavaThreadState;
 use crate::core::memory::Memory;
 use crate::core::method_ids::MethodIds;
 use crate::core::object::ObjectMap;
@@ -286,8 +287,8 @@ fn record(
     let thread_state = match vm {
         Some(vm) if java_thread != 0 => ProcessMemory
             .load_u32(java_thread.wrapping_add(u64::from(vm.thread.thread_state)))
-            .unwrap_or(0) as u8,
-        _ => 0,
+            .map_or(JavaThreadState::Unknown, |number| vm.thread.states.of(number)),
+        _ => JavaThreadState::Unknown,
     };
     let (frames, pool) = held.frames_and_pool(room);
     let mut sink = FrameSink::new(frames, SETUP.remote.load(Ordering::Relaxed).then_some(pool));

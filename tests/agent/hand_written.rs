@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, LIBRARIES, java_homes};
+use crate::agent_support::{JavaRun, java_homes, libraries};
 use otlpprof::core::stack_walker::StackWalker;
 
 /// The callers of every function in which `programs.HandWritten` burns.
@@ -14,7 +14,7 @@ const CALLERS: [&str; 4] =
 fn assert_callers(home: &Path, walker: StackWalker, functions: &[(&str, &[&str])]) {
     let options = format!("cpu=500us,file=FILE,cstack={}", walker.name());
     // Only one of the libraries keeps frame pointers.
-    let library = LIBRARIES[usize::from(walker == StackWalker::Fp)];
+    let library = libraries()[usize::from(walker == StackWalker::Fp)];
     let mut run = JavaRun::new(home, "HandWritten").argument(0.6).library(library).agent(&options);
     for (_, callers) in functions {
         run = run.argument(callers.last().unwrap());

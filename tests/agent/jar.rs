@@ -1,4 +1,4 @@
-//! The jar that scripts/package.sh makes: it contains the agent, for use on the class path and as a Java
+//! The jar that scripts/package-jars.sh makes: it contains the agent, for use on the class path and as a Java
 //! agent.
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::cpu_stacks;
 use crate::agent_support::{JavaRun, agent, java_version, newest_or_all};
-use crate::artifacts::{ARTIFACTS, package};
+use crate::artifacts::{self, ARTIFACTS, other_platforms, package};
 use tempfile::TempDir;
 
 fn jar() -> PathBuf {
@@ -109,12 +109,16 @@ fn the_sources_are_all_and_the_documentation_has_examples() {
 }
 
 #[test]
-fn the_jar_is_an_agent_with_its_library() {
+fn the_jar_is_an_agent_with_the_libraries_of_all_platforms() {
     let names = entries(".jar");
-    let libraries: Vec<_> = names.iter().filter(|name| name.ends_with(".so")).collect();
-    let library = format!("io/otlpprof/linux-{}/libotlpprof.so", std::env::consts::ARCH);
-    assert_eq!(libraries, [&library]);
-    assert!(entry(".jar", &library) == fs::read(agent()).unwrap(), "another library");
+    let found = names.iter().filter(|name| name.ends_with(".so")).count();
+    let own = (format!("linux-{}", std::env::consts::ARCH), fs::read(agent()).unwrap());
+    let libraries: Vec<_> = other_platforms().into_iter().chain([own]).collect();
+    assert_eq!(found, libraries.len(), "{names:?}");
+    for (platform, library) in libraries {
+        let packed = entry(".jar", &format!("io/otlpprof/{platform}/libotlpprof.so"));
+        assert!(packed == library, "another library for {platform}");
+    }
     let manifest = String::from_utf8(entry(".jar", "META-INF/MANIFEST.MF")).unwrap();
     for line in ["Premain-Class: io.otlpprof.JavaAgent", "Agent-Class: io.otlpprof.JavaAgent"] {
         assert!(manifest.lines().any(|found| found == line), "{manifest}");
@@ -208,6 +212,56 @@ fn a_file_that_is_no_library_is_refused() {
         "{printed}"
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_second_library_for_a_platform_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = Path::new(env!("OTLPPROF_DDPROFTEST"));
+    let twice = [Path::new("--library"), library, Path::new("--library"), library];
+    let output = package(&[&twice[..], &[Path::new("--out"), folder.path()]].concat());
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let expected = format!("two libraries for linux-{}\n", std::env::consts::ARCH);
+    assert!(!output.status.success() && printed.ends_with(&expected), "{printed}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let again = tempfile::tempdir().unwrap();
+    artifacts::make(again.path());
+    let mut compared = 0;
+    for file in fs::read_dir(&*ARTIFACTS).unwrap() {
+        let file = file.unwrap();
+        let again = again.path().join(file.file_name());
+        assert!(fs::read(file.path()).unwrap() == fs::read(again).unwrap(), "{:?} differs", file.file_name());
+        compared += 1;
+    }
+    assert!(compared >= 9, "{compared}");
+}
+
+/// The library is chosen by the C library that is mapped into the process: here a file with one of musl's
+/// names. The library for musl then needs `libc.so`, which glibc has not.
+#[test]
+fn a_process_with_musl_gets_the_library_for_musl() {
+    for home in newest_or_all() {
+        for name in ["ld-musl-NAME.so.1", "libc.musl-NAME.so.1", "libc.so"] {
+            let folder = tempfile::tempdir().unwrap();
+            let mapped = folder.path().join(name.replace("NAME", std::env::consts::ARCH));
+            fs::copy(env!("OTLPPROF_PLUGIN_A"), &mapped).unwrap();
+            let temporary = tempfile::tempdir().unwrap();
+            let run = run_with_jar(&home, "ContextCalls", &temporary)
+                .variable("LD_PRELOAD", mapped.to_str().unwrap())
+                .argument(false)
+                .run()
+                .expect_success();
+            assert_eq!(run.stdout, "done\n");
+            let printed = "the profiling agent is not in this process (";
+            let line = run.stderr.lines().find(|line| line.contains(printed)).unwrap_or_default();
+            assert!(line.contains("libc.so"), "{}, {name}: {}", run.label, run.stderr);
+            assert_no_files_left(&run, &temporary);
+        }
+    }
 }
 
 #[test]

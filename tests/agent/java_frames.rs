@@ -286,7 +286,7 @@ fn storm(home: &Path, seconds: u32, walker: StackWalker, jvm_options: &[&str]) -
     let label = format!("{} {options} {}", home.display(), jvm_options.join(" "));
     let (mut right, mut without_line, mut wrong) = (0, 0, Vec::new());
     for stack in cpu_stacks(&run.messages()) {
-        for frame in &stack.frames {
+        for frame in stack.frames.iter() {
             let Some((class, method)) =
                 frame.name.strip_prefix("programs.").and_then(|name| name.split_once('.'))
             else {

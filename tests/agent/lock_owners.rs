@@ -6,6 +6,8 @@ use crate::agent_support::stacks::{Stack, stacks_of};
 use crate::agent_support::{JavaRun, java_version, newest_or_all};
 use otlpprof::model::attribute_keys::{LOCK_OWNER_NAME, MONITOR_CLASS};
 
+const PROGRAM: &str = "programs.LockOwners.";
+
 /// An owner's name and id.
 type Owner = (Option<String>, Option<i64>);
 
@@ -23,6 +25,8 @@ fn the_owner_is_the_thread_that_holds_the_lock() {
             }
             let run = run.run().expect_success();
             let counts = stacks_of(&run.messages(), "lock-contention", ("contentions", "count"));
+            // The JDK's own threads wait for locks of the JDK's classes, too.
+            let is_programs = |stack: &Stack| stack.has(&format!("{PROGRAM}enterAll"));
             let mut classes: BTreeMap<&str, BTreeMap<Owner, i64>> = BTreeMap::new();
             for line in run.stdout.lines() {
                 let [class, name, id, times] = line.split(' ').collect::<Vec<_>>()[..] else {
@@ -41,13 +45,17 @@ fn the_owner_is_the_thread_that_holds_the_lock() {
             assert_eq!(classes.len(), 3, "{}", run.stdout);
             for (class, expected) in classes {
                 let mut found: BTreeMap<Owner, i64> = BTreeMap::new();
-                for stack in counts.iter().filter(|stack| stack.labels[MONITOR_CLASS] == class) {
+                for stack in
+                    counts.iter().filter(|stack| is_programs(stack) && stack.labels[MONITOR_CLASS] == class)
+                {
                     let owner = (stack.labels.get(LOCK_OWNER_NAME).cloned(), stack.owner_id);
                     *found.entry(owner).or_default() += stack.value;
                 }
                 let label = format!("{} virtual: {is_virtual} {class}: {found:?} of {expected:?}", run.label);
                 let (all, waits) = (expected.values().sum::<i64>(), found.values().sum::<i64>());
-                assert_eq!(waits, all, "{label}");
+                // A thread that is preempted between its state's change and its report may find the lock
+                // free.
+                assert!(waits <= all && waits * 20 >= all * 19, "{label}");
                 let unknown = found.remove(&(None, None)).unwrap_or(0);
                 let is_right =
                     |(owner, times): (&Owner, &i64)| expected.get(owner).is_some_and(|held| times <= held);
@@ -55,7 +63,7 @@ fn the_owner_is_the_thread_that_holds_the_lock() {
                 // From JDK 24 on the object's header alone says that the object is locked, but not by which
                 // thread, until other threads wait.
                 let is_known = class != "programs.LockOwners$NewDoor" || version < 24;
-                assert!(!is_known || unknown * 100 <= all, "{label}");
+                assert!(!is_known || unknown * 20 <= all, "{label}");
             }
         }
     }

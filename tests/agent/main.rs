@@ -14,14 +14,20 @@ mod export_support;
 mod jdk_support;
 #[path = "../loud_support/mod.rs"]
 mod loud_support;
+#[path = "../otlp_fixture/mod.rs"]
+mod otlp_fixture;
 #[path = "../outside_reader/mod.rs"]
 mod outside_reader;
 #[path = "../profcheck_support/mod.rs"]
 mod profcheck_support;
 #[path = "../python_support/mod.rs"]
 mod python_support;
+#[path = "../separate_symbols_support/mod.rs"]
+mod separate_symbols_support;
 #[path = "../steal_support/mod.rs"]
 mod steal_support;
+#[path = "../symbolize_support/mod.rs"]
+mod symbolize_support;
 
 mod accounting;
 mod all_engines;
@@ -29,7 +35,9 @@ mod artifacts;
 mod attribution;
 mod broken_stacks;
 mod budget;
+mod by_timers;
 mod clocks;
+mod containers;
 mod contexts;
 mod engine_contexts;
 mod engine_selection;
@@ -40,6 +48,7 @@ mod interposer;
 mod interpreted_leaves;
 mod jar;
 mod java_frames;
+mod javac;
 mod kernel_frames;
 mod lifecycle;
 mod live_objects;
@@ -61,11 +70,14 @@ mod selection;
 mod situations;
 mod small_stacks;
 mod stream;
+mod symbolized;
+mod symbols_beside;
 mod thread_names;
 mod threads;
 mod traced_methods;
 mod upload;
 mod virtual_contexts;
+mod virtual_monitors;
 mod virtual_threads;
 mod vm_end;
 mod walkers;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
 use crate::agent_support::symbols::{addr2line, readelf_build_id};
-use crate::agent_support::{JavaRun, LIBRARIES, java_builds, java_version, newest_or_all};
+use crate::agent_support::{JavaRun, java_builds, java_version, libraries, newest_or_all};
 use otlpprof::elf::build_id;
 use otlpprof::elf::htlhash::HtlHash;
 use otlpprof::elf::source::FileSource;
@@ -84,7 +84,9 @@ fn check_calls(label: &str, stacks: &[Stack], library: &str, function: impl Fn(&
 /// names.
 fn check_vm_frames(label: &str, stacks: &[Stack]) {
     let mut frames = 0;
-    for frame in stacks.iter().flat_map(|stack| &stack.frames).filter(|f| f.object.ends_with("/libjvm.so")) {
+    for frame in
+        stacks.iter().flat_map(|stack| stack.frames.iter()).filter(|f| f.object.ends_with("/libjvm.so"))
+    {
         match build_id::of_file(Path::new(&frame.object)) {
             Ok(id) => assert_eq!(frame.remote.map(|remote| remote.build_id), Some(id), "{label}: {frame:?}"),
             Err(_) => assert!(frame.remote.is_none() && !frame.name.is_empty(), "{label}: {frame:?}"),
@@ -100,14 +102,14 @@ fn remote_frames_name_the_function_that_burned() {
     let newest = newest_or_all();
     let is_of_these = |home: &PathBuf| newest.iter().any(|one| java_version(one) == java_version(home));
     for home in java_builds().into_iter().filter(is_of_these) {
-        for library in LIBRARIES {
+        for library in libraries() {
             let label = format!("{} {library}", home.display());
             let stacks = run_demo(&home, library, "remotesym=true,cpu=100us,file=FILE");
             let id = readelf_build_id(library);
             let htlhash = HtlHash::of(&FileSource::open(Path::new(library)).unwrap()).unwrap().to_string();
             check_vm_frames(&label, &stacks);
             let mut addresses = BTreeSet::new();
-            for frame in stacks.iter().flat_map(|stack| &stack.frames) {
+            for frame in stacks.iter().flat_map(|stack| stack.frames.iter()) {
                 for symbol in ["ddprof_", "hash_block", "compare_keys", "Java_programs_"] {
                     assert!(!frame.name.contains(symbol), "{label}: symbolized locally: {frame:?}");
                 }
@@ -131,11 +133,11 @@ fn remote_frames_name_the_function_that_burned() {
 #[test]
 fn local_frames_have_the_symbols_name() {
     for home in newest_or_all() {
-        for library in LIBRARIES {
+        for library in libraries() {
             let label = format!("{} {library}", home.display());
             let stacks = run_demo(&home, library, "cpu=100us,file=FILE");
             assert!(
-                stacks.iter().flat_map(|stack| &stack.frames).all(|frame| frame.remote.is_none()),
+                stacks.iter().flat_map(|stack| stack.frames.iter()).all(|frame| frame.remote.is_none()),
                 "{label}"
             );
             check_calls(&label, &stacks, library, |frame| frame.name.clone());
@@ -147,7 +149,7 @@ fn local_frames_have_the_symbols_name() {
 fn without_build_id(folder: &Path, name: &str, strip: &[&str]) -> String {
     let copy = folder.join(name);
     let mut objcopy = Command::new("objcopy");
-    objcopy.args(["--remove-section", ".note.gnu.build-id"]).args(strip).arg(LIBRARIES[0]).arg(&copy);
+    objcopy.args(["--remove-section", ".note.gnu.build-id"]).args(strip).arg(libraries()[0]).arg(&copy);
     assert!(objcopy.status().expect("objcopy (binutils)").success());
     copy.into_os_string().into_string().unwrap()
 }
@@ -166,11 +168,12 @@ fn an_object_without_build_id_has_its_symbols_or_its_name_and_the_address() {
         for (library, name, nameless) in &copies {
             let label = format!("{} {name}", home.display());
             let stacks = run_demo(&home, library, "remotesym=true,cpu=100us,file=FILE");
-            let frames =
-                || stacks.iter().flat_map(|stack| &stack.frames).filter(|frame| frame.object == *library);
+            let frames = || {
+                stacks.iter().flat_map(|stack| stack.frames.iter()).filter(|frame| frame.object == *library)
+            };
             assert!(frames().all(|frame| frame.remote.is_none()), "{label}");
             let bare = |frame: &Frame| frame.name == format!("[{name}+{:#x}]", frame.address);
-            let functions = addr2line(LIBRARIES[0], &frames().map(|frame| frame.address).collect());
+            let functions = addr2line(libraries()[0], &frames().map(|frame| frame.address).collect());
             for frame in frames() {
                 let function = functions[&frame.address].as_str();
                 // Entries of the procedure linkage table have no symbol in either copy.
@@ -187,11 +190,13 @@ fn an_object_without_build_id_has_its_symbols_or_its_name_and_the_address() {
 #[test]
 fn names_as_text_for_backends_that_do_not_symbolize() {
     for home in newest_or_all().into_iter().take(1) {
-        let library = LIBRARIES[0];
+        let library = libraries()[0];
         let stacks = run_demo(&home, library, "remotesym,native_frames=name,cpu=100us,file=FILE");
         let id = readelf_build_id(library);
         let mut seen = 0;
-        for frame in stacks.iter().flat_map(|stack| &stack.frames).filter(|frame| frame.object == library) {
+        for frame in
+            stacks.iter().flat_map(|stack| stack.frames.iter()).filter(|frame| frame.object == library)
+        {
             assert_eq!(frame.name, format!("{id}.<remote>({:#x})", frame.address));
             seen += 1;
         }
@@ -202,7 +207,7 @@ fn names_as_text_for_backends_that_do_not_symbolize() {
 #[test]
 fn java_called_from_native_code_is_one_stack() {
     for home in newest_or_all() {
-        let stacks = run_demo(&home, LIBRARIES[0], "cpu=100us,file=FILE");
+        let stacks = run_demo(&home, libraries()[0], "cpu=100us,file=FILE");
         // This walker leaves out the native frames between two Java frames.
         let calls = ["programs.Demo.calledFromNative", "programs.Native.upcall"];
         let whole = |stack: &&Stack| {

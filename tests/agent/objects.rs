@@ -6,14 +6,18 @@ use std::path::Path;
 
 use crate::agent_support::stacks::cpu_stacks;
 use crate::agent_support::symbols::{addr2line, readelf_build_id};
-use crate::agent_support::{JavaRun, LIBRARIES, newest_or_all};
+use crate::agent_support::{JavaRun, libraries, newest_or_all};
 
 const PLUGINS: [&str; 2] = [env!("OTLPPROF_PLUGIN_A"), env!("OTLPPROF_PLUGIN_B")];
 const CALL_SITES: [&str; 2] = ["programs.Native.pluginA", "programs.Native.pluginB"];
 const FUNCTIONS: [&str; 2] = ["ddprof_plugin_a", "ddprof_plugin_b"];
 
-/// The function of each sample below a call site: by `remotesym` and addr2line, or by the agent itself.
-fn churn(home: &Path, remote: bool) -> (String, BTreeMap<(usize, String), i64>) {
+/// Samples below a call site, by the site's number and the function.
+type Counts = BTreeMap<(usize, String), i64>;
+
+/// Adds the function of each sample below a call site: by `remotesym` and addr2line, or by the agent itself.
+/// Returns the run's label.
+fn churn(home: &Path, remote: bool, counts: &mut Counts) -> String {
     let run = JavaRun::new(home, "PluginChurn")
         .argument(1.5)
         .argument(PLUGINS[0])
@@ -23,7 +27,6 @@ fn churn(home: &Path, remote: bool) -> (String, BTreeMap<(usize, String), i64>) 
         .expect_success();
     assert!(run.stdout.contains("same address"), "{}: the libraries did not change places", run.label);
     let ids = PLUGINS.map(readelf_build_id);
-    let mut counts = BTreeMap::new();
     for stack in cpu_stacks(&run.messages()) {
         let Some(site) = CALL_SITES.iter().position(|site| stack.has(site)) else { continue };
         let leaf = &stack.frames[0];
@@ -37,20 +40,33 @@ fn churn(home: &Path, remote: bool) -> (String, BTreeMap<(usize, String), i64>) 
         };
         *counts.entry((site, function)).or_default() += stack.value;
     }
-    (run.label, counts)
+    run.label
 }
 
+/// Repeats runs until enough samples have a function: on a busy machine, a library that is loaded for some
+/// milliseconds may be gone before the agent finds it, and its frames stay addresses.
 #[test]
 fn libraries_that_change_places_keep_their_functions() {
+    const MAX_RUNS: usize = 10;
     for home in newest_or_all() {
         for remote in [true, false] {
-            let (label, counts) = churn(&home, remote);
-            let label = format!("{label}, remote={remote}: {counts:#?}");
-            for site in 0..CALL_SITES.len() {
-                let of = |function: &str| counts.get(&(site, function.to_owned())).copied().unwrap_or(0);
-                assert!(of(FUNCTIONS[site]) > 20, "{label}");
-                assert_eq!(of(FUNCTIONS[1 - site]), 0, "attributed to the other library: {label}");
+            let mut counts = Counts::new();
+            let mut are_found = false;
+            for _ in 0..MAX_RUNS {
+                let label = churn(&home, remote, &mut counts);
+                let of = |site: usize, function: usize| {
+                    counts.get(&(site, FUNCTIONS[function].to_owned())).copied().unwrap_or(0)
+                };
+                for site in 0..CALL_SITES.len() {
+                    let other = of(site, 1 - site);
+                    assert_eq!(other, 0, "attributed to the other library: {label}, {remote}: {counts:#?}");
+                }
+                are_found = (0..CALL_SITES.len()).all(|site| of(site, site) > 20);
+                if are_found {
+                    break;
+                }
             }
+            assert!(are_found, "{}, remote={remote}: {counts:#?}", home.display());
         }
     }
 }
@@ -60,7 +76,7 @@ fn a_deleted_library_keeps_its_build_id() {
     for home in newest_or_all() {
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("libcopy.so");
-        fs::copy(LIBRARIES[0], &copy).unwrap();
+        fs::copy(libraries()[0], &copy).unwrap();
         let run = JavaRun::new(&home, "DeletedLibrary")
             .argument(1.5)
             .library(&copy)
@@ -68,7 +84,7 @@ fn a_deleted_library_keeps_its_build_id() {
             .run()
             .expect_success();
         assert!(!copy.exists());
-        let id = readelf_build_id(LIBRARIES[0]);
+        let id = readelf_build_id(libraries()[0]);
         let (mut right, mut all) = (0, 0);
         let mut wrong = Vec::new();
         let stacks = cpu_stacks(&run.messages());
@@ -76,7 +92,7 @@ fn a_deleted_library_keeps_its_build_id() {
             all += stack.value;
             let leaf = &stack.frames[0];
             if leaf.remote.is_some_and(|remote| remote.build_id.to_string() == id) {
-                let function = &addr2line(LIBRARIES[0], &[leaf.address].into())[&leaf.address];
+                let function = &addr2line(libraries()[0], &[leaf.address].into())[&leaf.address];
                 right += if function == "ddprof_spin" { stack.value } else { 0 };
             } else {
                 wrong.push(&stack.frames);

@@ -79,7 +79,7 @@ fn json_documents_of_a_line_each() {
         }
         assert_times_are_inside(run);
         let stacks = cpu_stacks(&run.messages());
-        let mut frames = stacks.iter().flat_map(|stack| &stack.frames);
+        let mut frames = stacks.iter().flat_map(|stack| stack.frames.iter());
         assert!(frames.any(|frame| frame.name.contains(".<remote>(0x")), "{}", run.label);
     });
 }

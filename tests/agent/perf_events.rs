@@ -124,7 +124,7 @@ fn context_switches_are_the_programs_own() {
 #[test]
 fn a_function_that_is_probed_is_counted_by_its_calls() {
     for home in newest_or_all() {
-        let library = crate::agent_support::LIBRARIES[0];
+        let library = crate::agent_support::libraries()[0];
         let event = format!("uprobe:{library}:ddprof_spin");
         let run = run(&home, "calls", 5_000, &format!("event={event},cpu=off"));
         if !is_counted(&run, &event, "CAP_PERFMON") {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::agent_support::running::{Finished, Running};
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
+use crate::agent_support::{JavaRun, java_homes_from, newest_or_all};
 use crate::estimate_support::assert_share;
 use crate::outside_reader::{OutsideReader, ProcessContext, ThreadContext, process_contexts};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -71,7 +71,8 @@ fn look(
 
 fn is_the_programs(run: &Running, os_tid: i32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{}/task/{os_tid}/comm", run.pid())).unwrap_or_default();
-    ["setter", "short", "last", "idle", "ForkJoin"].iter().any(|start| name.starts_with(start))
+    // From JDK 26 on, `ForkJoi..orker-1`.
+    ["setter", "short", "last", "idle", "ForkJoi"].iter().any(|start| name.starts_with(start))
 }
 
 /// Checks the attributes.
@@ -216,7 +217,7 @@ fn attributes_are_seen_of_threads_that_had_a_context_before_and_for_as_long_as_t
 /// Each thread writes its carrier to a file. So the test knows which virtual thread is on a stopped carrier.
 #[test]
 fn outside_readers_see_the_virtual_thread_that_is_mounted_where_that_is_asked_for() {
-    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in java_homes_from(21) {
         for publish in ["trace", "attributes"] {
             let board = tempfile::NamedTempFile::new().unwrap();
             let mut run = JavaRun::new(&home, "PublishedVirtualThreads")
@@ -448,7 +449,7 @@ fn is_withdrawn_for_another(home: &Path, delay_ms: u32) -> bool {
 /// A reader cannot find out which thread a carrier carries.
 #[test]
 fn carriers_show_neither_their_own_context_nor_the_virtual_threads() {
-    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in java_homes_from(21) {
         let mut program = JavaRun::new(&home, "ContextVirtualThreads");
         for argument in ["500", "1000", "2000", "200", "carriers"] {
             program = program.argument(argument);

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::agent_support::stacks::cpu_stacks;
 use crate::agent_support::{
-    JavaRun, everything, java_homes, java_version, newest_or_all, newest_that_start_with, starts_with,
+    JavaRun, everything, java_homes, java_homes_from, java_version, newest_or_all, newest_that_start_with,
+    starts_with,
 };
 use crate::estimate_support::assert_share;
 use otlpprof::core::stack_walker::StackWalker;
@@ -20,9 +21,9 @@ const LEAST_SHARE_OF_OTHERS: f64 = 0.995;
 const AMPLE: i64 = 3000;
 /// The least number of samples of the longest runs for a verdict.
 const LEAST: i64 = 1000;
-/// The seconds for which a program runs. The longer runs are for the case that other programs have used the
-/// CPU.
-const SECONDS: [f64; 4] = [0.6, 2.0, 6.0, 30.0];
+/// The seconds of CPU time for which a program runs. The longer runs are for situations that the shorter ones
+/// have not met, and for machines on which a sample stands for many periods.
+const CPU_SECONDS: [f64; 4] = [0.6, 2.0, 6.0, 30.0];
 
 /// A situation that test programs bring about, and the way to run it.
 struct Situation {
@@ -79,11 +80,11 @@ impl Situation {
 
     fn assert_walked_on(&self, home: &Path) {
         let is_walked =
-            |seconds| self.is_walked_on(home, seconds, if seconds < SECONDS[2] { AMPLE } else { LEAST });
+            |seconds| self.is_walked_on(home, seconds, if seconds < CPU_SECONDS[2] { AMPLE } else { LEAST });
         let Self { name, meets, .. } = self;
         let home = home.display();
         assert!(
-            SECONDS.into_iter().any(is_walked),
+            CPU_SECONDS.into_iter().any(is_walked),
             "{home} {name}: too few samples, or none with each of {meets:?}"
         );
     }
@@ -91,8 +92,8 @@ impl Situation {
     /// Runs the program, and checks its samples against the grammar. Returns whether there were more than
     /// `enough` samples, and all required frames occurred. A sample that stands for several periods counts
     /// once.
-    fn is_walked_on(&self, home: &Path, seconds: f64, enough: i64) -> bool {
-        let run = JavaRun::new(home, self.program).argument(self.name).argument(seconds);
+    fn is_walked_on(&self, home: &Path, cpu_seconds: f64, enough: i64) -> bool {
+        let run = JavaRun::new(home, self.program).argument(self.name).argument(format!("{cpu_seconds}cpu"));
         let run = self.flags.iter().fold(run, |run, flag| run.jvm_option(flag));
         let options = format!("cpu=100us,timestamps,file=FILE,cstack={}", self.walker.name());
         let run = run.agent(&options).run().expect_success();
@@ -115,7 +116,7 @@ impl Situation {
             assert_share(reached, all, self.least_share..=1.0, &label);
         }
         let stacks = if self.meets.is_empty() { vec![] } else { cpu_stacks(&run.messages()) };
-        for frame in stacks.iter().flat_map(|stack| &stack.frames) {
+        for frame in stacks.iter().flat_map(|stack| stack.frames.iter()) {
             let is_stub = STUBS.contains(&&*frame.name);
             let expected = if is_stub { ("native", "stub") } else { (&*frame.frame_type, &*frame.kind) };
             assert_eq!((&*frame.frame_type, &*frame.kind), expected, "{label}: {frame:?}");
@@ -169,7 +170,7 @@ fn calls_between_interpreted_and_compiled_methods() {
 fn safepoints_every_millisecond() {
     // If there is nothing to do at a safepoint, the interval alone makes no safepoint.
     let flags = ["-XX:+UnlockDiagnosticVMOptions", "-XX:GuaranteedSafepointInterval=1", "-XX:+SafepointALot"];
-    let situation = || Situation::of("calls").flags(&flags).meeting(&["SafepointBlob"]);
+    let situation = || Situation::of("calls").flags(&flags).meeting(&["SafepointBlob|polling_page"]);
     situation().assert_walked();
     situation().flags(&["-XX:TieredStopAtLevel=1"]).assert_walked();
 }
@@ -196,6 +197,27 @@ fn allocation_and_collections() {
         for home in newest_that_start_with(&flags) {
             Situation::of("allocation").flags(&flags).assert_walked_on(&home);
         }
+    }
+}
+
+/// Classes of a cache that an earlier run has written, and from 26 on code: the interpreter's and compilers'
+/// stubs, and adapters (JEP 483, JEP 514; HotSpot: share/code/aotCodeCache.cpp).
+#[test]
+fn classes_and_stubs_of_an_aot_cache() {
+    const FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/situations.aot");
+    const USE: &str = concat!("-XX:AOTCache=", env!("CARGO_TARGET_TMPDIR"), "/situations.aot");
+    for home in java_homes_from(25) {
+        // Without a class path: a cache has no classes of folders.
+        let written = Command::new(home.join("bin/java"))
+            .args([&format!("-XX:AOTCacheOutput={FILE}"), "-version"])
+            .output()
+            .unwrap();
+        assert!(written.status.success(), "{}: {written:?}", home.display());
+        // In this mode a JVM that cannot use the cache does not start.
+        let flags = [USE, "-XX:AOTMode=on"];
+        Situation::of("calls").flags(&flags).meeting(&["itable stub"]).assert_walked_on(&home);
+        Situation::of("strings").flags(&flags).flags(&["-Xint"]).assert_walked_on(&home);
+        Situation::of("exceptions").flags(&flags).by(StackWalker::Vmx).assert_walked_on(&home);
     }
 }
 
@@ -309,26 +331,38 @@ fn c_functions_that_the_interpreters_entries_call_for_compiled_code() {
     situation().by(StackWalker::Dwarf).assert_walked();
 }
 
-/// Regression: a barrier in an interpreter's entry without a frame calls the collector, and the caller was
-/// not found: one stack of six.
-#[test]
-fn barriers_that_the_interpreters_entries_have_for_compiled_code() {
-    let flags = [
+/// Makes compiled code call the interpreter's entry for `Reference.get`, or, from JDK 26 on, for
+/// `Reference.get0`, which `get` calls.
+const REFERENCES_BY_ENTRIES: [[&str; 5]; 2] = [
+    [
         "-XX:+UnlockDiagnosticVMOptions",
         "-XX:CompileCommand=quiet",
         "-XX:CompileCommand=dontinline,java.lang.ref.Reference::get",
         "-XX:CompileCommand=exclude,java.lang.ref.Reference::get",
         "-XX:CompileCommand=option,programs.RareSituations$References::*,ccstrlist,\
          DisableIntrinsic,_Reference_get",
-        "-XX:+UnlockExperimentalVMOptions",
-        "-XX:+ExplicitGCInvokesConcurrent",
-    ];
-    let situation = || Situation::rare("references").flags(&flags);
-    // Each reference that is read during marking exceeds the queue's room.
-    let by_g1 = ["-XX:+UseG1GC", "-XX:G1SATBBufferSize=1"];
-    situation().flags(&by_g1).meeting(&["I2C/C2I adapters", "::enqueue_known_active"]).assert_walked();
+    ],
+    [
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:CompileCommand=quiet",
+        "-XX:CompileCommand=dontinline,java.lang.ref.Reference::get0",
+        "-XX:CompileCommand=exclude,java.lang.ref.Reference::get0",
+        "-XX:CompileCommand=option,java.lang.ref.Reference::*,ccstrlist,DisableIntrinsic,_Reference_get0",
+    ],
+];
+
+/// Regression: a barrier in an interpreter's entry without a frame calls the collector, and the caller was
+/// not found: one stack of six.
+#[test]
+fn barriers_that_the_interpreters_entries_have_for_compiled_code() {
     let mut walked = 0;
     for home in newest_or_all() {
+        let by_entries = REFERENCES_BY_ENTRIES[usize::from(java_version(&home) >= 26)];
+        let more = ["-XX:+UnlockExperimentalVMOptions", "-XX:+ExplicitGCInvokesConcurrent"];
+        let situation = || Situation::rare("references").flags(&by_entries).flags(&more);
+        // Each reference that is read during marking exceeds the queue's room.
+        let by_g1 = situation().flags(&["-XX:+UseG1GC", "-XX:G1SATBBufferSize=1"]);
+        by_g1.meeting(&["I2C/C2I adapters", "::enqueue_known_active"]).assert_walked_on(&home);
         if starts_with(&home, &["-XX:+UnlockExperimentalVMOptions", "-XX:+UseShenandoahGC"]) {
             let by_shenandoah = situation().flags(&["-XX:+UseShenandoahGC"]);
             by_shenandoah.meeting(&["I2C/C2I adapters", "ShenandoahRuntime::"]).assert_walked_on(&home);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
+use crate::agent_support::{JavaRun, java_homes_from, newest_or_all};
 
 /// The names of the threads that were in a method of the program.
 fn names_in(stacks: &[Stack], method: &str) -> BTreeSet<String> {
@@ -41,7 +41,7 @@ fn a_thread_that_renames_itself_for_each_task_has_each_task_s_samples_under_its_
 /// Samples of virtual threads have their carrier's name, which does not change.
 #[test]
 fn a_virtual_thread_that_is_renamed_leaves_its_carrier_its_name() {
-    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in java_homes_from(21) {
         let run = JavaRun::new(&home, "RenamedTasks").argument("0.5").argument("virtual");
         let run = run.agent("cpu=1ms,wall=5ms,interval=300ms,file=FILE").run().expect_success();
         let stacks = stacks_of(&run.messages(), "cpu", ("samples", "count"));

@@ -1,7 +1,7 @@
 //! The thread in a sample's attributes.
 
 use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
+use crate::agent_support::{JavaRun, java_homes_from, newest_or_all};
 use crate::estimate_support::assert_share;
 
 #[test]
@@ -59,7 +59,8 @@ fn threads_that_were_never_attached_have_the_kernels_name_and_id() {
 /// Compilers, which have a JavaThread that is hidden from Java, and collectors, which have none.
 #[test]
 fn threads_of_the_vm_have_the_kernels_names() {
-    const KINDS: [&str; 3] = ["C1 CompilerThre", "GC Thread#", "VM Thread"];
+    // From JDK 26 on, `C1 Comp..hread0`.
+    const KINDS: [&str; 3] = ["C1 Comp", "GC Thread#", "VM Thread"];
     for home in newest_or_all() {
         // The longer runs are for the case that other programs have used the CPU.
         let has_all_kinds = [2, 10, 50].into_iter().any(|seconds| {
@@ -105,7 +106,7 @@ fn every_sample_names_its_thread() {
 
 #[test]
 fn virtual_threads_have_no_id() {
-    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in java_homes_from(21) {
         let run = JavaRun::new(&home, "VirtualThreads")
             .argument(2)
             .agent("cpu=100us,file=FILE")

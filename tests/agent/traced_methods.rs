@@ -118,7 +118,7 @@ fn hold_durations(home: &Path, arguments: &[&str]) -> bool {
         assert!(counts.iter().all(|stack| !stack.frames[0].name.ends_with(fast)), "{}", run.label);
     }
     // The class that traced methods call is in no stack.
-    let all = counts.iter().flat_map(|stack| &stack.frames);
+    let all = counts.iter().flat_map(|stack| stack.frames.iter());
     let mut ours = all.filter(|frame| frame.name.contains("OtlpprofTrace"));
     assert!(ours.next().is_none(), "{}: {counts:#?}", run.label);
     has_few_others

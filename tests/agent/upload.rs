@@ -266,7 +266,10 @@ fn the_environment_configures_a_real_jvm() {
         // The agent's option string takes precedence.
         let stacks = crate::agent_support::stacks::cpu_stacks(&messages);
         assert!(stacks.iter().all(|stack| stack.period_ns == 2_000_000), "{label}");
-        assert!(stacks.iter().flat_map(|stack| &stack.frames).any(|frame| frame.remote.is_some()), "{label}");
+        assert!(
+            stacks.iter().flat_map(|stack| stack.frames.iter()).any(|frame| frame.remote.is_some()),
+            "{label}"
+        );
         let text = format!("{:?}", messages[0].data.resource_profiles[0].resource);
         assert!(text.contains("from-environment") && text.contains("\"a,b\""), "{label} {text}");
         assert!(!text.contains("hidden"), "{label} {text}");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, everything, java_version, newest_or_all};
+use crate::agent_support::{JavaRun, built, everything, java_homes_from, java_version};
 use crate::estimate_support::assert_share;
 
 const PROGRAM: &str = "programs.ContextVirtualThreads.";
@@ -296,7 +296,7 @@ fn run_and_tally(program: &JavaRun) -> (Finished, Tally) {
 }
 
 fn homes() -> Vec<PathBuf> {
-    newest_or_all().into_iter().filter(|home| java_version(home) >= 21).collect()
+    java_homes_from(21)
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn events_have_the_word_where_the_layout_is_not_known() {
     for home in homes() {
         let field = if java_version(&home) < 24 { "_vthread" } else { "_monitor_owner_id" };
         // Options of this variable are processed first, and so is their agent.
-        let damage = format!("-agentpath:{}=JavaThread::{field}", env!("OTLPPROF_VM_DAMAGE"));
+        let damage = format!("-agentpath:{}=JavaThread::{field}", built(env!("OTLPPROF_VM_DAMAGE")));
         let program = program(&home, [2_000, 1, 200, 5_000], "carriers", &[]);
         let (run, tally) = run_and_tally(&program.variable("JAVA_TOOL_OPTIONS", &damage));
         assert!(

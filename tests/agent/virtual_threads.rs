@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::agent_support::profiles::counted_in_profiles;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, java_homes, java_version, newest_or_all, starts_with};
+use crate::agent_support::{JavaRun, built, java_homes, java_homes_from, java_version, starts_with};
 use otlpprof::otlp::read::Message;
 use otlpprof::signal::walk::FrozenReason;
 
@@ -63,7 +63,7 @@ const COLLECTING_BELOW_NATIVE: f64 = 0.01;
 /// The least number of samples of a run for a verdict.
 const LEAST: i64 = 1_000;
 /// The seconds for which the program runs. The longer runs are for the case that other programs have used the
-/// CPU.
+/// CPU, and for emulators, where a sample costs milliseconds.
 const SECONDS: [u32; 4] = [1, 5, 25, 100];
 
 /// A configuration of the program.
@@ -246,8 +246,7 @@ fn assert_marks_are_counted(run: &Finished, messages: &[Message], stacks: &[Stac
 impl Tree<'_> {
     /// Runs the program on every JDK that has virtual threads and accepts its options. There must be one.
     fn check(self) {
-        let homes: Vec<_> =
-            newest_or_all().into_iter().filter(|home| java_version(home) >= self.java).collect();
+        let homes: Vec<_> = java_homes_from(self.java);
         let takers: Vec<_> = homes.iter().filter(|home| starts_with(home, self.options)).collect();
         takers.iter().for_each(|home| self.check_on(home));
         let must_take =
@@ -431,10 +430,9 @@ fn deep_stacks_are_frozen_in_several_chunks() {
 /// and all other frames are walked.
 #[test]
 fn frozen_frames_are_marked_where_their_layout_is_not_recognised() {
-    for home in newest_or_all() {
+    for home in java_homes_from(21) {
         let field = match java_version(&home) {
-            ..21 => continue,
-            21 => "CompressedOops::_narrow_oop._base",
+            ..=21 => "CompressedOops::_narrow_oop._base",
             _ => "CompressedOops::_base",
         };
         let is_enough = SECONDS.into_iter().any(|seconds| marked_without(field, &home, seconds) > LEAST / 3);
@@ -449,7 +447,7 @@ fn marked_without(field: &str, home: &Path, seconds: u32) -> i64 {
         .argument(seconds)
         .argument(QUEUES.mode)
         .argument(QUEUES.depth)
-        .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", env!("OTLPPROF_VM_DAMAGE")))
+        .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", built(env!("OTLPPROF_VM_DAMAGE"))))
         .agent("cpu=100us,timestamps=true,file=FILE");
     let run = EACH_A_FRAME.into_iter().fold(run, JavaRun::jvm_option).run().expect_success();
     let printed = run.stderr.matches("frozen frames of virtual threads cannot be read").count();
@@ -459,7 +457,7 @@ fn marked_without(field: &str, home: &Path, seconds: u32) -> i64 {
     for stack in &mut stacks {
         // The end of a continuation is not known either: its carrier's frames follow.
         if let Some(mount) = stack.frames.iter().position(|frame| frame.name == MOUNT[0]) {
-            stack.frames.truncate(mount);
+            stack.frames = stack.frames[..mount].into();
         }
     }
     let tally = tally(&QUEUES, &stacks);
@@ -477,7 +475,7 @@ fn marked_without(field: &str, home: &Path, seconds: u32) -> i64 {
 /// end, outside of `VirtualThread.run`. These stacks are complete.
 #[test]
 fn a_crowd_of_virtual_threads_loses_no_frames_between_its_own_and_its_carriers() {
-    for home in newest_or_all().into_iter().filter(|home| java_version(home) >= 21) {
+    for home in java_homes_from(21) {
         let run =
             JavaRun::new(&home, "CrowdOfVirtualThreads").argument(2).argument(20_000).argument(2).argument(1);
         let run = run.agent("cpu=500us,lock,file=FILE").run().expect_success();

@@ -1,18 +1,14 @@
 //! The end of the VM while a virtual thread is being unmounted, which cannot be completed before the VM has
 //! ended. On JDK 21 JVMTI's `SetEventNotificationMode` waits for such a thread.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::agent_support::running::Finished;
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
+use crate::agent_support::{JavaRun, java_homes_from, java_version};
 
 /// All engines that call the VM when they stop.
 const ENGINES: &str =
     "cpu=off,alloc,live,lock=1ms,wait=1ms,exceptions,trace=programs.InterruptedUnmount.hold,nativemem,jfr";
-
-fn homes_with_virtual_threads() -> impl Iterator<Item = PathBuf> {
-    newest_or_all().into_iter().filter(|home| java_version(home) >= 21)
-}
 
 /// Runs the program to the VM's end.
 fn end(home: &Path, arguments: &[&str], options: &str) -> Finished {
@@ -26,7 +22,7 @@ fn end(home: &Path, arguments: &[&str], options: &str) -> Finished {
 
 #[test]
 fn engines_do_not_wait_for_virtual_threads_to_unmount() {
-    for home in homes_with_virtual_threads() {
+    for home in java_homes_from(21) {
         end(&home, &[], ENGINES);
         end(&home, &[], "cpu=off,exceptions,exceptions.thrown");
     }
@@ -35,7 +31,7 @@ fn engines_do_not_wait_for_virtual_threads_to_unmount() {
 /// Walkers that ask AsyncGetCallTrace enable the VM's events of classes.
 #[test]
 fn walkers_do_not_wait_for_virtual_threads_to_unmount() {
-    for home in homes_with_virtual_threads() {
+    for home in java_homes_from(21) {
         for walker in ["vm", "vmx", "fp", "dwarf", "no"] {
             end(&home, &[], &format!("cpu=1ms,cstack={walker}"));
         }
@@ -45,7 +41,7 @@ fn walkers_do_not_wait_for_virtual_threads_to_unmount() {
 /// Published contexts enable the VM's events of mounts.
 #[test]
 fn published_contexts_do_not_wait_for_virtual_threads_to_unmount() {
-    for home in homes_with_virtual_threads() {
+    for home in java_homes_from(21) {
         for options in [
             "cpu=1ms,context.publish.virtual",
             "cpu=1ms,context.publish=attributes,context.publish.virtual=true",
@@ -59,7 +55,7 @@ fn published_contexts_do_not_wait_for_virtual_threads_to_unmount() {
 /// of a session needs.
 #[test]
 fn a_session_that_another_thread_cannot_stop_is_given_up() {
-    for home in homes_with_virtual_threads() {
+    for home in java_homes_from(21) {
         let run = end(&home, &["stop"], "cpu=1ms,cstack=fp,lock=1ms");
         let is_given_up = run.stderr.contains("the JVM ended while a thread was starting or stopping");
         assert!(is_given_up || java_version(&home) != 21, "{}: {}", run.label, run.stderr);

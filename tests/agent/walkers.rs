@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, cpu_stacks};
 use crate::agent_support::symbols::addr2line;
-use crate::agent_support::{JavaRun, LIBRARIES, java_homes, newest_or_all};
+use crate::agent_support::{JavaRun, built, java_homes, java_version, libraries, newest_of, newest_or_all};
 use crate::estimate_support::assert_share;
 use otlpprof::core::address::ElfVaddr;
 use otlpprof::core::stack_walker::StackWalker;
@@ -28,13 +28,28 @@ struct Walked {
 }
 
 fn walk(home: &Path, walker: StackWalker, library: &'static str, more: &str) -> Walked {
+    walk_damaged(&[], home, walker, library, more)
+}
+
+/// [`walk`], where the VM's description of itself is damaged (`native/vmdamage`).
+fn walk_damaged(
+    damage: &[&str],
+    home: &Path,
+    walker: StackWalker,
+    library: &'static str,
+    more: &str,
+) -> Walked {
     // A remote frame has no name that identifies it as an entry.
     let ends = if more.contains("remotesym") { Ends::Marked } else { Ends::Unmarked };
     let options = format!("cpu=250us,timestamps,file=FILE,cstack={}{more}", walker.name());
     // The program's threads use CPU time for many samples, however busy the machine is.
     let demo = JavaRun::new(home, "Demo").argument(1).library(library).agent(&options);
+    let demo = match damage {
+        [] => demo,
+        _ => demo.variable("JAVA_TOOL_OPTIONS", &damaging(damage)),
+    };
     let mut run = demo.run().expect_success();
-    run.label = format!("{} {options}", run.label);
+    run.label = format!("{} {options} {damage:?}", run.label);
     let messages = run.messages();
     let mut verdicts = BTreeMap::<_, i64>::new();
     for message in &messages {
@@ -106,7 +121,7 @@ impl Walked {
 #[test]
 fn vm_has_native_frames_on_top_alone() {
     for home in java_homes() {
-        let walked = walk(&home, StackWalker::Vm, LIBRARIES[0], "");
+        let walked = walk(&home, StackWalker::Vm, libraries()[0], "");
         walked.reaches_roots(0.99);
         let (called, with_native) = walked.called_from_native();
         assert!(called > 0 && with_native == 0, "{}: {with_native} of {called}", walked.run.label);
@@ -116,7 +131,7 @@ fn vm_has_native_frames_on_top_alone() {
 #[test]
 fn vmx_has_every_native_frame() {
     for home in java_homes() {
-        let walked = walk(&home, StackWalker::Vmx, LIBRARIES[0], "");
+        let walked = walk(&home, StackWalker::Vmx, libraries()[0], "");
         walked.reaches_roots(0.99);
         let (called, with_native) = walked.called_from_native();
         walked.assert_at_least(0.98, with_native, called, "native frames between Java frames");
@@ -131,7 +146,7 @@ fn vmx_has_every_native_frame() {
 /// A frame of the library that the walker has resolved is remote, with an address in its function.
 #[test]
 fn native_frames_are_remote_in_every_walker() {
-    let library = LIBRARIES[0];
+    let library = libraries()[0];
     for home in newest_or_all() {
         for walker in [StackWalker::Vmx, StackWalker::Fp, StackWalker::Dwarf] {
             let walked = walk(&home, walker, library, ",remotesym=true");
@@ -175,7 +190,7 @@ fn native_frames_are_remote_in_every_walker() {
 #[test]
 fn walker_no_has_only_java_frames_and_loses_no_time() {
     for home in java_homes() {
-        let walked = walk(&home, StackWalker::No, LIBRARIES[0], "");
+        let walked = walk(&home, StackWalker::No, libraries()[0], "");
         walked.reaches_roots(0.998);
         let label = &walked.run.label;
         for stack in &walked.stacks {
@@ -204,12 +219,18 @@ impl Walked {
         [self.samples(|stack| names(stack)[0] == "hash_block"), self.samples(|stack| names(stack) == right)]
     }
 
-    /// Asserts that most Java frames are from AsyncGetCallTrace.
-    fn asked_the_vm(&self) {
+    /// Asserts that most Java frames are from AsyncGetCallTrace. From 26 on it is not asked.
+    fn asked_the_vm(&self, home: &Path) {
         let [asked, failed, avoided] =
             ["call_traces", "call_traces_failed", "call_traces_avoided"].map(|name| self.counter(name));
         let what = format!("answers: asked {asked}, failed {failed}, avoided {avoided}");
         println!("{}: {what}", self.run.label);
+        if !can_be_asked(home) {
+            assert_eq!((asked, failed), (0, 0), "{}", self.run.label);
+            let says = "Java frames are read from the JVM's structures";
+            assert_eq!(self.run.stderr.matches(says).count(), 1, "{}", self.run.stderr);
+            return;
+        }
         let [asked, failed] = [asked, failed].map(u64::cast_signed);
         self.assert_at_least(0.9, asked - failed, asked, &what);
     }
@@ -222,9 +243,9 @@ impl Walked {
 #[test]
 fn dwarf_has_java_frames_of_async_get_call_trace_below_whole_native_stacks() {
     for home in java_homes() {
-        let walked = walk(&home, StackWalker::Dwarf, LIBRARIES[0], "");
+        let walked = walk(&home, StackWalker::Dwarf, libraries()[0], "");
         walked.reaches_roots(0.99);
-        walked.asked_the_vm();
+        walked.asked_the_vm(&home);
         let [all, right] = walked.hashing();
         walked.assert_at_least(0.95, right, all, "callers of hash_block");
         let (called, with_native) = walked.called_from_native();
@@ -237,10 +258,10 @@ fn dwarf_has_java_frames_of_async_get_call_trace_below_whole_native_stacks() {
 #[test]
 fn fp_has_the_frames_of_a_library_with_and_without_frame_pointers() {
     for home in java_homes() {
-        for library in LIBRARIES {
+        for library in libraries() {
             let walked = walk(&home, StackWalker::Fp, library, "");
             walked.reaches_roots(0.99);
-            walked.asked_the_vm();
+            walked.asked_the_vm(&home);
             let [all, right] = walked.hashing();
             walked.assert_at_least(0.95, right, all, &format!("callers of hash_block in {library}"));
             // Java frames are complete, whatever the native frames are.
@@ -252,12 +273,17 @@ fn fp_has_the_frames_of_a_library_with_and_without_frame_pointers() {
     }
 }
 
+/// Whether the walkers ask the VM for Java frames: its answer has jmethodIDs, which until 25 lead to methods.
+fn can_be_asked(home: &Path) -> bool {
+    java_version(home) < 26
+}
+
 /// The VM keeps ids for ever, so they are only created where they are needed.
 #[test]
 fn nothing_is_asked_of_the_vm_where_its_structures_are_read() {
     for home in java_homes().into_iter().take(1) {
         for walker in [StackWalker::Vm, StackWalker::Vmx, StackWalker::No] {
-            let walked = walk(&home, walker, LIBRARIES[0], "");
+            let walked = walk(&home, walker, libraries()[0], "");
             for name in ["call_traces", "call_traces_failed", "call_traces_avoided"] {
                 assert_eq!(walked.counter(name), 0, "{}: {name}", walked.run.label);
             }
@@ -274,12 +300,12 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
             ("Method::_constMethod", otherwise, "vm", "dwarf"),
             ("CodeBlob::_name", otherwise, "vmx", "dwarf"),
             ("JavaThread::_thread_state", otherwise, "no", "no"),
-            ("Abstract_VM_Version::_vm_major_version", "layout of HotSpot 99 is not known", "vm", "dwarf"),
+            ("GetVersionNumber JavaThread::_anchor", "was walked otherwise", "vm", "dwarf"),
             ("gHotSpotVMStructs", "does not describe its structures", "vm", "dwarf"),
         ] {
             let run = JavaRun::new(&home, "UserLoop")
                 .argument(1)
-                .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", env!("OTLPPROF_VM_DAMAGE")))
+                .variable("JAVA_TOOL_OPTIONS", &damaging(&field.split(' ').collect::<Vec<_>>()))
                 .agent(&format!("cpu=100us,file=FILE,cstack={walker}"))
                 .run()
                 .expect_success();
@@ -292,7 +318,7 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
             let named = lookup.attribute_text(&profile.attribute_indices, "otlpprof.cstack");
             assert_eq!(named, Some(in_use), "{label}");
             let stacks = cpu_stacks(&messages);
-            let frames = || stacks.iter().flat_map(|stack| &stack.frames);
+            let frames = || stacks.iter().flat_map(|stack| stack.frames.iter());
             let samples = |name: &str| {
                 stacks.iter().filter(|stack| stack.has(name)).map(|stack| stack.value).sum::<i64>()
             };
@@ -303,9 +329,62 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
     }
 }
 
-/// Options of the JVM that remove parts of the VM's description of itself.
-fn without(things: &[&str]) -> String {
-    let agent = |thing: &&str| format!("-agentpath:{}={thing}", env!("OTLPPROF_VM_DAMAGE"));
+/// The fields by which frames that are to be deoptimised are recognised, the newest first. A later release
+/// may give them other names, as 26 did.
+const DEOPT_HANDLERS: [&str; 3] = [
+    "nmethod::_deopt_handler_entry_offset",
+    "nmethod::_deopt_handler_offset",
+    "CompiledMethod::_deopt_handler_begin",
+];
+
+/// One part that is not described costs that part alone, and is named once.
+#[test]
+fn a_vm_that_does_not_describe_a_part_is_walked_by_the_others() {
+    for home in newest_or_all() {
+        let handler = DEOPT_HANDLERS[match java_version(&home) {
+            ..23 => 2,
+            23..26 => 1,
+            26.. => 0,
+        }];
+        for (field, effect) in [
+            (handler, "frames that are to be deoptimised have no lines"),
+            ("vframeArray::_caller", "stacks end at frames that are being deoptimised"),
+        ] {
+            let walked = walk_damaged(&[&format!("-{field}")], &home, StackWalker::Vm, libraries()[0], "");
+            let Finished { stderr, label, .. } = &walked.run;
+            let said = stderr.lines().filter(|line| line.contains(effect));
+            assert_eq!(said.count(), 1, "{label}: {stderr}");
+            walked.reaches_roots(0.99);
+        }
+    }
+}
+
+/// The layout does not depend on the release, and the walk is compared with the VM's own description.
+#[test]
+fn a_vm_of_an_untried_release_is_walked_as_it_describes_itself() {
+    for home in newest_or_all() {
+        for walker in [StackWalker::Vm, StackWalker::Vmx] {
+            let walked = walk_damaged(&["GetVersionNumber"], &home, walker, libraries()[0], "");
+            let Finished { stderr, label, .. } = &walked.run;
+            let said =
+                stderr.lines().filter(|line| line.contains("HotSpot 99 is read as it describes itself"));
+            let said: Vec<_> = said.collect();
+            assert!(said.len() == 1 && said[0].contains("Java frames were walked as"), "{label}: {stderr}");
+            assert!(
+                !said[0].contains(" 0 Java frames") && !said[0].contains("(0 compiled"),
+                "{label}: {stderr}"
+            );
+            // The method that runs the probe, its calls of itself, and the native method that looks.
+            let frozen = if java_version(&home) >= 21 { 23 } else { 0 };
+            assert!(said[0].ends_with(&format!(" {frozen} of a virtual thread")), "{label}: {stderr}");
+            walked.reaches_roots(0.99);
+        }
+    }
+}
+
+/// Options of the JVM that damage the VM's description of itself.
+fn damaging(things: &[&str]) -> String {
+    let agent = |thing: &&str| format!("-agentpath:{}={thing}", built(env!("OTLPPROF_VM_DAMAGE")));
     things.iter().map(agent).collect::<Vec<_>>().join(" ")
 }
 
@@ -315,12 +394,13 @@ fn a_vm_without_async_get_call_trace_has_java_frames_by_its_structures() {
         for walker in [StackWalker::Fp, StackWalker::Dwarf] {
             let run = JavaRun::new(&home, "Demo")
                 .argument(1)
-                .variable("JAVA_TOOL_OPTIONS", &without(&["AsyncGetCallTrace"]))
+                .variable("JAVA_TOOL_OPTIONS", &damaging(&["AsyncGetCallTrace"]))
                 .agent(&format!("cpu=250us,file=FILE,cstack={}", walker.name()))
                 .run()
                 .expect_success();
             let label = format!("{} {walker:?}: {}", run.label, run.stderr);
-            assert_eq!(run.stderr.matches("this JVM has no AsyncGetCallTrace").count(), 1, "{label}");
+            let said = run.stderr.matches("this JVM has no AsyncGetCallTrace").count();
+            assert_eq!(said, usize::from(can_be_asked(&home)), "{label}");
             assert_eq!(run.counter("handler.call_traces"), 0, "{label}");
             let stacks = cpu_stacks(&run.messages());
             let samples = |wanted: &dyn Fn(&Stack) -> bool| -> i64 {
@@ -341,12 +421,16 @@ fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
         for walker in [StackWalker::Vm, StackWalker::Dwarf, StackWalker::No] {
             let run = JavaRun::new(&home, "UserLoop")
                 .argument(1)
-                .variable("JAVA_TOOL_OPTIONS", &without(&["AsyncGetCallTrace", "gHotSpotVMStructs"]))
+                .variable("JAVA_TOOL_OPTIONS", &damaging(&["AsyncGetCallTrace", "gHotSpotVMStructs"]))
                 .agent(&format!("cpu=100us,file=FILE,cstack={}", walker.name()))
                 .run()
                 .expect_success();
             let label = format!("{} {walker:?}: {}", run.label, run.stderr);
-            assert_eq!(run.stderr.matches("does not describe its structures").count(), 1, "{label}");
+            assert_eq!(
+                run.stderr.matches("Server VM) does not describe its structures").count(),
+                1,
+                "{label}"
+            );
             assert_eq!(run.stderr.matches(": no Java frames").count(), 1, "{label}");
             assert!(!run.stderr.contains("are read from the JVM's structures"), "{label}");
             let stacks = cpu_stacks(&run.messages());
@@ -360,7 +444,7 @@ fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
 /// Regression: on JDK 11 AsyncGetCallTrace ended one stack in a hundred at a method handle.
 #[test]
 fn no_call_trace_ends_at_a_method_handle() {
-    for home in newest_or_all() {
+    for home in newest_of(java_homes().into_iter().filter(|home| can_be_asked(home)).collect()) {
         // The longer runs are for the case that other programs have used the CPU.
         let is_enough = [2, 10, 50].into_iter().any(|seconds| {
             let storm = JavaRun::new(&home, "HiddenClassStorm").argument(seconds);
@@ -383,7 +467,7 @@ fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
     const DEPTH: usize = 64;
     for home in newest_or_all() {
         for walker in StackWalker::ALL {
-            let walked = walk(&home, walker, LIBRARIES[0], &format!(",depth={DEPTH}"));
+            let walked = walk(&home, walker, libraries()[0], &format!(",depth={DEPTH}"));
             let label = &walked.run.label;
             let frames_in_cut =
                 |stack: &Stack| stack.frames.iter().position(|frame| frame.name == "[truncated]");

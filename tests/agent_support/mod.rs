@@ -3,6 +3,8 @@
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
+pub(crate) mod containers;
+pub(crate) mod heeded_signals;
 pub(crate) mod made_once;
 pub(crate) mod profiles;
 mod refused_calls;
@@ -15,25 +17,46 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 pub(crate) use crate::jdk_support::{
-    everything, java_builds, java_homes, java_version, missing_versions, newest_of, newest_or_all,
-    newest_that_start_with, starts_with,
+    everything, installed_homes, java_builds, java_homes, java_homes_from, java_version, missing_versions,
+    newest_of, newest_or_all, newest_that_start_with, starts_with,
 };
 pub(crate) use crate::python_support::assert_read_alike;
+use containers::ControlGroup;
 use running::{Finished, Running};
 
-/// The sample library, compiled without frame pointers, and with them.
-pub(crate) const LIBRARIES: [&str; 2] = [env!("OTLPPROF_DDPROFTEST"), env!("OTLPPROF_DDPROFTEST_FP")];
 /// The folder of the test programs' sources.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/java/testprograms/programs");
 
-/// The agent that was built with this test.
+/// The agent that was built with this test; of OTLPPROF_TEST_BUILD, if set.
 pub(crate) fn agent() -> PathBuf {
-    let agent = std::env::current_exe().unwrap().with_file_name("libotlpprof.so");
+    let beside = std::env::current_exe().unwrap().with_file_name("libotlpprof.so");
+    let agent = PathBuf::from(built(beside.to_str().unwrap()));
     assert!(agent.is_file(), "{}: the agent was not built", agent.display());
     agent
+}
+
+/// The sample library, compiled without frame pointers, and with them.
+pub(crate) fn libraries() -> [&'static str; 2] {
+    static PATHS: LazyLock<[String; 2]> =
+        LazyLock::new(|| [env!("OTLPPROF_DDPROFTEST"), env!("OTLPPROF_DDPROFTEST_FP")].map(built));
+    PATHS.each_ref().map(String::as_str)
+}
+
+/// Whether an emulator runs the JVMs, with the libraries of OTLPPROF_TEST_BUILD.
+pub(crate) fn is_emulated() -> bool {
+    std::env::var_os("OTLPPROF_TEST_BUILD").is_some()
+}
+
+/// The library of this build's path in OTLPPROF_TEST_BUILD, the folder of a build for the architecture of
+/// OTLPPROF_TEST_JDKS; without the variable, the path.
+pub(crate) fn built(library: &str) -> String {
+    let Some(folder) = std::env::var_os("OTLPPROF_TEST_BUILD") else { return library.to_owned() };
+    let name = Path::new(library).file_name().unwrap();
+    Path::new(&folder).join(name).to_str().unwrap().to_owned()
 }
 
 /// A Java program to run, with its options.
@@ -49,6 +72,7 @@ pub(crate) struct JavaRun {
     variables: Vec<(&'static str, String)>,
     refused_calls: Vec<libc::c_long>,
     in_pid_namespace: bool,
+    in_container: bool,
     denied_capabilities: Vec<libc::c_ulong>,
     locks_no_memory: bool,
     lasting: Duration,
@@ -63,12 +87,13 @@ impl JavaRun {
             arguments: Vec::new(),
             agent_options: Vec::new(),
             jvm_options: Vec::new(),
-            library: LIBRARIES[0].into(),
+            library: libraries()[0].into(),
             api: env!("OTLPPROF_API_CLASSES").into(),
             java_agent: None,
             variables: Vec::new(),
             refused_calls: Vec::new(),
             in_pid_namespace: false,
+            in_container: false,
             denied_capabilities: Vec::new(),
             locks_no_memory: false,
             lasting: Duration::ZERO,
@@ -94,7 +119,7 @@ impl JavaRun {
         self
     }
 
-    /// Sets the library that the program loads. The default is the first of [`LIBRARIES`].
+    /// Sets the library that the program loads. The default is the first of [`libraries`].
     pub(crate) fn library(mut self, library: impl Into<PathBuf>) -> Self {
         self.library = library.into();
         self
@@ -133,6 +158,14 @@ impl JavaRun {
     /// Runs the program in a new PID namespace, with the /proc of the outer namespace. Needs root.
     pub(crate) fn in_pid_namespace(mut self) -> Self {
         self.in_pid_namespace = true;
+        self
+    }
+
+    /// Runs the program in a container: in namespaces of its own, with a read-only root that has no /tmp. The
+    /// agent's files are in the container's volume.
+    pub(crate) fn in_container(mut self, group: Option<&ControlGroup>) -> Self {
+        self.in_container = true;
+        self.variables.extend(group.map(ControlGroup::variable));
         self
     }
 
@@ -178,9 +211,17 @@ impl JavaRun {
             let mut command = Command::new("unshare");
             command.args(["--pid", "--fork", "--kill-child"]).arg(java);
             command
+        } else if self.in_container {
+            let mut command = containers::namespaces();
+            let volume = (&*profiles, containers::VOLUME);
+            containers::add_root(&mut command, &self.home, folder.path(), volume);
+            command.arg(java.canonicalize().unwrap());
+            command
         } else {
             Command::new(java)
         };
+        // The path of the profiles' folder for the program.
+        let profiles = if self.in_container { PathBuf::from(containers::VOLUME) } else { profiles };
         for options in &self.agent_options {
             let mut argument = OsString::from("-agentpath:");
             argument.push(agent());

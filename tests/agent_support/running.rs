@@ -11,12 +11,18 @@ use std::time::{Duration, Instant};
 use otlpprof::otlp::read::Message;
 use tempfile::TempDir;
 
-use super::{agent, java_builds, profiles, with_paths};
+use super::{agent, installed_homes, is_emulated, profiles, with_paths};
 use crate::python_support::assert_read_alike;
 
 /// A program that runs this much longer than announced is taken to hang, and so is any other wait of this
 /// length.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
+/// The same for the JVMs of OTLPPROF_TEST_BUILD, which an emulator runs ten times slower.
+const PATIENCE_WITH_EMULATOR: Duration = Duration::from_secs(600);
+
+fn patience() -> Duration {
+    if is_emulated() { PATIENCE_WITH_EMULATOR } else { PATIENCE }
+}
 
 /// A running JVM. It is killed when this value is dropped.
 pub(crate) struct Running {
@@ -38,7 +44,7 @@ impl Running {
         folder: TempDir,
     ) -> Self {
         let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-        Self { label, home: home.to_owned(), child, ended: false, patience: lasting + PATIENCE, folder }
+        Self { label, home: home.to_owned(), child, ended: false, patience: lasting + patience(), folder }
     }
 
     /// Loads the agent as a user does: `jcmd PID JVMTI.agent_load LIBRARY OPTIONS`. Returns jcmd's output.
@@ -100,9 +106,10 @@ impl Running {
         value.unwrap_or_else(|| panic!("{}: no flag {name}: {printed}", self.label))
     }
 
-    /// The home's own jcmd, or else another home's: a jcmd works with JVMs of all versions.
+    /// The home's own jcmd, or else an installed JDK's: a jcmd works with JVMs of all versions, and runtimes
+    /// have none.
     fn jcmd(&self) -> PathBuf {
-        let homes = [self.home.clone()].into_iter().chain(java_builds());
+        let homes = [self.home.clone()].into_iter().chain(installed_homes());
         let jcmd = homes.map(|home| home.join("bin/jcmd")).find(|jcmd| jcmd.is_file());
         jcmd.expect("no JDK has a jcmd")
     }
@@ -113,7 +120,7 @@ impl Running {
         while !condition(self) {
             let ended = self.child.try_wait().unwrap();
             assert!(
-                ended.is_none() && start.elapsed() < PATIENCE,
+                ended.is_none() && start.elapsed() < patience(),
                 "{}: not {what} ({ended:?})\n{}\n{}",
                 self.label,
                 self.stdout(),

@@ -1,6 +1,7 @@
 //! Stacks as a backend sees them: the samples of messages with every index resolved.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use otlpprof::core::address::ElfVaddr;
 use otlpprof::model::{RemoteFrame, attribute_keys};
@@ -33,8 +34,8 @@ pub(crate) struct Frame {
 /// One sample of a profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
-    /// The frames, leaf first.
-    pub(crate) frames: Vec<Frame>,
+    /// The frames, leaf first. Samples of one stack share them: a message may have many.
+    pub(crate) frames: Arc<[Frame]>,
     /// The number of samples that this sample stands for.
     pub(crate) value: i64,
     /// The number of distinct times, if the samples have times. A sample for a stall of many periods has one
@@ -75,6 +76,7 @@ pub(crate) fn stacks_of(messages: &[Message], profile_type: &str, sample_type: (
     let mut stacks = Vec::new();
     for message in messages {
         let lookup = Lookup::new(&message.data);
+        let mut known = HashMap::<i32, Arc<[Frame]>>::new();
         let scopes = message.data.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
         for profile in scopes.flat_map(|scope| &scope.profiles) {
             let found = lookup.attribute_text(&profile.attribute_indices, "profile.type");
@@ -82,10 +84,12 @@ pub(crate) fn stacks_of(messages: &[Message], profile_type: &str, sample_type: (
                 continue;
             }
             for sample in &profile.samples {
-                let locations = lookup.stack(sample.stack_index).expect("a stack");
-                let frames = locations
-                    .iter()
-                    .flat_map(|&index| frames(lookup, lookup.location(index).expect("a location")));
+                let frames = known.entry(sample.stack_index).or_insert_with(|| {
+                    let locations = lookup.stack(sample.stack_index).expect("a stack").iter();
+                    locations
+                        .flat_map(|&index| frames(lookup, lookup.location(index).expect("a location")))
+                        .collect()
+                });
                 // In a sample with timestamps in place of a value, each timestamp counts as one.
                 let value =
                     sample.values.first().copied().unwrap_or(sample.timestamps_unix_nano.len() as i64);
@@ -99,7 +103,7 @@ pub(crate) fn stacks_of(messages: &[Message], profile_type: &str, sample_type: (
                     }
                 };
                 stacks.push(Stack {
-                    frames: frames.collect(),
+                    frames: Arc::clone(frames),
                     value,
                     times: sample.timestamps_unix_nano.iter().collect::<BTreeSet<_>>().len() as i64,
                     period_ns: profile.period,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -51,4 +52,20 @@ pub(crate) fn readelf_build_id(library: impl AsRef<Path>) -> String {
     let text = String::from_utf8(output.stdout).unwrap();
     let id = text.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
     id.expect("the library has a build-id").to_owned()
+}
+
+/// The addresses of a library's procedure linkage tables. No symbol covers them.
+pub(crate) fn linkage_tables(library: impl AsRef<Path>) -> Vec<Range<ElfVaddr>> {
+    let output =
+        Command::new("readelf").arg("-SW").arg(library.as_ref()).output().expect("readelf (binutils)");
+    let sections = String::from_utf8_lossy(&output.stdout).into_owned();
+    let table = |line: &str| {
+        let (_, section) = line.split_once("] .plt")?;
+        let number = |at| u64::from_str_radix(section.split_whitespace().nth(at)?, 16).ok();
+        // Words: the rest of the name, or the type, comes first.
+        let words = if section.starts_with(' ') { 0 } else { 1 };
+        let (address, size) = (number(words + 1)?, number(words + 3)?);
+        Some(ElfVaddr(address)..ElfVaddr(address + size))
+    };
+    sections.lines().filter_map(table).collect()
 }

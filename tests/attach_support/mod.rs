@@ -21,7 +21,7 @@ use crate::agent_support::running::Running;
 pub(crate) const NOBODY: u32 = 65_534;
 
 /// A wait of this length is taken to last for ever.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A JVM that can be attached to.
 pub(crate) fn jvm(home: &Path) -> Running {
@@ -204,6 +204,14 @@ pub(crate) fn in_chroot(home: &Path, root: &Path) -> Option<Target> {
     Some(Target::start(&mut command))
 }
 
+/// The newest home that a user without rights can reach, since the cache may be in a folder of this user
+/// alone; all of them if [`crate::jdk_support::everything`] is true.
+pub(crate) fn homes_for_nobody() -> Vec<PathBuf> {
+    let is_open = |folder: &Path| mode(folder) & 0o001 != 0;
+    let homes = crate::jdk_support::java_homes().into_iter();
+    crate::jdk_support::newest_of(homes.filter(|home| home.ancestors().all(is_open)).collect())
+}
+
 /// Starts a JVM of a user without rights.
 pub(crate) fn as_nobody(home: &Path) -> Target {
     let mut java = Command::new("setpriv");
@@ -218,7 +226,7 @@ pub(crate) fn as_nobody(home: &Path) -> Target {
 /// A process that has libjvm.so mapped, as a JVM that is still starting, and no handlers. `libraries` are
 /// mapped, too.
 pub(crate) fn starting_jvm(libraries: &[PathBuf]) -> Target {
-    let home = crate::agent_support::newest_or_all().pop().unwrap();
+    let home = crate::jdk_support::loadable_homes().pop().unwrap();
     let mut preloaded = vec![home.join("lib/server/libjvm.so")];
     preloaded.extend_from_slice(libraries);
     let mut command = Command::new("sleep");

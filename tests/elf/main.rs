@@ -6,9 +6,12 @@ mod elf_support;
 mod jdk_support;
 #[path = "../loud_support/mod.rs"]
 mod loud_support;
+#[path = "../separate_symbols_support/mod.rs"]
+mod separate_symbols_support;
 
 mod build_id;
 mod objects;
 mod relocations;
 mod symbols;
+mod symbols_beside;
 mod unwind;

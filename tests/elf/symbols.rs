@@ -88,7 +88,7 @@ fn every_function_of_real_objects_agrees_with_nm() {
 fn names_are_given_as_written_and_as_linked() {
     let details = details_of(details_of as *const () as u64);
     let inside = details.load_bias().to_elf(RuntimeAddr(details_of as *const () as u64 + 1));
-    let symbolizer = Symbolizer::new();
+    let symbolizer = Symbolizer::new(None);
     let symbol = symbolizer.symbol(&details, inside).unwrap();
     assert_eq!(symbol.name, concat!(module_path!(), "::details_of"));
     assert_ne!(symbol.linkage_name, symbol.name);
@@ -112,7 +112,7 @@ fn names_after(change: impl FnOnce(&Path)) -> (Option<String>, Option<String>) {
     let details = details_of(library.symbol("exported"));
     let exported = details.load_bias().to_elf(RuntimeAddr(library.symbol("exported")));
     change(&path);
-    let symbolizer = Symbolizer::new();
+    let symbolizer = Symbolizer::new(None);
     let name = |vaddr| symbolizer.symbol(&details, vaddr).map(|symbol| symbol.name.clone());
     (name(ElfVaddr(exported.0 + 4)), name(ElfVaddr(hidden + 4)))
 }
@@ -186,13 +186,13 @@ fn the_vdso_has_names() {
 #[test]
 fn an_address_in_no_function_has_no_name() {
     let details = details_of(details_of as *const () as u64);
-    assert_eq!(Symbolizer::new().symbol(&details, ElfVaddr(u64::MAX)), None);
+    assert_eq!(Symbolizer::new(None).symbol(&details, ElfVaddr(u64::MAX)), None);
 }
 
 #[test]
 fn unused_tables_are_dropped() {
     let details = details_of(details_of as *const () as u64);
-    let symbolizer = Symbolizer::new();
+    let symbolizer = Symbolizer::new(None);
     let vaddr = details.load_bias().to_elf(RuntimeAddr(details_of as *const () as u64));
     let symbol = symbolizer.symbol(&details, vaddr).unwrap();
     assert!(symbolizer.held().1 > 0);

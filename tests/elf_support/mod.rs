@@ -1,4 +1,4 @@
-//! Real ELF objects and independent tools to compare with, for the `elf_*` tests.
+//! Real ELF objects and independent tools to compare with, for the tests of `elf`.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -13,9 +13,9 @@ use otlpprof::core::address::RuntimeAddr;
 use otlpprof::elf::image::LoadedImage;
 use otlpprof::elf::loader_list::loaded_objects;
 
-/// The libjvm.so of one JDK of each version.
+/// The libjvm.so of one JDK of each version that this process can load.
 pub(crate) fn libjvms() -> Vec<PathBuf> {
-    crate::jdk_support::java_homes().iter().map(|home| crate::jdk_support::libjvm(home)).collect()
+    crate::jdk_support::loadable_homes().iter().map(|home| crate::jdk_support::libjvm(home)).collect()
 }
 
 /// The file of the C library in this process.

@@ -58,6 +58,14 @@ pub(crate) fn newest_that_start_with(flags: &[&str]) -> Vec<PathBuf> {
     newest_of(starting)
 }
 
+/// The newest of [`java_homes`] from a version on; all of them if [`everything`] is true.
+#[allow(dead_code, reason = "not every test binary has behaviour that older versions lack")]
+pub(crate) fn java_homes_from(first: u32) -> Vec<PathBuf> {
+    let mut homes = java_homes();
+    homes.retain(|home| java_version(home) >= first);
+    newest_of(homes)
+}
+
 /// The homes of all JDKs and runtimes to test on: the ones that OTLPPROF_TEST_JDKS lists; otherwise the ones
 /// that scripts/install-jdks.sh has installed; otherwise the system's. Builds of one version differ in
 /// vendor, compiler, build-id and modules.
@@ -78,11 +86,7 @@ pub(crate) fn java_builds() -> Vec<PathBuf> {
         );
         return homes;
     }
-    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/jdks");
-    let mut homes = homes_in(&cache);
-    homes.extend(homes_in(Path::new("/usr/lib/jvm")));
-    homes.sort();
-    homes.dedup();
+    let homes = installed_homes();
     let missing = missing_versions(&homes);
     if !missing.is_empty() {
         not_tested(&format!("no Java {missing:?}; scripts/install-jdks.sh gets what is missing"));
@@ -90,10 +94,41 @@ pub(crate) fn java_builds() -> Vec<PathBuf> {
     homes
 }
 
-/// The known releases of which no home has a JDK. Everything is tested on all known releases.
+/// The homes that scripts/install-jdks.sh has installed, and the system's.
+pub(crate) fn installed_homes() -> Vec<PathBuf> {
+    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/jdks");
+    let mut homes = homes_in(&cache);
+    homes.extend(homes_in(Path::new("/usr/lib/jvm")));
+    homes.sort();
+    homes.dedup();
+    homes
+}
+
+/// The newest release that the short form of the tests needs. Later ones come from Debian unstable
+/// (`scripts/install-jdks.sh --debian`), which changes daily.
+const NEWEST_OF_SHORT_FORM: u32 = 25;
+
+/// The known releases of which no home has a JDK. The short form does without those that it does not need.
 pub(crate) fn missing_versions(homes: &[PathBuf]) -> Vec<u32> {
     let found: Vec<_> = homes.iter().map(|home| java_version(home)).collect();
-    Release::KNOWN.map(Release::feature).into_iter().filter(|version| !found.contains(version)).collect()
+    let newest = if everything() { u32::MAX } else { NEWEST_OF_SHORT_FORM };
+    let wanted = Release::KNOWN.map(Release::feature).into_iter();
+    wanted.filter(|version| *version <= newest && !found.contains(version)).collect()
+}
+
+/// The program that runs another program with the C library that a home of scripts/install-debian-jdks.sh
+/// needs. `None` for other homes, which use the system's.
+#[allow(dead_code, reason = "most test binaries start the home's own programs, which need no help")]
+pub(crate) fn with_its_c_library(home: &Path) -> Option<PathBuf> {
+    // The home is usr/lib/jvm/NAME in the root that has the program.
+    let run = home.ancestors().nth(4)?.join("run");
+    run.is_file().then_some(run)
+}
+
+/// The homes of [`java_homes`] whose JVM a program of this system's C library can load.
+#[allow(dead_code, reason = "most test binaries load no JVM")]
+pub(crate) fn loadable_homes() -> Vec<PathBuf> {
+    java_homes().into_iter().filter(|home| with_its_c_library(home).is_none()).collect()
 }
 
 /// The Java version in a home's release file, such as 17.

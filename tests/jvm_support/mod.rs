@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::ffi::{CString, OsStr, c_char, c_void};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr::null_mut;
 
@@ -15,14 +16,14 @@ use otlpprof::core::vm_layout::VmLayout;
 use otlpprof::jvm::jvmti::Jvmti;
 use otlpprof::jvm::jvmti_events::EventCallbacks;
 use otlpprof::jvm::jvmti_table::RawEnv;
-use otlpprof::jvm::layout;
+use otlpprof::jvm::layout::{self, Release};
 use otlpprof::jvm::libjvm::Libjvm;
 use otlpprof::jvm::stubs::StubTable;
 use otlpprof::jvm::vm_structs::VmStructs;
 use otlpprof::signal::fault;
 use otlpprof::signal::safe_load::ProcessMemory;
 
-pub(crate) use crate::jdk_support::{java_builds, libjvm};
+pub(crate) use crate::jdk_support::{java_builds, libjvm, with_its_c_library};
 
 /// Environment variable of a child: the path of the libjvm.so to load.
 const LIBJVM: &str = "OTLPPROF_TEST_LIBJVM";
@@ -38,9 +39,24 @@ pub(crate) static STUBS: StubTable = StubTable::new();
 /// # Panics
 /// If the test fails on any build; the message contains the child's output.
 pub(crate) fn for_each_jdk(child: &str, options: &str) {
+    for_each_jdk_with(child, |_| options.to_owned());
+}
+
+/// The same with options that depend on the JDK's home.
+pub(crate) fn for_each_jdk_with(child: &str, options_of: impl Fn(&Path) -> String) {
     let mut failed = Vec::new();
     for home in java_builds() {
-        let output = Command::new(std::env::current_exe().unwrap())
+        let options = &options_of(&home);
+        let this = std::env::current_exe().unwrap();
+        let mut command = match with_its_c_library(&home) {
+            Some(run) => {
+                let mut command = Command::new(run);
+                command.arg(this);
+                command
+            }
+            None => Command::new(this),
+        };
+        let output = command
             .args([child, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .env(LIBJVM, libjvm(&home))
             .env(OPTIONS, options)
@@ -66,9 +82,14 @@ pub(crate) struct TestJvm {
 }
 
 impl TestJvm {
+    /// The library of the JVM that the parent selected.
+    pub(crate) fn libjvm() -> PathBuf {
+        std::env::var_os(LIBJVM).expect("a parent sets it").into()
+    }
+
     /// Creates the JVM that the parent selected, with the Java test programs on its class path.
     pub(crate) fn create() -> Self {
-        let libjvm = std::env::var_os(LIBJVM).expect("a parent sets it");
+        let libjvm = Self::libjvm();
         let classes = env!("OTLPPROF_TEST_CLASSES");
         assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
         let options = std::env::var(OPTIONS).unwrap_or_default();
@@ -76,7 +97,7 @@ impl TestJvm {
             .chain(options.split_whitespace().map(str::to_owned))
             .map(|option| CString::new(option).unwrap())
             .collect();
-        let (vm, env) = create_java_vm(&libjvm, &texts);
+        let (vm, env) = create_java_vm(libjvm.as_os_str(), &texts);
         // Installed over HotSpot's own handlers, like the agent's handler.
         fault::install().unwrap();
         // SAFETY: the JVM was created above and is never destroyed.
@@ -91,6 +112,11 @@ impl TestJvm {
         // SAFETY: the callback is a static function that does not unwind.
         unsafe { self.jvmti.set_event_callbacks(&callbacks) }.unwrap();
         StubTable::replay(self.jvmti).unwrap();
+    }
+
+    /// The feature release, such as 17.
+    pub(crate) fn feature(&self) -> u32 {
+        Release::of_jvmti(self.jvmti.version_number().unwrap()).feature()
     }
 
     /// libjvm's description of itself.
@@ -109,11 +135,14 @@ impl TestJvm {
         unsafe { Libjvm::of(self.vm) }.unwrap().symbol(name)
     }
 
-    /// The layout, not yet checked.
+    /// The layout, checked.
     pub(crate) fn layout(&self) -> VmLayout {
         self.replay_stubs();
         let structs = self.vm_structs();
-        let layout = layout::build(&structs, &ProcessMemory, &STUBS).unwrap();
+        // SAFETY: `self.env` belongs to this thread.
+        let learnt = unsafe { layout::learn(self.env, &structs, &ProcessMemory, &STUBS) }.unwrap();
+        assert!(learnt.gaps.is_empty(), "{:?}", learnt.gaps);
+        let layout = learnt.layout;
         // SAFETY: `self.env` belongs to this thread.
         let continuation =
             unsafe { layout::frozen_frames(self.env, &structs, &ProcessMemory, &STUBS, &layout) };

@@ -14,19 +14,20 @@ use flate2::read::ZlibDecoder;
 use tempfile::TempDir;
 
 use crate::agent_support::agent;
+use crate::agent_support::heeded_signals::heed_signals;
 
 /// The classes of the test programs.
 pub(crate) const CLASSES: &str = env!("OTLPPROF_TEST_CLASSES");
 
 /// A wait of this length is taken to last for ever.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A folder in which runs take place.
-pub(crate) struct Place {
+pub(crate) struct RunFolder {
     folder: TempDir,
 }
 
-impl Place {
+impl RunFolder {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("tmp")).unwrap();
@@ -54,7 +55,7 @@ impl Place {
         command
     }
 
-    /// As [`Place::run`], for another copy of the command, which looks for its agent itself.
+    /// As [`RunFolder::run`], for another copy of the command, which looks for its agent itself.
     pub(crate) fn command(&self, otlpprof: &Path) -> Command {
         let mut command = Command::new(otlpprof);
         for (name, _) in std::env::vars_os() {
@@ -69,6 +70,7 @@ impl Place {
         command.env("OTLPPROF_BUDGET", "off").env("OTLPPROF_LIMIT", "off");
         command.env("TMPDIR", self.path("tmp")).current_dir(self.folder.path());
         command.stdin(Stdio::null()).arg("run");
+        heed_signals(&mut command);
         command
     }
 
@@ -104,7 +106,7 @@ pub(crate) struct Started {
 
 impl Started {
     /// Starts a command. Its standard error is in a file of the place.
-    pub(crate) fn new(command: &mut Command, place: &Place) -> Self {
+    pub(crate) fn new(command: &mut Command, place: &RunFolder) -> Self {
         let stderr = place.path("stderr");
         command.stdout(Stdio::piped()).stderr(fs::File::create(&stderr).unwrap());
         let mut child = command.spawn().unwrap();

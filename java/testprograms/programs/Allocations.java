@@ -11,7 +11,7 @@ package programs;
 public final class Allocations {
     private Allocations() {}
 
-    /** 12 bytes of header, 4 of padding, 16 of fields. */
+    /** 16 bytes of fields after a header of 12 bytes and 4 of padding; from JDK 27 on a header of 8 bytes. */
     private static final class Small {
         long a;
         long b;
@@ -35,7 +35,8 @@ public final class Allocations {
             interval(1_000);
             small(100_000);
         }
-        report("small", "programs.Allocations$Small", 32, 200_000L * rounds);
+        int header = Runtime.version().feature() < 27 ? 16 : 8;
+        report("small", "programs.Allocations$Small", header + 16, 200_000L * rounds);
         report("arrays", "int[]", 16 + 4 * 250, 2_000L * rounds);
         report("interval", "byte[]", 16 + 4080, 2_000L * rounds);
         report("large", "java.lang.Object[]", 16 + 4 * 250_000, 3L * rounds);

@@ -13,7 +13,7 @@ import java.lang.reflect.Method;
  * and the number that the VM unloaded.
  */
 public final class HiddenClassStorm {
-    private static final int CLASSES_PER_COLLECTION = 200;
+    private static final int CLASSES_PER_COLLECTION = 50;
 
     private HiddenClassStorm() {}
 

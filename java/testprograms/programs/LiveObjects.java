@@ -12,8 +12,8 @@ import java.util.List;
  * at the end, with the number of collections since their allocation. With an argument, a virtual thread does
  * all the work.
  *
- * <p>The sizes are those of a 64-bit HotSpot with compressed class pointers and without compact headers, as
- * in {@link Allocations}.
+ * <p>The sizes are those of a 64-bit HotSpot with compressed class pointers, as in {@link Allocations}. From
+ * JDK 27 on an object's header has 8 bytes instead of 12.
  */
 public final class LiveObjects {
     private static final int SMALL = 900_000;
@@ -22,7 +22,7 @@ public final class LiveObjects {
 
     private LiveObjects() {}
 
-    /** 12 bytes of header, 4 for the reference to the next object, 16 of fields. */
+    /** The header, the reference to the next object, 16 bytes of fields. */
     private static final class Small {
         Small next;
         long a;
@@ -61,7 +61,9 @@ public final class LiveObjects {
         boolean isCompressed = ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
                 .getVMOption("UseCompressedOops").getValue().equals("true");
         report("large", "java.lang.Object[]", 16 + (isCompressed ? 4 : 8) * 250_000, LARGE, end - beforeOld);
-        report("small", "programs.LiveObjects$Small", isCompressed ? 32 : 40, SMALL, end - beforeYoung);
+        // A wide reference ends at 24 bytes after a header of 12, and at 16 after one of 8.
+        int beforeFields = isCompressed || Runtime.version().feature() >= 27 ? 16 : 24;
+        report("small", "programs.LiveObjects$Small", beforeFields + 16, SMALL, end - beforeYoung);
         report("dropped", "long[]", 16 + 8 * 125, 0, 0);
     }
 

@@ -12,9 +12,10 @@ import java.util.concurrent.locks.ReentrantLock;
  * the name of its carrier at that time.
  */
 public final class LockOwners {
-    private static final int ROUNDS = 50;
+    private static final int ROUNDS = 10;
     private static final int OTHERS = 4;
-    private static final long HELD_MS = 20;
+    /** Much longer than a busy machine takes to let a waiting thread report its wait. */
+    private static final long HELD_MS = 100;
 
     private LockOwners() {}
 
@@ -86,11 +87,10 @@ public final class LockOwners {
     }
 
     private static boolean allWait(int now) {
-        if (TARGETS[now] == LOCK) {
-            return LOCK.getQueueLength() == OTHERS;
-        }
+        // A thread in a lock's queue may not have parked yet, and then might never have to.
+        Thread.State expected = TARGETS[now] == LOCK ? Thread.State.WAITING : Thread.State.BLOCKED;
         for (Thread thread : WAITING) {
-            if (thread.getState() != Thread.State.BLOCKED) {
+            if (thread.getState() != expected) {
                 return false;
             }
         }

@@ -48,7 +48,7 @@ public final class RecordedInChunks {
         }
     }
 
-    /** The method that JDK 25 is configured to trace. */
+    /** The method that JDK 25 and later are configured to trace. */
     private static void traced(int turn) {
         double sum = turn;
         for (int i = 1; i < 200_000; i++) {

@@ -217,7 +217,7 @@ pub(super) unsafe fn forget(vm: &Vm, options: &Options, env: Option<*mut JNIEnv>
         (operations(engine).forget)();
     }
     if let Some(env) = env {
-        // SAFETY: the contract is that of this function.
+        // SAFETY: `env` is the current thread's, and the caller holds no lock that `sweep` takes.
         unsafe { sweep(vm, options, env, false) };
     }
 }

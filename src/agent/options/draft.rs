@@ -7,6 +7,7 @@ use log::LevelFilter;
 use super::types::{ContextPublication, CpuClock, Options, RecordedEvents, StackWalker};
 use crate::aggregate::NameSelection;
 use crate::core::engine::Engine;
+use crate::elf::debug_file_places::DEBUG_ROOT;
 use crate::export::pattern::PathPattern;
 use crate::export::{Endpoint, UploadConfig};
 use crate::otlp::EncodeOptions;
@@ -188,6 +189,7 @@ impl Default for Draft {
                 stack_walker: StackWalker::Vm,
                 depth: 0,
                 remotesym: false,
+                debug_files: Some(DEBUG_ROOT.into()),
                 normalise_class_names: false,
                 context: Vec::new(),
                 context_publication: ContextPublication::Off,

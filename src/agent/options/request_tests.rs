@@ -103,6 +103,7 @@ fn an_empty_option_string_gives_the_documented_defaults() {
             stack_walker: StackWalker::Vm,
             depth: 2048,
             remotesym: false,
+            debug_files: Some("/usr/lib/debug".into()),
             normalise_class_names: true,
             context: vec![],
             context_publication: ContextPublication::Trace,
@@ -149,6 +150,15 @@ fn remotesym_in_every_spelling() {
 }
 
 #[test]
+fn debug_files_are_in_an_absolute_folder_or_nowhere() {
+    assert_eq!(start("debug_files=/opt/debug").debug_files, Some("/opt/debug".into()));
+    assert_eq!(start("debug_files=no").debug_files, None);
+    for bad in ["debug_files=", "debug_files=debug", "debug_files=yes"] {
+        assert_eq!(error(bad), format!("{bad}: must be an absolute folder, or no"));
+    }
+}
+
+#[test]
 fn a_value_that_is_no_boolean_is_an_error() {
     for bad in ["remotesym=invalid", "remotesym=", "remotesym=2", "strict=maybe", "timestamps=truee"] {
         let message = error(bad);
@@ -160,7 +170,7 @@ fn a_value_that_is_no_boolean_is_an_error() {
 fn every_option_is_read_from_the_string() {
     let options = start(
         "start,cpu=500us,cpu.clock=timer,cpu.kernel,event.kernel=no,filter,signal=SIGVTALRM,cstack=vmx,\
-         depth=128,remotesym,native_frames=name,timestamps,\
+         depth=128,remotesym,debug_files=no,native_frames=name,timestamps,\
          context=tenant+a%2Bb,context.publish=attributes,context.publish.virtual=true,threads=a*+!b,\
          include=C.m,exclude=D.*,budget=1.5,limit=500+exceptions:off,delay=1s,duration=60s,loop=1h,\
          interval=1s,format=json,file=/tmp/%p-%t,endpoint=http://c:1,headers=A=1+b=%2B,compression=none,\
@@ -192,6 +202,7 @@ fn every_option_is_read_from_the_string() {
             stack_walker: StackWalker::Vmx,
             depth: 128,
             remotesym: true,
+            debug_files: None,
             normalise_class_names: true,
             context: vec!["tenant".to_owned(), "a+b".to_owned()],
             context_publication: ContextPublication::Attributes,

@@ -1,5 +1,6 @@
 //! The options in the form that the rest of the agent uses: typed, checked and complete.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use log::LevelFilter;
@@ -97,6 +98,8 @@ pub struct Options {
     pub depth: usize,
     /// Whether native frames are left to the backend to symbolize.
     pub remotesym: bool,
+    /// The folder in which debug files are installed; `None`: no debug file is used.
+    pub debug_files: Option<PathBuf>,
     /// Whether names of hidden and generated classes leave out their numbers.
     pub normalise_class_names: bool,
     /// Names of context attributes, in the order of their slots; nine at most.

@@ -1,5 +1,6 @@
 //! Parsers of single values. An error describes valid values, for a message "KEY=VALUE: …".
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::model::{PercentError, percent_decoded};
@@ -100,6 +101,16 @@ pub(super) fn signal(text: &str) -> Read<i32> {
             libc::SIGRTMAX()
         )
     })
+}
+
+/// Parses the absolute path of a folder, or `no`.
+pub(super) fn folder_or_no(text: &str) -> Read<Option<PathBuf>> {
+    let folder = PathBuf::from(text);
+    match text {
+        "no" => Ok(None),
+        _ if folder.is_absolute() => Ok(Some(folder)),
+        _ => Err("must be an absolute folder, or no".into()),
+    }
 }
 
 /// Accepts any text that is not empty.
@@ -268,11 +279,12 @@ mod tests {
 
     #[test]
     fn signals_that_the_jvm_needs_are_refused() {
-        for (text, number) in
-            [("SIGPROF", 27), ("prof", 27), ("27", 27), ("SigVtAlrm", 26), ("34", 34), ("64", 64)]
-        {
+        for (text, number) in [("SIGPROF", 27), ("prof", 27), ("27", 27), ("SigVtAlrm", 26), ("64", 64)] {
             assert_eq!(signal(text), Ok(number), "{text}");
         }
+        // 34 with glibc, 35 with musl.
+        let first = libc::SIGRTMIN();
+        assert_eq!(signal(&first.to_string()), Ok(first));
         for number in -1..=70 {
             assert_eq!(signal(&number.to_string()).is_ok(), Config::allows_signal(number), "{number}");
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::agent::engine_table::{enabled, row};
 use crate::agent::options::{Options, RecordedEvents};
 use crate::core::engine::Engine;
+use crate::export::pattern::PathPattern;
 
 /// The line at the start: version, engines, clock, stack walker and destination. `clock` is the name of the
 /// CPU clock.
@@ -38,7 +39,7 @@ pub(super) fn end_line(options: &Options, elapsed: Duration, counts: &[(&str, u6
     add(dropped, format!(", {dropped} dropped"));
     let recorded = count("jfr.events");
     add(recorded, format!(", and {} of the JVM's recorder", numbered(recorded, "event")));
-    if let Some(file) = &options.file {
+    if let Some(file) = file(options) {
         let written = numbered(count("file.written.messages"), "message");
         add(1, format!("; {written} written to {file}"));
         let failed = count("file.failed.messages");
@@ -77,7 +78,13 @@ pub(super) fn destinations(options: &Options) -> Vec<String> {
         return vec!["the command that reads along".to_owned()];
     }
     let upload = options.upload.as_ref().map(|upload| upload.endpoint.shown());
-    options.file.iter().cloned().chain(upload).collect()
+    file(options).into_iter().chain(upload).collect()
+}
+
+/// The file, with process and host in its name.
+fn file(options: &Options) -> Option<String> {
+    let file = options.file.as_ref()?;
+    Some(PathPattern::parse(file).map_or_else(|_| file.clone(), |pattern| pattern.shown()))
 }
 
 fn numbered(count: u64, noun: &str) -> String {
@@ -109,6 +116,16 @@ mod tests {
                  http://c:4318/v1development/profiles"
             )
         );
+    }
+
+    /// Regression: lines and answers named a file that does not exist.
+    #[test]
+    fn files_are_named_as_they_are_called() {
+        let pid = std::process::id();
+        let options = options("file=/tmp/%p.otlp");
+        assert_eq!(destinations(&options), [format!("/tmp/{pid}.otlp")]);
+        let line = end_line(&options, Duration::from_secs(2), &[]);
+        assert!(line.ends_with(&format!("; 0 messages written to /tmp/{pid}.otlp")), "{line}");
     }
 
     #[test]

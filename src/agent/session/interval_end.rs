@@ -131,7 +131,7 @@ impl IntervalEnd {
         let mut drained = drain.take_interval();
         // The drain's lock is not held from here on: the start of a collection waits for it.
         thread_labels::add_names_of_incarnations(&mut labels.java);
-        drained.interval.name_frames(|tables, frame| self.native_frames.frame(tables, frame));
+        self.native_frames.name(&mut drained.interval);
         self.objects.interval_ends(map_number);
         drained
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::aggregate::ProfileKind;
+use crate::core::java_thread_state::JavaThreadState;
 use crate::core::record::{FrameKind, NO_OBJECT, Owner, OwnerThread};
 use crate::model::{Profile, types};
 
@@ -63,7 +64,7 @@ fn header(os_tid: i32, weight: u64, monotonic_ns: u64) -> SampleHeader {
         subject: Subject::NONE,
         number: 0,
         engine: Engine::Cpu,
-        thread_state: 0,
+        thread_state: JavaThreadState::Unknown,
         is_virtual: 0,
         is_waiting: 0,
         is_runnable: 0,
@@ -175,7 +176,7 @@ fn frames_that_take_long_to_name_are_named_when_the_interval_has_ended() {
     };
     assert_eq!(frames(&mut aggregator), [1, 2]);
     aggregator.add(&header(1, 1, 0), [native(1, 0x10), native(3, 0x10)].into_iter(), &mut resolver);
-    assert_eq!(frames(&mut aggregator), [3], "each is told once");
+    assert_eq!(frames(&mut aggregator), [3], "each is reported once");
     let mut interval = aggregator.take(&[]);
     interval.name_frames(named);
     let (tables, profile) = cpu_profile(interval, 0, no_attributes);

@@ -19,10 +19,18 @@ pub(in crate::cli) enum AttachError {
     Ended(u32),
     #[error("process {0} is stopped and cannot answer; resume it by `kill -CONT {0}`")]
     Stopped(u32),
-    #[error("process {0} is no JVM, since it has no libjvm.so mapped; `otlpprof list` shows the JVMs")]
+    #[error(
+        "process {0} is no JVM, since it has no libjvm.so mapped (nor has a program compiled by GraalVM's \
+         native-image); `otlpprof list` shows the JVMs"
+    )]
     NoJvm(u32),
     #[error("process {pid} belongs to user {user}; run the command as that user or as root")]
     OtherUser { pid: u32, user: String },
+    #[error(
+        "process {0} cannot be inspected: the command lacks the capability CAP_SYS_PTRACE, which a container \
+         has by `--cap-add SYS_PTRACE`, or runs in another user namespace"
+    )]
+    NotTraceable(u32),
     #[error("/proc/{pid}: {error}; run the command as root")]
     Proc { pid: u32, error: io::Error },
     #[error(
@@ -105,4 +113,14 @@ pub(in crate::cli) enum AttachError {
     Interrupted(u8),
     #[error("waiting failed: {0}")]
     Wait(io::Error),
+}
+
+impl AttachError {
+    /// The reason why a file in /proc/PID of a process that this user may command cannot be used.
+    pub(super) fn of_proc(pid: u32, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::NotTraceable(pid),
+            _ => Self::Proc { pid, error },
+        }
+    }
 }

@@ -22,7 +22,7 @@ pub(super) struct Jvm {
 }
 
 /// Options of the launcher that take a separate value.
-const WITH_VALUE: [&str; 11] = [
+const WITH_VALUE: [&str; 14] = [
     "-cp",
     "-classpath",
     "--class-path",
@@ -33,6 +33,9 @@ const WITH_VALUE: [&str; 11] = [
     "--add-reads",
     "--add-exports",
     "--add-opens",
+    "--enable-native-access",
+    "--limit-modules",
+    "--patch-module",
     "--source",
 ];
 
@@ -123,6 +126,15 @@ mod tests {
         assert_eq!(main("java -jar /opt/app.jar --port 1"), "/opt/app.jar");
         assert_eq!(main("java @args -m mod/app.Main"), "mod/app.Main");
         assert_eq!(main("java --module=mod x"), "mod");
+        // Regression: their values were taken for the main class.
+        for option in
+            ["--enable-native-access ALL-UNNAMED", "--limit-modules java.base", "--patch-module a=b"]
+        {
+            assert_eq!(
+                super::main(&[&["java"], &*option.split(' ').collect::<Vec<_>>(), &["app.Main"]].concat()),
+                "app.Main"
+            );
+        }
         assert_eq!(main("java"), "java");
         assert_eq!(main("/opt/jsvc -cp x"), "jsvc");
     }

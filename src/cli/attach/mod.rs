@@ -21,7 +21,7 @@ mod stream;
 mod target_files;
 mod target_user;
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -34,6 +34,7 @@ pub(super) use self::record::{RecordArgs, record};
 pub(super) use self::stream::{AgentStream, Opened, StreamArgs};
 use super::terminal::{self, write_json};
 use super::{EXIT_FAILED, Format};
+use crate::export::answer::Answer;
 
 /// Loads the agent into a running JVM and starts to profile
 #[derive(Debug, clap::Args)]
@@ -97,7 +98,8 @@ struct AgentArgs {
     /// Options of the agent, such as cpu=5ms,wall. Relative paths begin at the current folder
     #[arg(default_value = "")]
     options: String,
-    /// The agent's library. The default is libotlpprof.so beside this command, else in ../lib
+    /// The agent's library. The default is libotlpprof.so beside this command, in ../lib, or in
+    /// ../lib/otlpprof
     #[arg(long, value_name = "PATH")]
     library: Option<PathBuf>,
 }
@@ -163,9 +165,17 @@ fn run(target: &Target, form: &AnswerArgs, request: &Request<'_>) -> anyhow::Res
             state::print(&answer, &mut out)?;
             out.flush()?;
         }
-        Format::Text => writeln!(terminal::stderr(), "otlpprof: {}", answer.message)?,
+        Format::Text => {
+            print_warnings(&answer)?;
+            writeln!(terminal::stderr(), "otlpprof: {}", answer.message)?;
+        }
     }
     Ok(if answer.succeeded { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+/// Prints the warnings that the agent has logged while it carried out a request.
+fn print_warnings(answer: &Answer) -> io::Result<()> {
+    answer.warnings().try_for_each(|line| writeln!(terminal::stderr(), "the agent: {line}"))
 }
 
 fn answer(target: &Target, request: &Request<'_>) -> Result<Received, AttachError> {

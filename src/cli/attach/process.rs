@@ -74,6 +74,7 @@ impl JvmProcess {
             return Err(AttachError::Ended(pid));
         }
         let maps = Maps::of(pid).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied if may_command(status.uid) => AttachError::NotTraceable(pid),
             io::ErrorKind::PermissionDenied => AttachError::OtherUser { pid, user: user_name(status.uid) },
             io::ErrorKind::NotFound => AttachError::NoProcess(pid),
             _ if error.raw_os_error() == Some(libc::ESRCH) => AttachError::Ended(pid),
@@ -82,9 +83,7 @@ impl JvmProcess {
         if maps.libjvm.is_none() {
             return Err(AttachError::NoJvm(pid));
         }
-        // SAFETY: the call accesses no memory.
-        let own_uid = unsafe { libc::geteuid() };
-        if own_uid != 0 && own_uid != status.uid {
+        if !may_command(status.uid) {
             return Err(AttachError::OtherUser { pid, user: user_name(status.uid) });
         }
         let Status { own_pid, uid, gid, .. } = status;
@@ -144,6 +143,13 @@ impl JvmProcess {
             self.maps = maps;
         }
     }
+}
+
+/// Whether this command's user is root or this user.
+fn may_command(uid: libc::uid_t) -> bool {
+    // SAFETY: the call accesses no memory.
+    let own_uid = unsafe { libc::geteuid() };
+    own_uid == 0 || own_uid == uid
 }
 
 /// Whether a JVM's attach mechanism is off, by its arguments and variables.

@@ -15,8 +15,10 @@ use super::interrupts::Interrupts;
 use super::jvm_agent::JvmAgent;
 use super::recording_file::RecordingFile;
 use super::refused_options::refuse;
-use super::{AgentArgs, Target};
-use crate::cli::{EXIT_BAD_INPUT, EXIT_FAILED, agent_string, flamegraph, report, terminal, whole_file};
+use super::{AgentArgs, Target, print_warnings};
+use crate::cli::{
+    EXIT_BAD_INPUT, EXIT_FAILED, agent_string, flamegraph, report, spool, terminal, whole_file,
+};
 use crate::export::answer::{Answer, LoggedError};
 
 /// Options that the command sets itself.
@@ -123,6 +125,8 @@ fn take_recording(args: &RecordArgs, interrupts: &mut Interrupts) -> anyhow::Res
         )));
     }
     let library = jvm.library(args.agent.library.as_deref())?;
+    // The messages will be copied to such a file.
+    drop(spool::empty()?);
     let file = RecordingFile::create(&jvm)?;
     let options = agent_string(&given, args.duration, file.path());
     let started = match jvm.load(library.as_ref(), &options, interrupts) {
@@ -207,11 +211,14 @@ impl Warnings {
     }
 
     fn print(&mut self, answer: &Answer) -> io::Result<()> {
+        print_warnings(answer)?;
         let latest = answer.last_error.as_ref().filter(|error| error.unix_ms >= self.since_unix_ms);
         if let Some(latest) = latest
             && self.last.as_ref() != Some(latest)
         {
-            writeln!(terminal::stderr(), "the agent: {}", latest.line)?;
+            if !answer.log.contains(&latest.line) {
+                writeln!(terminal::stderr(), "the agent: {}", latest.line)?;
+            }
             self.last = Some(latest.clone());
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::export::answer::{Answer, SessionState};
+use crate::export::answer::{Answer, LoggedError, SessionState};
 
 /// Prints the answer in a few lines.
 pub(super) fn print(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
@@ -16,11 +16,19 @@ pub(super) fn print(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
             }
         }
     }
-    if let Some(session) = &answer.session {
+    let session = answer.session.as_ref().or(answer.ended_session.as_ref());
+    if let Some(session) = session {
         print_session(session, out)?;
     }
-    if let Some(error) = &answer.last_error {
-        writeln!(out, "last error   {} at {}", error.line, time(error.unix_ms))?;
+    for line in &answer.log {
+        writeln!(out, "log          {line}")?;
+    }
+    // The caller of a command that was refused earlier has seen the reason.
+    let since = session.map_or(0, |session| session.started_unix_ms);
+    let is_new = |error: &&LoggedError| error.unix_ms >= since && !answer.log.contains(&error.line);
+    if let Some(error) = answer.last_error.as_ref().filter(is_new) {
+        let line = error.line.strip_prefix("error: ").unwrap_or(&error.line);
+        writeln!(out, "last error   {line} at {}", time(error.unix_ms))?;
     }
     Ok(())
 }

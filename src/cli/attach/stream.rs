@@ -43,6 +43,7 @@ pub(in crate::cli) struct AgentStream {
     frames: MessageFrames,
     /// The session that this command has started, by the time of its start.
     own_session: Option<u64>,
+    warnings: Vec<String>,
 }
 
 /// The result of a request for messages.
@@ -88,9 +89,16 @@ impl AgentStream {
 
     fn over(jvm: JvmAgent, received: Received, is_own: bool) -> Result<Opened, AttachError> {
         let Received { answer, connection, .. } = received;
+        let warnings = answer.warnings().map(str::to_owned).collect();
         connection.set_nonblocking(true).map_err(AttachError::Wait)?;
         let own_session = answer.session.filter(|_| is_own).map(|session| session.started_unix_ms);
-        Ok(Opened::Stream(Self { jvm, connection, frames: MessageFrames::default(), own_session }))
+        let frames = MessageFrames::default();
+        Ok(Opened::Stream(Self { jvm, connection, frames, own_session, warnings }))
+    }
+
+    /// The warnings that the agent has logged while it started the session.
+    pub(in crate::cli) fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Becomes readable when messages have arrived.
@@ -135,8 +143,9 @@ impl AgentStream {
     /// Ends the stream, and the session if this command has started it. Somebody else may have stopped it,
     /// and may have started another.
     pub(in crate::cli) fn close(self, interrupts: &mut Interrupts) -> Result<(), AttachError> {
-        let Self { mut jvm, connection, own_session, .. } = self;
-        drop(connection);
+        // The connection stays open until the session has ended: without readers the session would end by
+        // itself, and say so in the log.
+        let Self { mut jvm, connection: _connection, own_session, .. } = self;
         let Some(own_session) = own_session else { return Ok(()) };
         interrupts.restart();
         let mut stop = || {

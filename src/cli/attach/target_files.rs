@@ -33,7 +33,7 @@ impl TargetFiles {
         let pid = process.pid;
         let flags = libc::O_PATH | libc::O_DIRECTORY;
         let root = open_at(None, OsStr::new(&format!("/proc/{pid}/root")), flags, 0)
-            .map_err(|error| AttachError::Proc { pid, error })?;
+            .map_err(|error| AttachError::of_proc(pid, error))?;
         let tmp =
             open_in_root(&root, Path::new("/tmp"), flags).map_err(|error| AttachError::Tmp { pid, error })?;
         Ok(Self { pid, root, tmp: Rc::new(tmp) })

@@ -19,12 +19,17 @@ pub struct Architecture {
     /// Whether a frame that is marked as a signal trampoline and has this CFA expression (empty if it has
     /// none) is the kernel's.
     pub is_signal_frame: fn(&[Op]) -> bool,
+    /// The right rule in place of one that code is known to state wrongly; any other rule as it is.
+    pub corrected: fn(UnwindRule) -> UnwindRule,
 }
 
 /// Returns the rule of code that cannot be unwound further by call frame information.
 const fn without_caller(cfa: CfaRule) -> UnwindRule {
     UnwindRule { cfa, fp: FpRule::Undefined, return_address: ReturnAddressRule::AtCfaPlus(0) }
 }
+
+/// The rule of the outermost frame of a stack.
+pub const END_OF_STACK: UnwindRule = without_caller(CfaRule::EndOfStack);
 
 /// The rule for rows that cannot be expressed.
 pub const UNSUPPORTED: UnwindRule = without_caller(CfaRule::Unsupported);
@@ -41,7 +46,7 @@ impl Architecture {
             return without_caller(CfaRule::SignalFrame);
         }
         let return_address = match row.return_address {
-            RowRegister::Undefined => return without_caller(CfaRule::EndOfStack),
+            RowRegister::Undefined => return END_OF_STACK,
             RowRegister::AtCfaPlus(offset) => i32::try_from(offset).ok().map(ReturnAddressRule::AtCfaPlus),
             RowRegister::Same => self.unsaved_return_address,
             RowRegister::AtExpression(_) | RowRegister::Other => None,
@@ -51,7 +56,9 @@ impl Architecture {
             RowCfa::Expression(_) => self.expression_cfa(cfa_ops.as_slice()),
         };
         match (cfa, return_address) {
-            (Some(cfa), Some(return_address)) => UnwindRule { cfa, fp: self.fp_rule(row.fp), return_address },
+            (Some(cfa), Some(return_address)) => {
+                (self.corrected)(UnwindRule { cfa, fp: self.fp_rule(row.fp), return_address })
+            }
             _ => UNSUPPORTED,
         }
     }

@@ -9,7 +9,7 @@ mod architecture;
 mod row;
 pub mod x86_64;
 
-pub use architecture::{Architecture, UNSUPPORTED};
+pub use architecture::{Architecture, END_OF_STACK, UNSUPPORTED};
 pub use row::{Op, Ops, Register, Row, RowCfa, RowRegister};
 
 #[cfg(target_arch = "aarch64")]

@@ -12,6 +12,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     unsaved_return_address: None,
     special_cfa,
     is_signal_frame,
+    corrected,
 };
 
 /// The offset of `uc_mcontext.gregs[REG_RSP]` in a `ucontext_t`, to which SP points on return from a handler.
@@ -43,6 +44,14 @@ fn special_cfa(ops: &[Op]) -> Option<CfaRule> {
 fn is_signal_frame(cfa: &[Op]) -> bool {
     matches!(*cfa, [Op::RegisterPlus(7, UCONTEXT_RSP), Op::Deref])
 }
+
+/// No code is known to state its rules wrongly.
+fn corrected(rule: UnwindRule) -> UnwindRule {
+    rule
+}
+
+/// Whether a frame may go on above its frame record: the return address is at the top of the frame.
+pub const FRAME_GOES_ON_ABOVE_RECORD: bool = false;
 
 /// Whether code under this rule keeps a frame record to which FP points; `None` if the code has no frame yet,
 /// or is not a function.

@@ -38,8 +38,9 @@ use super::loader_list::{LoadCounts, load_counts};
 use super::program_header::ProgramHeader;
 use super::unwind::sections::executable_range;
 use super::unwind::{FrameSections, UnwindError};
-use crate::core::address::RuntimeAddr;
+use crate::core::address::{ElfVaddr, RuntimeAddr};
 use crate::core::object::{LoadedObject, ObjectIndex, ObjectMap, TextRange};
+use crate::core::unwind_rule::UnwindRule;
 use crate::core::unwind_table::UnwindTable;
 
 /// The most unloaded objects to remember, even if [`ObjectRegistry::retire`] is not called. Beyond this
@@ -117,6 +118,14 @@ impl ObjectRegistry {
     /// The details of all objects of the last [`ObjectRegistry::refresh`].
     pub fn loaded(&self) -> Vec<Arc<ObjectDetails>> {
         self.state.lock().live.iter().map(|live| live.details.clone()).collect()
+    }
+
+    /// The rule of a loaded object's call frame information at `address`; `None` also while the object's
+    /// table has not been compiled.
+    pub fn rule_at(&self, index: ObjectIndex, address: ElfVaddr) -> Option<UnwindRule> {
+        let state = self.state.lock();
+        let live = state.live.iter().find(|live| live.loaded.index == index)?;
+        live.loaded.unwind.get()?.rule_at(address)
     }
 
     /// Resolves a PC that was in no object of the map when it was sampled, because the map was slightly

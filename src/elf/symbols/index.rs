@@ -8,6 +8,10 @@ use crate::elf::dynamic::{u32_at, u64_at};
 /// The size of an `Elf64_Sym`, in bytes (gABI, "Symbol Table").
 pub const SYMBOL_LEN: usize = 24;
 
+/// A symbol without a type, and one that no other object file sees (gABI, "Symbol Table").
+const STT_NOTYPE: u8 = 0;
+const STB_LOCAL: u8 = 0;
+
 /// The functions of one object.
 #[derive(Debug, Default)]
 pub struct SymbolIndex {
@@ -51,9 +55,16 @@ impl IndexBuilder {
         Self { text, sections, functions: Vec::new() }
     }
 
-    /// Adds the functions found in some entries of a symbol table.
-    pub fn add(&mut self, entries: &[u8]) {
-        self.functions.extend(entries.chunks_exact(SYMBOL_LEN).filter_map(|entry| parse(entry, &self.text)));
+    /// Adds the functions found in some entries of a symbol table. `is_mark` tells from the offset of a name
+    /// whether the symbol is a mapping symbol.
+    pub fn add(&mut self, entries: &[u8], mut is_mark: impl FnMut(u32) -> bool) {
+        let functions = entries.chunks_exact(SYMBOL_LEN).filter(|entry| {
+            // The name is read only where the rest is that of a mapping symbol (ELF for the Arm 64-bit
+            // architecture, "Mapping symbols").
+            let is_local_label = entry[4] == STB_LOCAL << 4 | STT_NOTYPE && u64_at(entry, 16) == 0;
+            !(is_local_label && is_mark(u32_at(entry, 0)))
+        });
+        self.functions.extend(functions.filter_map(|entry| parse(entry, &self.text)));
     }
 
     /// Builds the index.
@@ -87,10 +98,8 @@ impl IndexBuilder {
 
 /// The function that an entry defines, and its rank.
 fn parse(entry: &[u8], text: &Range<ElfVaddr>) -> Option<(Function, u8)> {
-    const STT_NOTYPE: u8 = 0;
     const STT_FUNC: u8 = 2;
     const STT_GNU_IFUNC: u8 = 10;
-    const STB_LOCAL: u8 = 0;
     const STB_GLOBAL: u8 = 1;
     const SHN_UNDEF: u16 = 0;
     const SHN_LORESERVE: u16 = 0xff00;
@@ -156,6 +165,8 @@ mod tests {
     const LOCAL: u8 = 0;
     const GLOBAL: u8 = 1 << 4;
     const WEAK: u8 = 2 << 4;
+    /// The name of a mapping symbol.
+    const MARK: u32 = 99;
 
     /// {name, binding and type, section, value, size}
     fn symbol((name, info, section, value, size): (u32, u8, u16, u64, u64)) -> Vec<u8> {
@@ -169,7 +180,8 @@ mod tests {
 
     fn index_in(sections: Vec<Range<ElfVaddr>>, symbols: &[(u32, u8, u16, u64, u64)]) -> SymbolIndex {
         let mut builder = IndexBuilder::new(ElfVaddr(0x1000)..ElfVaddr(0x2000), sections);
-        builder.add(&symbols.iter().flat_map(|&parts| symbol(parts)).collect::<Vec<_>>());
+        let symbols: Vec<_> = symbols.iter().flat_map(|&parts| symbol(parts)).collect();
+        builder.add(&symbols, |name| name == MARK);
         builder.build()
     }
 
@@ -228,6 +240,22 @@ mod tests {
     fn labels_inside_a_function_do_not_name_its_code() {
         let index = index(&[(1, GLOBAL | FUNC, 1, 0x1000, 0x100), (2, LOCAL, 1, 0x1010, 0)]);
         assert_eq!(name_at(&index, 0x1020), Some(1));
+    }
+
+    /// Regression: on aarch64, code between functions was named `$x`, as all mapping symbols of code.
+    #[test]
+    fn mapping_symbols_name_no_code_and_end_no_function() {
+        let index = index(&[
+            (1, GLOBAL | FUNC, 1, 0x1000, 0x10),
+            (MARK, LOCAL, 1, 0x1000, 0),
+            (MARK, LOCAL, 1, 0x1010, 0),
+            (2, GLOBAL | FUNC, 1, 0x1020, 0),
+            (MARK, LOCAL, 1, 0x1030, 0),
+            // Other symbols may have any name.
+            (MARK, GLOBAL, 1, 0x1040, 0),
+        ]);
+        let names = [0x1000, 0x1010, 0x1020, 0x1030, 0x1040].map(|vaddr| name_at(&index, vaddr));
+        assert_eq!(names, [Some(1), None, Some(2), Some(2), Some(MARK)]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use goblin::elf::SectionHeader;
 use goblin::elf::section_header::{SHT_DYNSYM, SHT_SYMTAB};
 
 use super::index::{IndexBuilder, SYMBOL_LEN, SymbolIndex};
+use super::mapping_symbols::{is_mapping_symbol, mapping_symbols};
 use crate::core::address::ElfVaddr;
 use crate::elf::dynamic::{Dynamic, DynamicError, string_at, tag};
 use crate::elf::file::{ElfFile, FileError};
@@ -46,6 +47,7 @@ pub enum SymbolsError {
 pub struct Symbols {
     index: SymbolIndex,
     names: Names,
+    is_whole: bool,
 }
 
 /// The names of functions. From a file they are read one by one, because an object's string table can be much
@@ -80,11 +82,35 @@ impl Symbols {
     /// If the file has no such functions, or is malformed.
     pub fn of_file(file: FileSource, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
         let file = ElfFile::parse(file)?;
-        let sections = file.section_headers()?;
-        let index = read_table(&file, &sections, SHT_SYMTAB, text);
-        let (index, names) =
-            index.or_else(|| read_table(&file, &sections, SHT_DYNSYM, text)).ok_or(SymbolsError::NoTable)?;
-        Ok(Self { index, names: Names::InFile { table: names, file: file.into_source() } })
+        let whole = read_table(&file, SHT_SYMTAB, text);
+        let is_whole = whole.is_ok();
+        let (index, table) = whole.or_else(|_| read_table(&file, SHT_DYNSYM, text))?;
+        Ok(Self { index, names: Names::InFile { table, file: file.into_source() }, is_whole })
+    }
+
+    /// The functions inside `text`, from the `.symtab` of a debug file.
+    ///
+    /// # Errors
+    /// If the file has no such functions, or is malformed.
+    pub fn of_debug_file(file: FileSource, text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
+        let file = ElfFile::parse(file)?;
+        let (index, table) = read_table(&file, SHT_SYMTAB, text)?;
+        Ok(Self { index, names: Names::InFile { table, file: file.into_source() }, is_whole: true })
+    }
+
+    /// The functions inside `text`, from the `.symtab` of the ELF file that [MiniDebugInfo] contains. Of the
+    /// file, the names are kept.
+    ///
+    /// [MiniDebugInfo]: crate::elf::mini_debug_info
+    ///
+    /// # Errors
+    /// If the file has no such functions, or is malformed.
+    pub fn of_mini_debug_info(image: &[u8], text: &Range<ElfVaddr>) -> Result<Self, SymbolsError> {
+        let file = ElfFile::parse(image)?;
+        let (index, table) = read_table(&file, SHT_SYMTAB, text)?;
+        let len = table.end.min(image.len() as u64).saturating_sub(table.start);
+        let names = image.read(table.start, len).map_err(FileError::from)?;
+        Ok(Self { index, names: Names::Copied(names), is_whole: false })
     }
 
     /// The functions inside `text`, from a loaded image's `.dynsym`.
@@ -96,8 +122,9 @@ impl Symbols {
         let count = symbol_count(image, &dynamic).ok_or(SymbolsError::NoTable)?;
         // Section headers are not loaded into memory.
         let mut builder = IndexBuilder::new(text.clone(), Vec::new());
-        builder.add(&dynamic.symbols(count)?);
-        Ok(Self { index: builder.build(), names: Names::Copied(dynamic.strings()?) })
+        // Mapping symbols are local, and this table has what is exported.
+        builder.add(&dynamic.symbols(count)?, |_| false);
+        Ok(Self { index: builder.build(), names: Names::Copied(dynamic.strings()?), is_whole: false })
     }
 
     /// The first address and the linkage name of the function that contains `vaddr`.
@@ -119,6 +146,11 @@ impl Symbols {
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
+    /// Whether these are all functions of the object, not only those that it exports.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
     /// The number of functions.
     pub fn len(&self) -> usize {
         self.index.len()
@@ -136,9 +168,18 @@ impl Symbols {
     }
 }
 
-/// The functions of the first table of this kind, and the range of its names in the file. `None` without
-/// functions.
+/// The functions of the first table of this kind, and the range of its names in the file.
 fn read_table<S: Source>(
+    file: &ElfFile<S>,
+    kind: u32,
+    text: &Range<ElfVaddr>,
+) -> Result<(SymbolIndex, Range<u64>), SymbolsError> {
+    let sections = file.section_headers()?;
+    read_functions(file, &sections, kind, text).ok_or(SymbolsError::NoTable)
+}
+
+/// As [`read_table`]. `None` without functions.
+fn read_functions<S: Source>(
     file: &ElfFile<S>,
     sections: &[SectionHeader],
     kind: u32,
@@ -150,15 +191,24 @@ fn read_table<S: Source>(
     if !file.is_64() || !file.is_native_endian() || table.sh_size > MAX_TABLE_LEN {
         return None;
     }
+    let names = names.sh_offset..names.sh_offset.checked_add(names.sh_size)?;
+    // Names are read only where the file may have mapping symbols.
+    let has_marks = !mapping_symbols(file.machine()).is_empty();
+    let is_mark = |name: u32| {
+        let mut start = [0; 2];
+        let at = names.start.saturating_add(u64::from(name));
+        has_marks
+            && file.source().read_into(at, &mut start).is_ok()
+            && is_mapping_symbol(file.machine(), &start)
+    };
     let mut builder = IndexBuilder::new(text.clone(), with_code(sections));
     let mut done = 0;
     while done < table.sh_size {
         let len = CHUNK.min(table.sh_size - done);
-        builder.add(&file.source().read(table.sh_offset.checked_add(done)?, len).ok()?);
+        builder.add(&file.source().read(table.sh_offset.checked_add(done)?, len).ok()?, is_mark);
         done += len;
     }
     let index = builder.build();
-    let names = names.sh_offset..names.sh_offset.checked_add(names.sh_size)?;
     (!index.is_empty()).then_some((index, names))
 }
 

@@ -11,12 +11,14 @@
 //! | [`sections`] | finds and copies the sections |
 //! | [`parser_types`] | the types that gimli's parsers are used with |
 //! | [`compile`] | iterates over the frame descriptions in order, within a budget |
+//! | `entries` | finds the ends of stacks in a C library without call frame information |
 //! | [`rows`] | collects rows: gaps, merging, shared rules |
 //! | [`rules`] | converts one DWARF row to one [`UnwindRule`](crate::core::unwind_rule::UnwindRule) |
 //!
 //! Sources: DWARF 5, 6.4; Linux Standard Base 5.0, "Exception Frames"; the processor supplements.
 
 pub mod compile;
+mod entries;
 pub mod parser_types;
 pub mod rows;
 pub mod rules;

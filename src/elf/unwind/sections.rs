@@ -5,10 +5,11 @@ use std::ops::Range;
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EhFrameHdr, NativeEndian, ParsedEhFrameHdr, Pointer};
 
 use super::compile::{Input, compile, offsets_in_section};
+use super::entries;
 use super::parser_types::Bytes;
 use super::rows::{Rows, RuleSet};
 use crate::core::address::{ElfVaddr, LoadBias, RuntimeAddr};
-use crate::core::frame_rules::native;
+use crate::core::frame_rules::{END_OF_STACK, native};
 use crate::core::unwind_table::UnwindTable;
 use crate::elf::arch;
 use crate::elf::file::{ElfFile, FileError};
@@ -63,6 +64,8 @@ pub struct FrameSections {
     text: Range<ElfVaddr>,
     eh_frame: Option<EhFrameCopy>,
     debug_frame: Vec<u8>,
+    /// The code at which stacks end, in a C library without call frame information.
+    ends: Vec<Range<ElfVaddr>>,
 }
 
 #[derive(Debug)]
@@ -85,18 +88,17 @@ impl EhFrameCopy {
 
 impl FrameSections {
     /// Copies the `.eh_frame` that `image` has in memory. To be called by [`LoadedImage::read_while_loaded`].
-    /// An object without `PT_GNU_EH_FRAME` has no rows, unless [`FrameSections::add_debug_frame`] adds some.
+    /// An object without `PT_GNU_EH_FRAME` has no rows, unless [`FrameSections::add_debug_frame`] adds some,
+    /// or it is a C library in which stacks end.
     ///
     /// # Errors
     /// If the image is malformed, or the object was unloaded.
     pub fn of_image(image: &LoadedImage) -> Result<Self, UnwindError> {
         let text = executable_range(image).ok_or(UnwindError::NoText)?;
-        Ok(Self {
-            load_bias: image.load_bias(),
-            text,
-            eh_frame: copy_eh_frame(image)?,
-            debug_frame: Vec::new(),
-        })
+        let eh_frame = copy_eh_frame(image)?;
+        let frames_len = eh_frame.as_ref().map_or(0, |copy| copy.frames.len());
+        let ends = entries::of_image(image, &text, frames_len);
+        Ok(Self { load_bias: image.load_bias(), text, eh_frame, debug_frame: Vec::new(), ends })
     }
 
     /// Adds the `.debug_frame` section of `file`, which must be the file that the image was loaded from. Its
@@ -131,7 +133,20 @@ impl FrameSections {
             let fill = self.debug_frame_rows(&mut rules);
             rows = Some(rows.unwrap_or_else(|| Rows::with_capacity(0)).filled_with(fill));
         }
+        if !self.ends.is_empty() {
+            let fill = self.rows_of_ends(&mut rules);
+            rows = Some(rows.unwrap_or_else(|| Rows::with_capacity(0)).filled_with(fill));
+        }
         rows.map_or_else(UnwindTable::default, |rows| rows.into_table(self.text.start, rules))
+    }
+
+    fn rows_of_ends(&self, rules: &mut RuleSet) -> Rows {
+        let mut rows = Rows::with_capacity(2 * self.ends.len());
+        let offset = |at: ElfVaddr| u32::try_from(at.0.wrapping_sub(self.text.start.0)).unwrap_or(u32::MAX);
+        for end in &self.ends {
+            rows.push(offset(end.start), offset(end.end), rules.index_of(END_OF_STACK));
+        }
+        rows
     }
 
     fn eh_frame_rows(&self, copy: &EhFrameCopy, rules: &mut RuleSet) -> Rows {

@@ -1,10 +1,6 @@
 //! The class `frame` (`runtime/frame.hpp`, `cpu/aarch64/frame_aarch64.hpp`, 11-25). libjvm exports only its
 //! size.
 
-/// The slot of an entry frame's JavaCallWrapper, in words from the frame pointer. libjvm does not export the
-/// slot (`entry_frame_call_wrapper_offset`, 11-25).
-pub(in crate::jvm) const ENTRY_CALL_WRAPPER: Option<i64> = Some(-8);
-
 /// The offsets of the fields, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::jvm) struct VmFrame {

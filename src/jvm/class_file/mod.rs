@@ -13,12 +13,15 @@
 //! | `frames` | the types that StackMapTables declare for the verifier |
 //! | `moved_code` | code with insertions |
 //! | `changed_class` | replaces the code of some methods of a class |
-//! | `own_class` | classes of the agent that have one method |
+//! | `own_class` | classes of the agent |
 //! | `timed_code` | the code of a method that reads the clock |
 //! | [`timed_class`] | a class with timed methods |
 //! | [`exit_class`] | the classes that timed methods call |
+//! | [`binding_class`] | the class that binds native methods |
+//! | [`probe_class`] | the class of stacks that the agent compares with the VM's description |
 //! | [`instrumented_class`] | a class whose constructors report each object |
 
+pub mod binding_class;
 mod changed_class;
 mod error;
 pub mod exit_class;
@@ -28,6 +31,7 @@ pub mod instrumented_class;
 mod moved_code;
 mod own_class;
 mod pool;
+pub mod probe_class;
 mod reader;
 pub mod timed_class;
 mod timed_code;

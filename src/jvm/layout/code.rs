@@ -1,6 +1,6 @@
 //! The code cache and its blobs (`code/codeCache.hpp`, `memory/heap.hpp`, `code/codeBlob.hpp`).
 
-use super::{LayoutError, Release, static_pointer};
+use super::{LayoutError, static_pointer};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::{BlobPart, CodeBlobLayout, CodeCacheLayout, MAX_CODE_HEAPS};
 use crate::jvm::vm_structs::VmStructs;
@@ -49,21 +49,22 @@ fn heaps(structs: &VmStructs, memory: &dyn Memory) -> Result<[u64; MAX_CODE_HEAP
 }
 
 /// Code blobs.
-pub(super) fn code_blob(structs: &VmStructs, release: Release) -> Result<CodeBlobLayout, LayoutError> {
+pub(super) fn code_blob(structs: &VmStructs, memory: &dyn Memory) -> Result<CodeBlobLayout, LayoutError> {
     let field = |name| structs.offset("CodeBlob", name);
-    let compact = release.has_compact_blob_header();
-    let (code_begin, code_end, kind) = if compact {
-        let parts = (BlobPart::FromBlob(field("_code_offset")?), BlobPart::FromBlob(field("_data_offset")?));
-        (parts.0, parts.1, Some(field("_kind")?))
-    } else {
-        (BlobPart::Pointer(field("_code_begin")?), BlobPart::Pointer(field("_code_end")?), None)
+    // From 23 on (JDK-8329332, JDK-8329433) a blob locates its code by distances from itself, and has a kind.
+    let (code_begin, code_end, kind) = match field("_code_offset") {
+        Ok(begin) => {
+            let end = field("_data_offset")?;
+            (BlobPart::FromBlob(begin), BlobPart::FromBlob(end), Some(field("_kind")?))
+        }
+        Err(_) => (BlobPart::Pointer(field("_code_begin")?), BlobPart::Pointer(field("_code_end")?), None),
     };
     Ok(CodeBlobLayout {
         name: field("_name")?,
         size: field("_size")?,
         frame_size: field("_frame_size")?,
         frame_complete: field("_frame_complete_offset")?,
-        frame_complete_width: if compact { 2 } else { 4 },
+        frame_complete_width: structs.width_of(memory, "CodeBlob", "_frame_complete_offset")?,
         code_begin,
         code_end,
         kind,

@@ -13,20 +13,22 @@
 
 use std::ffi::CStr;
 
-use jni::sys::{JNIEnv, jclass};
+use jni::sys::{JNIEnv, jclass, jmethodID};
 
+use super::current_thread::CurrentThread;
 use super::stubs::{CONT_PREEMPT, range_of};
 use super::{LayoutError, forwarding};
 use crate::core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, References};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::jvm::arch::thaw_stub;
+use crate::jvm::class_methods;
 use crate::jvm::flags;
 use crate::jvm::stubs::StubTable;
 use crate::jvm::vm_structs::VmStructs;
 
-/// The shift of the offset in the jfieldID of an instance field: two tag bits stand below.
-const FIELD_ID_SHIFT: u32 = 2;
+/// The number of tag bits below the offset in the jfieldID of an instance field, if it cannot be learnt.
+const FIELD_TAG_BITS: u32 = 2;
 /// An upper bound of the size of an instance, in bytes; none of the classes has many fields.
 const MAX_INSTANCE: u64 = 512;
 const CONTINUATION: &CStr = c"jdk/internal/vm/Continuation";
@@ -46,7 +48,8 @@ pub unsafe fn frozen_frames(
     layout: &VmLayout,
 ) -> Result<Option<ContinuationLayout>, LayoutError> {
     let Some(continuation) = layout.continuation else { return Ok(None) };
-    let learner = Learner { env, structs, memory, layout };
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception.
+    let learner = unsafe { Learner::new(env, structs, memory, layout) };
     // SAFETY: the contract gives the current thread's `env`, without a pending exception; local references
     // live until the frame is popped.
     let frozen = unsafe {
@@ -72,6 +75,24 @@ pub(super) struct Learner<'a> {
     pub(super) structs: &'a VmStructs,
     pub(super) memory: &'a dyn Memory,
     pub(super) layout: &'a VmLayout,
+    field_tag_bits: u32,
+}
+
+impl<'a> Learner<'a> {
+    /// # Safety
+    ///
+    /// As for [`frozen_frames`].
+    pub(super) unsafe fn new(
+        env: *mut JNIEnv,
+        structs: &'a VmStructs,
+        memory: &'a dyn Memory,
+        layout: &'a VmLayout,
+    ) -> Self {
+        // SAFETY: the contract gives the current thread's `env`, without a pending exception.
+        let current = unsafe { CurrentThread::read(env, memory) };
+        let field_tag_bits = current.field_tag_bits.unwrap_or(FIELD_TAG_BITS);
+        Self { env, structs, memory, layout, field_tag_bits }
+    }
 }
 
 impl Learner<'_> {
@@ -97,8 +118,9 @@ impl Learner<'_> {
                     LayoutError::implausible("markWord", "klass_shift", format!("it is {shift}"))
                 })?)
             }
-            (_, Some(true)) => KlassWord::Narrow,
-            _ => KlassWord::Wide,
+            (_, Some(false)) => KlassWord::Wide,
+            // From 27 on (JDK-8363996) the flag does not exist: class pointers are always compressed.
+            (_, Some(true) | None) => KlassWord::Narrow,
         };
         let references = match (zgc, generational, oops) {
             // From 24 on ZGC has only the generational mode, and no flag `ZGenerational`.
@@ -185,7 +207,8 @@ impl Learner<'_> {
         }
     }
 
-    /// Checks that no two fields of a chunk overlap, and that all lie between header and stack.
+    /// Checks that no two fields of a chunk overlap, that all lie between header and stack, and that there is
+    /// no room for others.
     fn check_fields(&self, frozen: &FrozenLayout, header: u32) -> Result<(), LayoutError> {
         let reference = reference_bytes(frozen.references);
         let mut fields = [
@@ -202,6 +225,12 @@ impl Learner<'_> {
         if fields[0].0 < header || !apart || fields[6].0 != frozen.stack {
             let reason = format!("its fields are at {fields:?}, its stack at {}", frozen.stack);
             return Err(LayoutError::implausible("StackChunk", "sp", reason));
+        }
+        // The fields leave no room between them: two references, four ints, a word and a byte.
+        let size = (header + 2 * reference + 4 * 4 + 8 + 1).next_multiple_of(8);
+        if frozen.stack != size {
+            let reason = format!("a StackChunk has {} bytes, and its fields fill {size}", frozen.stack);
+            return Err(LayoutError::implausible("Klass", "_layout_helper", reason));
         }
         Ok(())
     }
@@ -410,7 +439,7 @@ impl Learner<'_> {
             return Err(LayoutError::Jni { call: "GetFieldID" });
         }
         let offset =
-            u32::try_from(id >> FIELD_ID_SHIFT).ok().filter(|&offset| u64::from(offset) < MAX_INSTANCE);
+            u32::try_from(id >> self.field_tag_bits).ok().filter(|&offset| u64::from(offset) < MAX_INSTANCE);
         offset.ok_or_else(|| {
             LayoutError::implausible("jfieldIDWorkaround", "_offset", format!("{name:?} has the id {id:#x}"))
         })
@@ -424,7 +453,7 @@ impl Learner<'_> {
         let id = unsafe {
             ((**self.env).v1_2.GetStaticMethodID)(self.env, class, name.as_ptr(), signature.as_ptr())
         };
-        self.method_of_id(id as u64)
+        self.method_of_id(id, class, name, signature)
     }
 
     /// # Safety
@@ -439,7 +468,7 @@ impl Learner<'_> {
         // SAFETY: `env` is the current thread's and `class` a live reference, by this function's contract.
         let id =
             unsafe { ((**self.env).v1_2.GetMethodID)(self.env, class, name.as_ptr(), signature.as_ptr()) };
-        self.method_of_id(id as u64)
+        self.method_of_id(id, class, name, signature)
     }
 
     /// # Safety
@@ -450,9 +479,15 @@ impl Learner<'_> {
         unsafe { self.method(class, c"<init>", signature) }
     }
 
-    /// The `Method*` of a jmethodID.
-    fn method_of_id(&self, id: u64) -> Result<u64, LayoutError> {
-        let method = self.layout.method.ids.method(self.memory, id);
+    /// The `Method*` of a jmethodID, that of the method with this name and descriptor of the class.
+    fn method_of_id(
+        &self,
+        id: jmethodID,
+        class: jclass,
+        name: &CStr,
+        descriptor: &CStr,
+    ) -> Result<u64, LayoutError> {
+        let method = class_methods::of_id(self.memory, &self.layout.method, id, class, name, descriptor);
         method.ok_or(LayoutError::Jni { call: "GetMethodID" })
     }
 }

@@ -2,8 +2,6 @@
 
 use thiserror::Error;
 
-use super::Release;
-
 /// The reason why this JVM's stacks cannot be walked through its structures. The text is one line for the
 /// user.
 #[derive(Debug, Error)]
@@ -34,12 +32,6 @@ pub enum LayoutError {
         /// The constant.
         name: &'static str,
     },
-    /// No one has checked the layout of this release.
-    #[error("the layout of HotSpot {release} is not known (known: {})", Release::known_list())]
-    UnknownRelease {
-        /// The VM's release.
-        release: Release,
-    },
     /// A field is described, but the value at its place cannot be right.
     #[error("{structure}::{field} is implausible: {reason}")]
     Implausible {
@@ -56,6 +48,12 @@ pub enum LayoutError {
         /// The contents of the memory.
         what: &'static str,
     },
+    /// A walk found another stack than the VM describes.
+    #[error("a stack that the VM describes was walked otherwise: {reason}")]
+    OtherStack {
+        /// The difference.
+        reason: String,
+    },
     /// A JNI call of the start-up checks failed.
     #[error("JNI {call} failed")]
     Jni {
@@ -65,6 +63,14 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
+    /// The structure and field of an implausible value.
+    pub(crate) const fn field(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Implausible { structure, field, .. } => Some((*structure, *field)),
+            _ => None,
+        }
+    }
+
     /// An implausible field.
     pub(crate) fn implausible(
         structure: &'static str,

@@ -15,6 +15,10 @@ const PAGE_ALLOCATOR_TO_FORWARDING_TABLE: u64 = 16;
 /// The distance from `_id`, a byte, to `_page_allocator` in a ZGeneration, in bytes.
 const ID_TO_PAGE_ALLOCATOR: u64 = 8;
 
+/// sizeof(ZForwarding) in 26 and 27, and the offset of its `_ref_count`, in bytes.
+const FORWARDING_BYTES: u32 = 184;
+const FORWARDING_REF_COUNT: u32 = 136;
+
 /// The layout of generational ZGC's forwarding tables.
 pub(super) fn coloured(structs: &VmStructs, memory: &dyn Memory) -> Result<ForwardingLayout, LayoutError> {
     let heap = collected_heap(structs, memory)? + u64::from(structs.offset("ZCollectedHeap", "_heap")?);
@@ -48,10 +52,20 @@ pub(super) fn coloured(structs: &VmStructs, memory: &dyn Memory) -> Result<Forwa
         remapped_bit: 0,
         start: structs.offset("ZForwarding", "_virtual")? + structs.offset("ZVirtualMemory", "_start")?,
         alignment_shift: structs.offset("ZForwarding", "_object_alignment_shift")?,
-        ref_count: structs.offset("ZForwarding", "_ref_count")?,
+        ref_count: ref_count(structs)?,
         length: entries + structs.offset("ZAttachedArrayForForwarding", "_length")?,
         entries: structs.size_of("ZForwarding")?.next_multiple_of(8),
     })
+}
+
+/// The offset of `ZForwarding::_ref_count`. 27 does not export the offset, and has a ZForwarding like that of
+/// 26, which does: the page, its ages and a lock of 88 bytes come before the count.
+fn ref_count(structs: &VmStructs) -> Result<u32, LayoutError> {
+    let exported = structs.offset("ZForwarding", "_ref_count");
+    match structs.size_of("ZForwarding")? {
+        FORWARDING_BYTES => exported.or(Ok(FORWARDING_REF_COUNT)),
+        _ => exported,
+    }
 }
 
 /// The layout of single-generation ZGC's forwarding tables. 21 calls that collector X.

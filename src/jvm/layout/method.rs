@@ -1,17 +1,23 @@
 //! Methods and the structures that lead to their names (`oops/method.hpp`, `oops/constMethod.hpp`,
 //! `oops/constantPool.hpp`, `oops/klass.hpp`, `oops/symbol.hpp`).
 
-use super::{LayoutError, Release};
-use crate::core::vm_layout::{MethodLayout, SourceFileIndex};
+use super::LayoutError;
+use crate::core::memory::Memory;
+use crate::core::method_ids::MethodIds;
+use crate::core::vm_layout::{ClassMethodsLayout, MethodLayout, SourceFileIndex};
 use crate::jvm::vm_structs::VmStructs;
 
 /// Methods and their names.
-pub(super) fn method(structs: &VmStructs, release: Release) -> Result<MethodLayout, LayoutError> {
+pub(super) fn method(
+    structs: &VmStructs,
+    memory: &dyn Memory,
+    unsigned5_excluded: u8,
+) -> Result<MethodLayout, LayoutError> {
     let const_method = |name| structs.offset("ConstMethod", name);
-    let (flags, line_table_flag) = if release.has_const_method_flags() {
-        (const_method("_flags._flags")?, "ConstMethodFlags::_misc_has_linenumber_table")
-    } else {
-        (const_method("_flags")?, "ConstMethod::_has_linenumber_table")
+    // From 21 on the flags are a ConstMethodFlags (oops/constMethodFlags.hpp) instead of a u2.
+    let (flags, line_table_flag) = match const_method("_flags._flags") {
+        Ok(flags) => (flags, "ConstMethodFlags::_misc_has_linenumber_table"),
+        Err(_) => (const_method("_flags")?, "ConstMethod::_has_linenumber_table"),
     };
     let has_line_table = u16::try_from(structs.constant(line_table_flag)?).map_err(|_| {
         LayoutError::implausible("ConstMethod", "_flags", "the line table's flag is beyond 16 bits")
@@ -21,7 +27,9 @@ pub(super) fn method(structs: &VmStructs, release: Release) -> Result<MethodLayo
         Err(_) => SourceFileIndex::InstanceKlass(structs.offset("InstanceKlass", "_source_file_name_index")?),
     };
     Ok(MethodLayout {
-        ids: release.method_ids(),
+        // Until a jmethodID has been seen: see `Probe::method_ids`.
+        ids: MethodIds::Opaque,
+        of_class: of_class(structs, memory).ok(),
         const_method: structs.offset("Method", "_constMethod")?,
         i2i_entry: structs.offset("Method", "_i2i_entry")?,
         method_size: structs.size_of("Method")?,
@@ -40,6 +48,18 @@ pub(super) fn method(structs: &VmStructs, release: Release) -> Result<MethodLayo
         klass_name: structs.offset("Klass", "_name")?,
         symbol_length: structs.offset("Symbol", "_length")?,
         symbol_body: structs.offset("Symbol", "_body")?,
-        unsigned5_excluded: release.unsigned5_excludes_zero().into(),
+        unsigned5_excluded,
+    })
+}
+
+/// The way from a class's object to its methods.
+fn of_class(structs: &VmStructs, memory: &dyn Memory) -> Result<ClassMethodsLayout, LayoutError> {
+    let unreadable = LayoutError::Unreadable { what: "java_lang_Class::_klass_offset" };
+    let klass = memory.load_u32(structs.static_address("java_lang_Class", "_klass_offset")?);
+    Ok(ClassMethodsLayout {
+        klass: klass.ok_or(unreadable)?,
+        methods: structs.offset("InstanceKlass", "_methods")?,
+        length: structs.offset("Array<int>", "_length")?,
+        first: structs.offset("Array<Method*>", "_data")?,
     })
 }

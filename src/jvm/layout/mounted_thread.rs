@@ -1,7 +1,7 @@
 //! The layout through which a mounted virtual thread is recognised (`runtime/javaThread.hpp`,
 //! `classfile/javaClasses.hpp`), 21 and 25.
 //!
-//! If a JavaThread has the current thread's id ([`Release::has_monitor_owner_id`]), libjvm exports the field.
+//! If a JavaThread has the current thread's id (24 on), libjvm exports the field.
 //! Otherwise libjvm exports the handle of the current thread's object, and JNI provides the offset of the id
 //! in that object.
 
@@ -9,8 +9,9 @@ use std::ffi::CStr;
 
 use jni::sys::{JNIEnv, jclass, jlong};
 
+use super::LayoutError;
 use super::continuation::Learner;
-use super::{LayoutError, Release};
+use super::monitor::MONITOR_OWNER_ID;
 use crate::core::continuation::{MountedThreadLayout, References, ThreadObjectLayout};
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -37,7 +38,8 @@ pub unsafe fn mounted_thread(
     if layout.continuation.is_none() {
         return Ok(None);
     }
-    let learner = Learner { env, structs, memory, layout };
+    // SAFETY: the contract gives the current thread's `env`, without a pending exception.
+    let learner = unsafe { Learner::new(env, structs, memory, layout) };
     // SAFETY: the contract gives the current thread's `env`, without a pending exception; local references
     // live until the frame is popped.
     let learnt = unsafe {
@@ -64,14 +66,13 @@ impl Learner<'_> {
             let thread = self.class(THREAD)?;
             let (id, tid) = (self.current_thread_id(thread)?, self.field(thread, c"tid", c"J")?);
             let java_thread = (self.env as u64).wrapping_sub(u64::from(self.layout.thread.jni_environment));
-            if Release::new(self.layout.java_version).has_monitor_owner_id() {
-                let offset = self.structs.offset("JavaThread", "_monitor_owner_id")?;
+            if let Ok(offset) = self.structs.offset("JavaThread", MONITOR_OWNER_ID) {
                 let found = self.memory.load_u64(java_thread.wrapping_add(u64::from(offset)));
                 return match found {
                     Some(found) if found == id => Ok(MountedThreadLayout::Id(offset)),
                     found => {
                         let reason = format!("thread {id} reads as {found:?}");
-                        Err(LayoutError::implausible("JavaThread", "_monitor_owner_id", reason))
+                        Err(LayoutError::implausible("JavaThread", MONITOR_OWNER_ID, reason))
                     }
                 };
             }

@@ -1,22 +1,20 @@
-//! The releases of HotSpot, and the facts by which they differ.
+//! The releases of HotSpot, and the facts that only the release tells.
 //!
-//! Code that depends on the release asks a predicate of [`Release`], and compares no numbers itself. Each
-//! predicate states the first or last release with the fact, HotSpot's change (JDK-…), HotSpot's file, and
-//! the code that reads the answer. The release is the one in which HotSpot's sources changed, whether its
-//! layout is known or not. Differences that libjvm's tables show by the existence of a field need no
-//! predicate. docs/internals/hotspot.md lists them.
+//! Layouts do not depend on the release: libjvm's tables and the VM's code show the differences, which
+//! docs/internals/hotspot.md lists. Other code that depends on the release asks a predicate of [`Release`],
+//! and compares no numbers itself. Each predicate states the first or last release with the fact, HotSpot's
+//! change (JDK-…), HotSpot's file, and the code that reads the answer. The release is the one in which
+//! HotSpot's sources changed.
 
 use std::fmt;
-
-use crate::core::method_ids::MethodIds;
 
 /// A feature release of HotSpot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release(u32);
 
 impl Release {
-    /// The releases whose layouts have been checked.
-    pub const KNOWN: [Self; 4] = [Self(11), Self(17), Self(21), Self(25)];
+    /// The releases on which everything has been tried.
+    pub const KNOWN: [Self; 6] = [Self(11), Self(17), Self(21), Self(25), Self(26), Self(27)];
 
     /// The release of this number.
     pub const fn new(feature: u32) -> Self {
@@ -33,7 +31,7 @@ impl Release {
         self.0
     }
 
-    /// Whether the layout of this release has been checked.
+    /// Whether everything has been tried on this release.
     pub fn is_known(self) -> bool {
         Self::KNOWN.contains(&self)
     }
@@ -41,73 +39,6 @@ impl Release {
     /// The known releases, separated by commas.
     pub fn known_list() -> String {
         Self::KNOWN.map(|release| release.to_string()).join(", ")
-    }
-
-    /// Whether UNSIGNED5 excludes the byte 0: from 20 on (JDK-8292758), `utilities/unsigned5.hpp`, before 20
-    /// `code/compressedStream.hpp`. Readers: `layout::method`, `layout::nmethod`, and through these
-    /// `core::unsigned5`.
-    pub const fn unsigned5_excludes_zero(self) -> bool {
-        self.0 >= 20
-    }
-
-    /// Whether `nmethod::_comp_level` is one byte instead of an int: from 20 on (JDK-8288477),
-    /// `code/nmethod.hpp`, `compiler/compilerDefinitions.hpp` (CompLevel). Reader: `layout::nmethod`.
-    pub const fn has_comp_level_byte(self) -> bool {
-        self.0 >= 20
-    }
-
-    /// Whether the flags of a ConstMethod are a ConstMethodFlags instead of a u2: from 21 on,
-    /// `oops/constMethodFlags.hpp`. Reader: `layout::method`.
-    pub const fn has_const_method_flags(self) -> bool {
-        self.0 >= 21
-    }
-
-    /// Whether a CodeBlob locates its code by distances from the blob, has a `_kind`, and has a
-    /// `_frame_complete_offset` of two bytes: from 23 on (JDK-8329332, JDK-8329433), `code/codeBlob.hpp`.
-    /// Before 23 a blob has pointers to its code, no `_kind`, and an int. Reader: `layout::code`.
-    pub const fn has_compact_blob_header(self) -> bool {
-        self.0 >= 23
-    }
-
-    /// Whether an nmethod is a CompiledMethod, which has pointers to the deoptimisation handlers and to the
-    /// scopes: until 22 (JDK-8329332 removes the class in 23), `code/compiledMethod.hpp`. Afterwards the
-    /// nmethod has distances. Reader: `layout::nmethod`.
-    pub const fn has_compiled_method(self) -> bool {
-        self.0 < 23
-    }
-
-    /// Whether an nmethod's PcDescs and scopes are outside the code cache, at `_immutable_data`: from 23 on
-    /// (JDK-8331087), `code/nmethod.hpp`. Reader: `layout::nmethod`.
-    pub const fn has_immutable_nmethod_data(self) -> bool {
-        self.0 >= 23
-    }
-
-    /// Whether an nmethod's metadata is outside the code cache, at `_mutable_data`: from 25 on (JDK-8343789),
-    /// `code/codeBlob.hpp`, `code/nmethod.hpp`. Reader: `layout::nmethod`.
-    pub const fn has_mutable_nmethod_data(self) -> bool {
-        self.0 >= 25
-    }
-
-    /// Whether the VM has continuations, and with them virtual threads: from 19 on (JDK-8284161, a preview
-    /// until 20), `runtime/continuationEntry.hpp`, `runtime/javaThread.hpp`. Readers: `layout::thread`, and
-    /// `signal::walk::mounted_thread` through `VmLayout::has_continuations`.
-    pub const fn has_continuations(self) -> bool {
-        self.0 >= 19
-    }
-
-    /// Whether a JavaThread has the id of its current thread, virtual or not, and a monitor has the id of its
-    /// owner: from 24 on (JDK-8338383; JDK-8343957 names the field `_monitor_owner_id`),
-    /// `runtime/javaThread.hpp`, `runtime/objectMonitor.hpp`. Readers: `layout::mounted_thread`,
-    /// `layout::monitor`.
-    pub const fn has_monitor_owner_id(self) -> bool {
-        self.0 >= 24
-    }
-
-    /// Whether a jmethodID is the address of a cell with the `Method*`: until 25, `oops/method.cpp`
-    /// (JNIMethodBlock). JDK-8268406 replaces the cells by a table in 26, `oops/jmethodIDTable.cpp`. Reader:
-    /// [`method_ids`](Self::method_ids).
-    pub const fn has_method_id_cells(self) -> bool {
-        self.0 < 26
     }
 
     /// Whether JNI's IsSameObject may keep a weakly referenced object alive, in some build of the release:
@@ -123,11 +54,6 @@ impl Release {
     pub const fn has_allocation_sample_event(self) -> bool {
         self.0 >= 16
     }
-
-    /// The meaning of the release's jmethodIDs. The contract is that of [`MethodIds`].
-    pub const fn method_ids(self) -> MethodIds {
-        if self.has_method_id_cells() { MethodIds::Cells } else { MethodIds::Opaque }
-    }
 }
 
 impl fmt::Display for Release {
@@ -139,32 +65,21 @@ impl fmt::Display for Release {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jvm::layout::LayoutError;
 
-    /// A predicate's name, the predicate, and its answers for the releases 11 to 26: `#` is true, `.` false.
+    /// A predicate's name, the predicate, and its answers for the releases 11 to 27: `#` is true, `.` false.
     type Row = (&'static str, fn(Release) -> bool, &'static str);
 
-    const ROWS: [Row; 12] = [
-        // One column for each release from 11 to 26.
-        ("unsigned5_excludes_zero", Release::unsigned5_excludes_zero, ".........#######"),
-        ("has_comp_level_byte", Release::has_comp_level_byte, ".........#######"),
-        ("has_const_method_flags", Release::has_const_method_flags, "..........######"),
-        ("has_compact_blob_header", Release::has_compact_blob_header, "............####"),
-        ("has_compiled_method", Release::has_compiled_method, "############...."),
-        ("has_immutable_nmethod_data", Release::has_immutable_nmethod_data, "............####"),
-        ("has_mutable_nmethod_data", Release::has_mutable_nmethod_data, "..............##"),
-        ("has_continuations", Release::has_continuations, "........########"),
-        ("has_monitor_owner_id", Release::has_monitor_owner_id, ".............###"),
-        ("has_method_id_cells", Release::has_method_id_cells, "###############."),
-        ("is_same_object_may_keep_objects", Release::is_same_object_may_keep_objects, "##.............."),
-        ("has_allocation_sample_event", Release::has_allocation_sample_event, ".....###########"),
+    const ROWS: [Row; 2] = [
+        // One column for each release from 11 to 27.
+        ("is_same_object_may_keep_objects", Release::is_same_object_may_keep_objects, "##..............."),
+        ("has_allocation_sample_event", Release::has_allocation_sample_event, ".....############"),
     ];
 
     #[test]
     fn each_fact_begins_and_ends_with_its_release() {
         for (name, predicate, expected) in ROWS {
             let answer = |feature| if predicate(Release::new(feature)) { '#' } else { '.' };
-            assert_eq!((11..=26).map(answer).collect::<String>(), expected, "{name}");
+            assert_eq!((11..=27).map(answer).collect::<String>(), expected, "{name}");
         }
     }
 
@@ -176,22 +91,10 @@ mod tests {
         }
     }
 
-    /// A release whose jmethodIDs are opaque must not become known before the layout's check, frozen frames
-    /// and native bindings find a `Method*` in another way.
     #[test]
-    fn known_releases_have_cells_of_method_ids() {
-        for release in Release::KNOWN {
-            assert!(release.is_known());
-            assert_eq!(release.method_ids(), MethodIds::Cells, "{release}");
-        }
-        assert_eq!(Release::new(26).method_ids(), MethodIds::Opaque);
-        assert!(!Release::new(26).is_known());
-    }
-
-    #[test]
-    fn an_unknown_release_is_reported_with_the_known_ones() {
-        let error = LayoutError::UnknownRelease { release: Release::new(99) };
-        assert_eq!(error.to_string(), "the layout of HotSpot 99 is not known (known: 11, 17, 21, 25)");
+    fn known_releases_are_known() {
+        assert!(Release::KNOWN.into_iter().all(Release::is_known));
+        assert!(!Release::new(24).is_known());
     }
 
     #[test]

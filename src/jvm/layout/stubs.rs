@@ -15,7 +15,7 @@ const METHOD_ENTRY_BARRIER: [&str; 2] = ["method_entry_barrier", "nmethod_entry_
 const CALL_STUB: [&str; 1] = ["call_stub"];
 const CATCH_EXCEPTION: [&str; 1] = ["catch_exception"];
 const FORWARD_EXCEPTION: [&str; 2] = ["forward exception", "forward_exception"];
-const CONT_THAW: [&str; 2] = ["cont_thaw", "Cont thaw"];
+pub(super) const CONT_THAW: [&str; 2] = ["cont_thaw", "Cont thaw"];
 const CONT_RETURN_BARRIER: [&str; 3] =
     ["cont_returnBarrier", "Cont thaw return barrier", "cont return barrier"];
 const CONT_RETURN_BARRIER_EXCEPTION: [&str; 3] =

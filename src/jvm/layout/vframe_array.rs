@@ -40,6 +40,7 @@ pub(super) fn vframe_array(structs: &VmStructs) -> Result<VframeArrayLayout, Lay
         return Err(LayoutError::implausible("vframeArray", "_caller", reason));
     };
     Ok(VframeArrayLayout {
+        head: structs.offset("JavaThread", "_vframe_array_head")?,
         owner_thread: 0,
         caller_pc: caller + vm_frame.pc,
         caller_fp: caller + vm_frame.fp,

@@ -1,8 +1,5 @@
 //! The class `frame` (`runtime/frame.hpp`, `cpu/x86/frame_x86.hpp`, 11-25). libjvm exports only its size.
 
-/// The slot of an entry frame's JavaCallWrapper. `None`, because on x86_64 libjvm exports the slot.
-pub(in crate::jvm) const ENTRY_CALL_WRAPPER: Option<i64> = None;
-
 /// The offsets of the fields, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::jvm) struct VmFrame {

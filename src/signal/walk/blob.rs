@@ -30,7 +30,7 @@ pub(super) enum StubKind {
     Deoptimization,
     /// "ExceptionBlob", to which compiled methods jump with an exception.
     Exception,
-    /// "SafepointBlob": the target of compiled code's safepoint polls.
+    /// "SafepointBlob", and "polling_page_…_handler_blob": the target of compiled code's safepoint polls.
     Safepoint,
     /// "shenandoah_barrier_stubs" and "zgc_load_barrier_stubs": called to process a loaded reference (JDK
     /// 11).
@@ -76,9 +76,11 @@ const fn name_word(name: &[u8; 8]) -> u64 {
 const NMETHOD: u64 = name_word(b"nmethod\0");
 const NATIVE_NMETHOD: u64 = name_word(b"native n");
 const ADAPTER: u64 = name_word(b"I2C/C2I ");
-/// "slow_subtype_check Runtime1 stub" until 21, "C1 Runtime slow_subtype_check_blob" in 25.
+/// "slow_subtype_check Runtime1 stub" until 21, "C1 Runtime slow_subtype_check_blob" in 25 and 26,
+/// "slow_subtype_check_blob (C1 runtime)" in 27.
 const SLOW_SUBTYPE_CHECK: u64 = name_word(b"slow_sub");
-/// "unwind_exception Runtime1 stub" until 21, "C1 Runtime unwind_exception_blob" in 25.
+/// "unwind_exception Runtime1 stub" until 21, "C1 Runtime unwind_exception_blob" in 25 and 26,
+/// "unwind_exception_blob (C1 runtime)" in 27.
 const UNWIND_EXCEPTION: u64 = name_word(b"unwind_e");
 const C1_RUNTIME: u64 = name_word(b"C1 Runti");
 const C1_RUNTIME_PREFIX_BYTES: u64 = 11;
@@ -87,6 +89,9 @@ const DEOPTIMIZATION: u64 = name_word(b"Deoptimi");
 const UNCOMMON_TRAP: u64 = name_word(b"Uncommon");
 const EXCEPTION: u64 = name_word(b"Exceptio");
 const SAFEPOINT: u64 = name_word(b"Safepoin");
+/// "polling_page_return_handler_blob (shared runtime)" and the two others of the kind, in 27. Until 26 all
+/// three are "SafepointBlob".
+const POLLING_PAGE_HANDLER: u64 = name_word(b"polling_");
 const VTABLE: u64 = name_word(b"vtable c");
 const ZGC_BARRIER: u64 = name_word(b"zgc_load");
 /// "shenandoah_barrier_stubs", and not C1's "shenandoah_pre_barrier_slow".
@@ -126,7 +131,7 @@ impl<M: Memory> Walk<'_, M> {
             SHENANDOAH if self.load(name.wrapping_add(8)) == Ok(COLLECTOR_STUB) => StubKind::Collector,
             DEOPTIMIZATION | UNCOMMON_TRAP => StubKind::Deoptimization,
             EXCEPTION => StubKind::Exception,
-            SAFEPOINT => StubKind::Safepoint,
+            SAFEPOINT | POLLING_PAGE_HANDLER => StubKind::Safepoint,
             _ => StubKind::Other,
         }
     }

@@ -5,6 +5,7 @@
 use super::blob::BlobKind;
 use super::vm::{End, From};
 use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
+use crate::core::java_thread_state::JavaThreadState;
 use crate::core::memory::Memory;
 use crate::core::stack_walker::StackWalker;
 use crate::core::vm_layout::{CodeletKind, VmLayout};
@@ -60,7 +61,7 @@ impl<M: Memory> Walk<'_, M> {
                 }
                 (Ok(Step::Caller(caller)), None) => cursor = caller,
                 // The root lies below Java frames that the walk has not met.
-                (Ok(Step::Root), None) if self.must_have_java_frames() => {
+                (Ok(Step::Root), None) if self.has_passed_java_over() => {
                     sink.unwalkable(WalkError::NoUnwindRule, cursor.pc);
                     return NativeEnd::Java(None);
                 }
@@ -154,17 +155,16 @@ impl<M: Memory> Walk<'_, M> {
         if vm.continuation.is_some_and(|continuation| field(continuation.entry) != Some(0)) {
             return false;
         }
-        let state = self.memory.load_u32(self.java_thread.wrapping_add(u64::from(vm.thread.thread_state)));
-        match state {
-            // In native code, in the VM, blocked, or in a transition to or from one of these states.
-            Some(4..=7 | 10 | 11) => field(vm.thread.last_java_sp).is_some_and(|sp| sp != 0),
-            // In Java, or in the transition to or from it.
-            Some(8 | 9) => match from {
+        match self.thread_state(vm) {
+            JavaThreadState::InNative | JavaThreadState::InVm | JavaThreadState::Blocked => {
+                field(vm.thread.last_java_sp).is_some_and(|sp| sp != 0)
+            }
+            JavaThreadState::InJava => match from {
                 None => true,
                 Some(From { cursor, registers: Some(_), .. }) => self.is_complete_java_frame(vm, cursor),
                 Some(_) => false,
             },
-            _ => false,
+            JavaThreadState::New | JavaThreadState::Unknown => false,
         }
     }
 

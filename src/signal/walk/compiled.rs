@@ -102,7 +102,7 @@ impl<M: Memory> Walk<'_, M> {
     /// The PC that the debug information knows. A frame that is to be deoptimised returns to the
     /// deoptimisation handler, and keeps its original PC on the stack.
     fn original_pc(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Result<u64, WalkError> {
-        let layout = &vm.nmethod;
+        let Some(layout) = &vm.nmethod.deoptimization else { return Ok(cursor.pc) };
         if cursor.interrupted || !self.is_deopt_handler(vm, blob, cursor.pc) {
             return Ok(cursor.pc);
         }
@@ -112,8 +112,8 @@ impl<M: Memory> Walk<'_, M> {
 
     /// Whether `pc` is the start of one of the method's deoptimisation handlers.
     pub(super) fn is_deopt_handler(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> bool {
-        let is_handler = |part| self.blob_part(blob.address, part).is_ok_and(|handler| handler == pc);
-        is_handler(vm.nmethod.deopt_handler) || is_handler(vm.nmethod.deopt_method_handle_handler)
+        let is_handler = |&part: &_| self.blob_part(blob.address, part).is_ok_and(|handler| handler == pc);
+        vm.nmethod.deoptimization.as_ref().is_some_and(|layout| layout.handlers.iter().any(is_handler))
     }
 
     /// The scope offset of the first PcDesc at `wanted` or after it. A call's return address has a PcDesc of
@@ -200,12 +200,6 @@ impl<M: Memory> Walk<'_, M> {
         } else {
             self.bytes_saved_by_c1s_barrier(&stubs, pc)
         }
-    }
-
-    /// The same number for a `pc` from which native code or a stub has been called.
-    pub(super) fn bytes_saved_for_call(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> u64 {
-        let stubs = self.stubs(vm, blob);
-        stubs.map_or(0, |stubs| self.bytes_saved_by_barrier(&stubs, pc))
     }
 
     /// The caller of a complete frame: the frame size is fixed, and the frame pointer is saved below the

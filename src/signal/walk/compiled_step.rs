@@ -33,7 +33,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         // Only calls of native code leave more than the frame on the stack.
         let saved = match sink.last_method() {
-            None if !cursor.interrupted => self.bytes_saved_for_call(vm, blob, cursor.pc),
+            None if !cursor.interrupted => self.bytes_saved_at(vm, blob, cursor.pc),
             _ => 0,
         };
         let frame_bytes = blob.frame_bytes.wrapping_add_unsigned(saved);

@@ -28,12 +28,11 @@ impl<M: Memory> Walk<'_, M> {
         if blob.kind != BlobKind::Stub(StubKind::Deoptimization) {
             return Ok(None);
         }
-        let head = self.java_thread.wrapping_add(u64::from(vm.thread.vframe_array_head));
-        let array = self.load(head)?;
+        let Some(layout) = &vm.vframe_array else { return Ok(None) };
+        let array = self.load(self.java_thread.wrapping_add(u64::from(layout.head)))?;
         if array == 0 {
             return Ok(None);
         }
-        let layout = &vm.vframe_array;
         let field = |field: u32| self.load(array.wrapping_add(u64::from(field)));
         let count = self.memory.load_u32(array.wrapping_add(u64::from(layout.frames)));
         let count = count.filter(|count| (1..=MAX_ELEMENTS).contains(count));

@@ -116,7 +116,14 @@ impl<M: Memory> Walk<'_, M> {
             Some(registers) => self.interrupted_interpreter_step(vm, cursor, registers, sink),
             None => match self.frameless_interpreter_caller(vm, cursor, sink) {
                 Some(caller) => caller,
-                None => self.interpreted_frames(vm, cursor, sink),
+                None => self.interpreted_frames(vm, cursor, sink).or_else(|error| {
+                    match self.frame_below_barrier(vm, cursor) {
+                        Some(fp) if error == WalkError::BadInterpreterFrame && fp > cursor.fp => {
+                            self.interpreted_frames(vm, &Cursor { fp, ..*cursor }, sink)
+                        }
+                        _ => Err(error),
+                    }
+                }),
             },
         }
     }

@@ -79,6 +79,7 @@ mod arch {
     pub(super) mod method_handle_entry;
     mod other_stub;
     pub mod registers;
+    mod reserved_zone;
     pub(super) mod return_address;
     pub(super) mod safepoint_stub;
     mod stack_search;

@@ -1,8 +1,9 @@
 //! One native frame: by the object's call frame information, else by the frame pointer.
 
 use super::registers::{self, Registers};
-use super::{Cursor, FrameSink, Step, Walk, WalkError, arch, frame_info};
+use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError, arch, frame_info};
 use crate::core::address::RuntimeAddr;
+use crate::core::frame_rules::native::FRAME_GOES_ON_ABOVE_RECORD;
 use crate::core::memory::Memory;
 use crate::core::object::LoadedObject;
 use crate::core::stack_walker::StackWalker;
@@ -35,7 +36,8 @@ impl<'a, M: Memory> Walk<'a, M> {
         // nothing.
         let is_by_frame_pointer = self.walker == StackWalker::Fp && !cursor.interrupted;
         if is_by_frame_pointer && object.is_none_or(keeps_frame_pointers) {
-            return self.frame_pointer_step(cursor);
+            let step = self.frame_pointer_step(cursor)?;
+            return Ok(self.with_stack_pointer(step, cursor, object));
         }
         if let Some(rule) =
             self.rule_at(object, lookup).or_else(|| arch::undescribed_code::rule_at(self.memory, cursor.pc))
@@ -71,6 +73,24 @@ impl<'a, M: Memory> Walk<'a, M> {
         let pc = cursor.lookup_pc();
         let rule = self.rule_at(self.object_at(pc), pc)?;
         self.apply(&rule, cursor, registers.take(), registers, kept).ok()
+    }
+
+    /// Whether call frame information leads from the interrupted frame to code that it says has no caller: a
+    /// thread's entry.
+    pub(super) fn is_described_to_entry(&self) -> bool {
+        let (mut cursor, mut registers) = (self.start(), Some(self.registers));
+        for _ in 0..MAX_STEPS {
+            let pc = cursor.lookup_pc();
+            let Some(rule) = self.rule_at(self.object_at(pc), pc) else { return false };
+            if rule.cfa == CfaRule::EndOfStack {
+                return true;
+            }
+            match self.described_step(&cursor, &mut registers) {
+                Some(Step::Caller(caller)) => cursor = caller,
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// The rule at `pc`: from the object's table or, until that is compiled, from its call frame information
@@ -186,6 +206,27 @@ impl<'a, M: Memory> Walk<'a, M> {
         }
         let caller = Cursor { pc, sp: cursor.fp.wrapping_add(16), fp, interrupted: false };
         self.check_progress(cursor, caller).map(Step::Caller)
+    }
+
+    /// The step from the frame at `cursor` by its frame record, with the caller's stack pointer if the next
+    /// step may need it. `object` is the object of the frame at `cursor`.
+    ///
+    /// On aarch64 a frame record may be anywhere in its frame, and the frame goes on above the record
+    /// (AAPCS64, "The Frame Pointer"). Call frame information says how far.
+    fn with_stack_pointer(&self, step: Step, cursor: &Cursor, object: Option<&LoadedObject>) -> Step {
+        let Step::Caller(caller) = step else { return step };
+        let is_needed = || !self.object_at(caller.lookup_pc()).is_some_and(keeps_frame_pointers);
+        if !FRAME_GOES_ON_ABOVE_RECORD || !is_needed() {
+            return step;
+        }
+        match self.rule_at(object, cursor.lookup_pc()) {
+            Some(UnwindRule { fp: FpRule::AtCfaPlus(record), .. }) => {
+                let cfa = cursor.fp.wrapping_sub(i64::from(record).cast_unsigned());
+                let caller = self.check_progress(cursor, Cursor { sp: cfa, ..caller });
+                caller.map_or(step, Step::Caller)
+            }
+            _ => step,
+        }
     }
 
     /// Whether code is known to be at `pc`.

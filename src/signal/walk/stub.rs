@@ -1,4 +1,8 @@
 //! The steps from a stub and from an adapter to its caller: frames of generated code that is no method.
+//!
+//! The caller of an interrupted stub is found by the stub's kind: one file for each kind. The caller of a
+//! stub that has called other code is found in one way for most kinds, which is here; the other kinds have
+//! their way in their file.
 
 use super::blob::{Blob, StubKind};
 use super::registers::Registers;

@@ -4,7 +4,7 @@
 //! it (`stack_search`). Both results are checked before use: the caller must be after a call, and call frame
 //! information must lead from there to Java, to the thread's entry, or through many frames.
 
-use super::registers::Registers;
+use super::registers::{Registers, is_signal_return};
 use super::{Cursor, Step, Walk};
 use crate::core::address::RuntimeAddr;
 use crate::core::memory::Memory;
@@ -55,7 +55,8 @@ impl<M: Memory> Walk<'_, M> {
                 return self.vm.is_some_and(|vm| self.is_return_address(vm, cursor.pc));
             }
             match self.described_step_with(&cursor, &mut None, |_| None) {
-                // A signal handler returns to code that has not called it.
+                // A signal handler returns to code that has not called it, through a trampoline that may be
+                // undescribed.
                 Some(Step::Caller(interrupted)) if interrupted.interrupted => return true,
                 Some(Step::Caller(caller)) if self.is_after_call(cursor.pc) => cursor = caller,
                 Some(Step::Root) => {
@@ -63,6 +64,7 @@ impl<M: Memory> Walk<'_, M> {
                         && self.anchor().is_none()
                         && !self.must_have_java_frames();
                 }
+                None if is_signal_return(self.memory, cursor.pc) => return true,
                 None if self.is_after_call(cursor.pc) && self.is_undescribed(cursor.lookup_pc()) => {
                     let Some(left) = undescribed.checked_sub(1) else { return false };
                     undescribed = left;

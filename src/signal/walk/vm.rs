@@ -9,6 +9,7 @@ use super::registers::Registers;
 use super::repeated::Repeated;
 use super::site::Site;
 use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
+use crate::core::java_thread_state::JavaThreadState;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::counters::{COUNTERS, add};
@@ -112,7 +113,7 @@ impl<M: Memory> Walk<'_, M> {
                         }
                         // A return address of 0 ends some threads' stacks. It also occurs on stacks where the
                         // walk went wrong.
-                        (Ok(Step::Root), None) if !has_java_frames && self.must_have_java_frames() => {
+                        (Ok(Step::Root), None) if !has_java_frames && self.has_passed_java_over() => {
                             Err(WalkError::NoUnwindRule)
                         }
                         (step, _) => step,
@@ -147,11 +148,23 @@ impl<M: Memory> Walk<'_, M> {
         self.java_thread != 0 && self.vm.is_some_and(|vm| self.is_in_java(vm))
     }
 
-    /// Whether the thread is in Java code (`_thread_in_Java` or its transition state,
-    /// utilities/globalDefinitions.hpp).
+    /// Whether a walk that has met the root without a Java frame has passed Java frames over. A thread may
+    /// have none in Java state: the VM sets the state before it calls Java (`JavaCalls::call_helper`,
+    /// runtime/javaCalls.cpp). Call frame information, which passes no frame over, then leads to the
+    /// thread's entry.
+    pub(super) fn has_passed_java_over(&self) -> bool {
+        self.must_have_java_frames() && !self.is_described_to_entry()
+    }
+
+    /// Whether the thread is in Java state.
     pub(super) fn is_in_java(&self, vm: &VmLayout) -> bool {
-        let state = self.memory.load_u32(self.java_thread.wrapping_add(u64::from(vm.thread.thread_state)));
-        matches!(state, Some(8 | 9))
+        self.thread_state(vm) == JavaThreadState::InJava
+    }
+
+    /// The thread's state.
+    pub(super) fn thread_state(&self, vm: &VmLayout) -> JavaThreadState {
+        let number = self.memory.load_u32(self.java_thread.wrapping_add(u64::from(vm.thread.thread_state)));
+        number.map_or(JavaThreadState::Unknown, |number| vm.thread.states.of(number))
     }
 
     /// The thread's last Java frame, if the thread left Java by a call that sets the anchor.

@@ -19,6 +19,15 @@ const ALIGNMENT_BYTES: usize = 64 + 16;
 /// The bytes below the stack pointer where the interrupted function may have data.
 const RED_ZONE_BYTES: usize = 128;
 
+/// The start of the kernel's `struct sigcontext_64` (arch/x86/include/uapi/asm/sigcontext.h). The type that
+/// `libc` has for musl keeps the second field private.
+#[repr(C)]
+struct MachineContext {
+    registers: [i64; 23],
+    /// The floating-point registers, or null.
+    area: *const u8,
+}
+
 /// Whether the thread has an alternate stack on which a frame as large as this one would not fit.
 pub(super) fn has_no_room_for_frame(context: &libc::ucontext_t) -> bool {
     let stack = &context.uc_stack;
@@ -37,7 +46,8 @@ pub(super) fn has_no_room_for_frame(context: &libc::ucontext_t) -> bool {
 /// Returns the size of the frame that contains `context`: from the return address below it to the end of the
 /// registers' area.
 fn frame_bytes(context: &libc::ucontext_t) -> usize {
-    let area = context.uc_mcontext.fpregs;
+    // SAFETY: the kernel's registers begin like `MachineContext`, in every C library's type.
+    let area = unsafe { (&raw const context.uc_mcontext).cast::<MachineContext>().read() }.area;
     if area.is_null() {
         return size_of::<libc::ucontext_t>();
     }

@@ -6,6 +6,7 @@ use crate::agent::options::value;
 use crate::aggregate::{NamePattern, NameSelection};
 use crate::context::slot_names;
 use crate::core::context::SLOTS;
+use crate::elf::debug_file_places::DEBUG_ROOT;
 use crate::otlp::NativeFrames;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[
@@ -74,6 +75,15 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         bare: Some("true"),
         help: "record native frames as build-id and address, for the backend to symbolize",
         read: |draft, text| set(&mut draft.options.remotesym, value::boolean(text)),
+        ..PLAIN
+    },
+    OptionSpec {
+        name: "debug_files",
+        value: "DIR|no",
+        default: Some(DEBUG_ROOT),
+        help: "the folder of installed debug files, which name functions of stripped libraries; or (no) none \
+               is used",
+        read: |draft, text| set(&mut draft.options.debug_files, value::folder_or_no(text)),
         ..PLAIN
     },
     OptionSpec {

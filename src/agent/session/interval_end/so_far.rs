@@ -17,7 +17,7 @@ impl IntervalEnd {
         let Some(start) = self.start.try_lock() else { return };
         let mut drained = drain.interval_so_far();
         thread_labels::add_names_so_far(&mut labels.java);
-        drained.interval.name_frames(|tables, frame| self.native_frames.frame_so_far(tables, frame));
+        self.native_frames.name_so_far(&mut drained.interval);
         let left_out = self.select(&mut drained.interval, &labels);
         let recorded = drained.recorded;
         let recorded = Recorded { left_out: recorded.left_out + left_out, ..recorded };

@@ -42,7 +42,7 @@ pub(super) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), Layout
     let scopes = judge(nmethods.map(|&(blob, _, range)| nmethod::check(reader, blob, range)))?;
     if scopes.len() >= MIN_NMETHODS_WITH_SCOPE && scopes.iter().all(|&scopes| scopes == 0) {
         let reason = format!("none of {} compiled methods has a scope", scopes.len());
-        return Err(LayoutError::implausible("nmethod", "_scopes_data_offset", reason));
+        return Err(LayoutError::implausible("nmethod", nmethod::SCOPES_DATA_OFFSET, reason));
     }
     Ok(())
 }

@@ -3,8 +3,16 @@
 use super::code::{BlobReader, Refusal};
 use crate::core::address::CodeRange;
 use crate::core::unsigned5;
+use crate::core::vm_layout::DeoptimizationLayout;
 use crate::jvm::arch::compiled_prologue;
 use crate::jvm::method_reader::MethodReader;
+
+/// The fields of [`DeoptimizationLayout`], in refusals.
+pub(in crate::jvm::layout) const ORIG_PC_OFFSET: &str = "_orig_pc_offset";
+/// See [`ORIG_PC_OFFSET`].
+pub(in crate::jvm::layout) const DEOPT_HANDLER: &str = "_deopt_handler";
+/// The field that is refused where scopes do not lead to their method.
+pub(in crate::jvm::layout) const SCOPES_DATA_OFFSET: &str = "_scopes_data_offset";
 
 /// The offset of the sentinel before the first PcDesc (`PcDesc::lower_offset_limit`, `code/pcDesc.hpp`). The
 /// sentinel after the last lies beyond the content: its offset is the content's size plus 1
@@ -26,10 +34,6 @@ pub(super) fn check(reader: BlobReader<'_>, blob: u64, range: CodeRange) -> Resu
     if MethodReader::new(reader.layout.method).parts(reader.memory, method).is_none() {
         return refuse("_method", format!("{method:#x} is not a method"));
     }
-    match reader.int(blob, layout.entry_bci) {
-        Some(-1..=0xffff) => {}
-        bci => return refuse("_entry_bci", format!("it is {bci:?}")),
-    }
     let level = match layout.comp_level_width {
         1 => reader.memory.load_u8(blob + u64::from(layout.comp_level)).map(i32::from),
         _ => reader.int(blob, layout.comp_level),
@@ -37,37 +41,45 @@ pub(super) fn check(reader: BlobReader<'_>, blob: u64, range: CodeRange) -> Resu
     if !matches!(level, Some(1..=4)) {
         return refuse("_comp_level", format!("it is {level:?}"));
     }
-    let state = reader.memory.load_u8(blob + u64::from(layout.state)).map(|state| state as i8);
-    if !matches!(state, Some(-1..=4)) {
-        return refuse("_state", format!("it is {state:?}"));
-    }
-    check_frame(reader, blob)?;
-    // The deoptimisation handlers are the last stubs of the method's own code (`nmethod::nmethod`,
-    // `code/nmethod.cpp`).
+    let frame_bytes = check_frame(reader, blob)?;
     let code_end = reader.part(blob, reader.layout.code_blob.code_end).unwrap_or(0);
     let stubs = match reader.part(blob, layout.stub_begin) {
         Some(start) if range.contains(start) => CodeRange { start, end: code_end },
         start => return refuse("_stub_offset", format!("stubs begin at {start:x?}, outside of the blob")),
     };
-    match reader.part(blob, layout.deopt_handler) {
-        Some(handler) if stubs.contains(handler) => {}
-        handler => return refuse("_deopt_handler", format!("it is {handler:x?}, stubs are {stubs:x?}")),
+    if let Some(deoptimization) = &layout.deoptimization {
+        check_deoptimization(reader, blob, deoptimization, frame_bytes, stubs)?;
     }
     check_pc_descs(reader, blob, method)
 }
 
-/// Checks that the frame's described size is the size that the code builds.
-fn check_frame(reader: BlobReader<'_>, blob: u64) -> Result<(), Refusal> {
+/// Checks that a frame of `frame_bytes` has the slot of its original PC, and that the handler is in `stubs`,
+/// whose last part the handlers are (`nmethod::nmethod`, `code/nmethod.cpp`).
+fn check_deoptimization(
+    reader: BlobReader<'_>,
+    blob: u64,
+    layout: &DeoptimizationLayout,
+    frame_bytes: u64,
+    stubs: CodeRange,
+) -> Result<(), Refusal> {
+    let refuse = |field, reason: String| Err(("nmethod", field, format!("{reason} at {blob:#x}")));
+    let orig_pc = reader.int(blob, layout.orig_pc_offset);
+    let kept_at = orig_pc.and_then(|offset| u64::try_from(offset).ok());
+    if kept_at.is_none_or(|offset| !offset.is_multiple_of(8) || offset >= frame_bytes) {
+        return refuse(ORIG_PC_OFFSET, format!("it is {orig_pc:?} in a frame of {frame_bytes} bytes"));
+    }
+    match reader.part(blob, layout.handlers[0]) {
+        Some(handler) if stubs.contains(handler) => Ok(()),
+        handler => refuse(DEOPT_HANDLER, format!("it is {handler:x?}, stubs are {stubs:x?}")),
+    }
+}
+
+/// Checks that the frame's described size is the size that the code builds, and returns that size in bytes.
+fn check_frame(reader: BlobReader<'_>, blob: u64) -> Result<u64, Refusal> {
     let layout = &reader.layout.code_blob;
     let refuse = |structure, field, reason: String| Err((structure, field, format!("{reason} at {blob:#x}")));
     let frame_words = reader.int(blob, layout.frame_size).and_then(|words| u64::try_from(words).ok());
     let frame_bytes = frame_words.unwrap_or(0) * 8;
-    let orig_pc = reader.int(blob, reader.layout.nmethod.orig_pc_offset);
-    let kept_at = orig_pc.and_then(|offset| u64::try_from(offset).ok());
-    if kept_at.is_none_or(|offset| !offset.is_multiple_of(8) || offset >= frame_bytes) {
-        let reason = format!("it is {orig_pc:?} in a frame of {frame_bytes} bytes");
-        return refuse("nmethod", "_orig_pc_offset", reason);
-    }
     let complete = match layout.frame_complete_width {
         2 => reader.memory.load_u16(blob + u64::from(layout.frame_complete)).map(|at| i64::from(at as i16)),
         _ => reader.int(blob, layout.frame_complete).map(i64::from),
@@ -81,7 +93,7 @@ fn check_frame(reader: BlobReader<'_>, blob: u64) -> Result<(), Refusal> {
         let reason = format!("no frame of {frame_bytes} bytes is made before {complete:?}");
         return refuse("CodeBlob", "_frame_complete_offset", reason);
     }
-    Ok(())
+    Ok(frame_bytes)
 }
 
 /// Checks that PcDescs ascend from a sentinel on, and that the outermost scope of each is the compiled method
@@ -108,10 +120,7 @@ fn check_pc_descs(reader: BlobReader<'_>, blob: u64, method: u64) -> Result<usiz
     // 0 stands for no scope. A small method that calls nothing may have no scope at all.
     let scopes: Vec<_> = pc_descs().filter_map(scope).filter(|&scope| scope != 0).collect();
     if !scopes.iter().all(|&scope| outermost_method(reader, blob, scope) == Some(method)) {
-        return refuse(
-            "_scopes_data_offset",
-            format!("{} scopes do not all lead to {method:#x}", scopes.len()),
-        );
+        return refuse(SCOPES_DATA_OFFSET, format!("{} scopes do not all lead to {method:#x}", scopes.len()));
     }
     Ok(scopes.len())
 }

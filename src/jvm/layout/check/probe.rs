@@ -4,15 +4,20 @@
 use jni::sys::JNIEnv;
 
 use super::super::LayoutError;
+use super::super::current_thread::CurrentThread;
 use crate::core::memory::Memory;
 use crate::core::method_ids::MethodIds;
 use crate::core::thread::current_os_tid;
+use crate::core::vm_layout::MethodLayout;
+use crate::jvm::class_methods;
 
 /// Facts about the current thread and one method.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     /// The thread's `JNIEnv*`.
     pub jni_environment: u64,
+    /// The thread's `JavaThread*`; 0 if it is not known.
+    pub java_thread: u64,
     /// The kernel's id of the thread.
     pub os_tid: i32,
     /// An address on the thread's stack.
@@ -21,9 +26,17 @@ pub struct Probe {
     pub method: u64,
     /// Class, name and descriptor of the method.
     pub method_name: &'static str,
+    /// The meaning of the VM's jmethodIDs: cells if the method's id leads to the method.
+    pub method_ids: MethodIds,
 }
 
 impl Probe {
+    /// The offset of the JNIEnv in a JavaThread, if the `JavaThread*` is known.
+    pub(in crate::jvm::layout) fn jni_environment_offset(&self) -> Option<u32> {
+        let offset = self.jni_environment.checked_sub(self.java_thread).filter(|_| self.java_thread != 0);
+        u32::try_from(offset?).ok()
+    }
+
     /// Gathers the facts about the current thread. The thread must not run Java code while the result is
     /// used.
     ///
@@ -33,34 +46,45 @@ impl Probe {
     pub unsafe fn of_current_thread(
         env: *mut JNIEnv,
         memory: &dyn Memory,
-        ids: MethodIds,
+        layout: &MethodLayout,
     ) -> Result<Self, LayoutError> {
         let local = 0u8;
         // SAFETY: the contract gives the current thread's `env`, without a pending exception.
-        let id = unsafe {
+        let method = unsafe {
             let class = ((**env).v1_2.FindClass)(env, c"java/lang/Thread".as_ptr());
             if class.is_null() {
                 ((**env).v1_2.ExceptionClear)(env);
                 return Err(LayoutError::Jni { call: "FindClass(java/lang/Thread)" });
             }
             let id = ((**env).v1_2.GetMethodID)(env, class, c"run".as_ptr(), c"()V".as_ptr());
-            ((**env).v1_2.DeleteLocalRef)(env, class);
             if id.is_null() {
                 ((**env).v1_2.ExceptionClear)(env);
+                ((**env).v1_2.DeleteLocalRef)(env, class);
                 return Err(LayoutError::Jni { call: "GetMethodID(java.lang.Thread.run)" });
             }
-            id as u64
+            let found = class_methods::by_name(memory, layout, class, c"run", c"()V");
+            ((**env).v1_2.DeleteLocalRef)(env, class);
+            (found, MethodIds::Cells.method(memory, id as u64))
         };
         // java.lang.Thread never unloads, so neither does its method.
-        let method = ids
-            .method(memory, id)
-            .ok_or(LayoutError::Unreadable { what: "the method of java.lang.Thread.run's jmethodID" })?;
+        let (method, method_ids) = match method {
+            (Some(found), Some(in_cell)) if found == in_cell => (found, MethodIds::Cells),
+            (Some(found), _) => (found, MethodIds::Opaque),
+            // Its name is checked.
+            (None, Some(in_cell)) => (in_cell, MethodIds::Cells),
+            (None, None) => {
+                return Err(LayoutError::Unreadable { what: "the method java.lang.Thread.run" });
+            }
+        };
         Ok(Self {
             jni_environment: env as u64,
+            // SAFETY: the contract gives the current thread's `env`, without a pending exception.
+            java_thread: unsafe { CurrentThread::read(env, memory) }.java_thread,
             os_tid: current_os_tid(),
             stack_address: &raw const local as u64,
             method,
             method_name: "java.lang.Thread.run()V",
+            method_ids,
         })
     }
 }

@@ -2,12 +2,10 @@
 
 use super::super::LayoutError;
 use super::Probe;
+use crate::core::java_thread_state::JavaThreadState;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::jvm::java_threads;
-
-/// `_thread_in_native` (`utilities/globalDefinitions.hpp`): the state of a thread that runs an agent's code.
-const IN_NATIVE: u32 = 4;
 
 /// An upper bound of the size of a thread's stack, in bytes. Addresses are larger.
 const MAX_STACK: u64 = 1 << 36;
@@ -33,7 +31,8 @@ pub(super) fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Re
         );
     }
     let state = memory.load_u32(java_thread.wrapping_add(u64::from(thread_layout.thread_state)));
-    if state != Some(IN_NATIVE) {
+    // The thread runs an agent's code.
+    if state.map(|number| thread_layout.states.of(number)) != Some(JavaThreadState::InNative) {
         return refuse("_thread_state", format!("a thread in native code reads as {state:?}"));
     }
     // The word is 0 if the stack has no Java frame below.

@@ -5,7 +5,9 @@
 //! gc/z/zBarrierSetAssembler_aarch64.cpp, ZSaveLiveRegisters, JDK 17 and 21;
 //! gc/shared/barrierSetAssembler_aarch64.cpp, SaveLiveRegisters, JDK 25). A set of registers is pushed by a
 //! store that first lowers SP, and popped by a load that raises SP afterwards (MacroAssembler::push, pop,
-//! push_fp, pop_fp, macroAssembler_aarch64.cpp).
+//! push_fp, pop_fp, macroAssembler_aarch64.cpp). With Shenandoah in JDK 27 a stub may have two barriers,
+//! between which it tests the collector's state: `…; ldp …; ldrb w8, [x28, state]; cbz x8, continuation; …;
+//! stp …`.
 //!
 //! C1 makes room for r0, if that is live, and for arguments: `sub sp, sp, 32; str x0, [sp, 16]; str …; str …;
 //! bl slow_path; mov reference, x0; ldr x0, [sp, 16]; add sp, sp, 32; b continuation`, or the same with 16
@@ -29,6 +31,13 @@ impl<M: Memory> Walk<'_, M> {
         for offset in (0..LONGEST_STUB_BYTES).step_by(INSTRUCTION_BYTES as usize) {
             let at = pc.wrapping_add(offset);
             let Some(instruction) = self.memory.load_u32(at).filter(|_| at < stubs.end) else { return 0 };
+            let test_at = at.wrapping_add(INSTRUCTION_BYTES);
+            if is_state_load(instruction)
+                && let Some(distance) = self.memory.load_u32(test_at).and_then(jump_if_zero)
+                && stubs.leads_back(test_at.wrapping_add_signed(distance))
+            {
+                return saved;
+            }
             if let Some(distance) = jump(instruction) {
                 return if stubs.leads_back(at.wrapping_add_signed(distance)) { saved } else { 0 };
             }
@@ -85,6 +94,17 @@ fn is_of_c1s_stub(instruction: u32) -> bool {
         || instruction & 0x9f00_001f == 0x9000_0008
         || instruction & 0xffc0_03ff == 0x9100_0108
         || matches!(instruction, LOAD_X0 | CALL_X8)
+}
+
+/// Whether the instruction is `ldrb w8, [x28, n]`: x28 is the thread.
+fn is_state_load(instruction: u32) -> bool {
+    instruction & 0xffc0_03ff == 0x3940_0388
+}
+
+/// The distance of a `cbz x8` or `cbz w8`.
+fn jump_if_zero(instruction: u32) -> Option<i64> {
+    let words = i64::from((instruction << 8) as i32 >> 13);
+    (instruction & 0x7f00_001f == 0x3400_0008).then_some(words.wrapping_mul(4))
 }
 
 /// The distance of a `b`.

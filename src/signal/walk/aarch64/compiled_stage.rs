@@ -11,6 +11,7 @@ use super::instructions::{
     Around, DROP_PAIR, INSTRUCTION_BYTES, RESTORE_AFTER_CALL, Record, has_pushed_record, pushed_record,
     saves_record,
 };
+use super::reserved_zone::is_after_check;
 use super::string_stage::TABLE_BYTES;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -69,7 +70,9 @@ impl<M: Memory> Walk<'_, M> {
         pc: u64,
     ) -> Result<(Part, Stage), WalkError> {
         let around = Around::read(self.memory, pc);
-        let record = around.record(blob.frame_bytes);
+        let record = around
+            .record(blob.frame_bytes)
+            .or_else(|| is_after_check(self.memory, &around, pc).then_some(Record::InRegisters(0)));
         let complete_at = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
         if pc < complete_at {
             let is_saved = record.is_some() || self.is_saved(blob, pc, complete_at);

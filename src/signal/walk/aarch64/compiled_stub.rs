@@ -74,8 +74,9 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// If a deoptimisation handler was interrupted, the frame in its state after the handler: returned to at
-    /// the handler's beginning. The handler puts that address into x30 and leaves: `adr x30, handler; jump`
-    /// (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp, JDK 11-25).
+    /// the handler's entry. The handler puts that address into x30 and leaves: `adr x30, handler; jump`,
+    /// until 25. From 26 on the entry is after the call: `before: call unpack; entry: b before`
+    /// (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp, JDK 11-27).
     pub(in crate::signal::walk) fn deopt_handler_frame(
         &self,
         vm: &VmLayout,
@@ -86,7 +87,17 @@ impl<M: Memory> Walk<'_, M> {
         let starts = (0..MAX_HANDLER_INSTRUCTIONS)
             .map(|done| cursor.pc.wrapping_sub(done.wrapping_mul(INSTRUCTION_BYTES)));
         let mut handlers = starts.into_iter().filter(|&start| self.is_deopt_handler(vm, blob, start));
-        let pc = handlers.next()?;
+        let Some(pc) = handlers.next() else {
+            // At the call before an entry, where x30 is not set yet.
+            let entry = cursor.pc.wrapping_add(INSTRUCTION_BYTES);
+            let is_call = self.is_deopt_handler(vm, blob, entry) && self.is_after_call(entry);
+            return is_call.then_some(Cursor {
+                pc: entry,
+                sp: cursor.sp,
+                fp: registers.fp(),
+                interrupted: false,
+            });
+        };
         // After the handler's first instruction x30 holds its beginning.
         if pc != cursor.pc && registers.lr() != pc {
             return None;

@@ -134,9 +134,17 @@ impl Around {
     /// `is_wanted`. The predicate also gets the instruction before it.
     fn is_after(&self, is_wanted: impl Fn(u32, u32) -> bool) -> bool {
         (1..=BEFORE as isize)
-            .map(|back| (self.at(back.wrapping_neg()), self.at(back.wrapping_neg().wrapping_sub(1))))
-            .take_while(|&(instruction, _)| !leaves(instruction))
-            .any(|(instruction, earlier)| is_wanted(instruction, earlier))
+            .map(isize::wrapping_neg)
+            .take_while(|&place| !leaves(self.at(place)) || self.is_jump_of_poll(place))
+            .any(|place| is_wanted(self.at(place), self.at(place.wrapping_sub(1))))
+    }
+
+    /// Whether the instruction at this distance is the jump of a return poll that lies among the other
+    /// instructions: the wrappers of native methods check for an exception after it, `ldr x8, [x28, offset];
+    /// tbz w8, 0, next; adr x8, poll; str x8, [x28, offset]; b; next: ldr x8, [x28, offset]; cbnz x8; ret`
+    /// (read in the machine code of 25).
+    fn is_jump_of_poll(&self, place: isize) -> bool {
+        sets_poll_pc(self.at(place.wrapping_sub(2)), self.at(place.wrapping_sub(1)))
     }
 
     /// Whether the interrupted instruction is between the push of a record and `sub sp, sp, x8`. The size is
@@ -155,15 +163,17 @@ impl Around {
     /// (cpu/aarch64/c1_CodeStubs_aarch64.cpp C1SafepointPollStub, JDK 17-25; c2_CodeStubs_aarch64.cpp
     /// C2SafepointPollStub, JDK 21 and 25; c2_safepointPollStubTable_aarch64.cpp, JDK 17).
     fn is_return_poll_stub(&self) -> bool {
-        let is_adr = |instruction: u32| instruction & 0x9f00_001f == 0x1000_0008;
-        let is_store = |instruction: u32| instruction & 0xffc0_03ff == 0xf900_0388;
         (0..=4).any(|back: isize| {
             let adr = back.wrapping_neg();
-            is_adr(self.at(adr))
-                && is_store(self.at(adr.wrapping_add(1)))
+            sets_poll_pc(self.at(adr), self.at(adr.wrapping_add(1)))
                 && (adr.wrapping_add(2)..0).all(|between| !leaves(self.at(between)))
         })
     }
+}
+
+/// Whether the two instructions are `adr x8, poll; str x8, [x28, offset]`.
+fn sets_poll_pc(first: u32, second: u32) -> bool {
+    first & 0x9f00_001f == 0x1000_0008 && second & 0xffc0_03ff == 0xf900_0388
 }
 
 /// Whether code that begins at `begin` has a record of its own at `pc`. Collectors' barriers make one for a
@@ -223,6 +233,12 @@ impl SmallFrame {
 pub(super) fn saves_record(instruction: u32, frame_bytes: i64) -> bool {
     let small = u64::try_from(frame_bytes).ok().and_then(SmallFrame::of);
     instruction == PUSH_RECORD || small.is_some_and(|small| small.save == instruction)
+}
+
+/// The constant of 19 bits of a branch (`b.cond`, `cbz`, `cbnz`), or the upper bits of the constant of `adr`,
+/// in bytes.
+pub(super) fn distance_of_19_bits(instruction: u32) -> i64 {
+    i64::from((instruction << 8).cast_signed() >> 13 << 2)
 }
 
 /// Whether control does not pass directly from this instruction to the next: `b`, `bl`, `br`, `blr`, `ret`.

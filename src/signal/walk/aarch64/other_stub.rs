@@ -50,8 +50,11 @@ impl<M: Memory> Walk<'_, M> {
         if !self.is_return_address(vm, lr) {
             // The stub has called out, or uses x30 for another value.
             let is_saved = |&above: &u64| saved(above).is_some_and(|pc| self.is_return_address(vm, pc));
-            let record = records.find(is_saved).ok_or(WalkError::NoFrameSize)?;
-            return by_record(record);
+            // C1's exception stubs replace the return address by the place of the throw, which no call
+            // precedes (cpu/aarch64/c1_Runtime1_aarch64.cpp, generate_handle_exception, JDK 11-25).
+            let is_in_java = |&above: &u64| saved(above).is_some_and(|pc| self.is_java_code(vm, pc));
+            let record = records.find(is_saved).or_else(|| above_fp.filter(is_in_java));
+            return by_record(record.ok_or(WalkError::NoFrameSize)?);
         }
         if let Some(record) = records.find(|&above| saved(above) == Some(lr)) {
             return by_record(record);

@@ -4,7 +4,7 @@
 //! On each path to a return a function restores the same registers. So one path is enough, and a short one is
 //! chosen: forward branches are taken, and loops are left.
 
-use super::instructions::{INSTRUCTION_BYTES, is_register_jump};
+use super::instructions::{INSTRUCTION_BYTES, distance_of_19_bits, is_register_jump};
 use super::return_address::strip;
 use crate::core::memory::Memory;
 use crate::signal::walk::registers::Registers;
@@ -20,6 +20,8 @@ const MAX_JUMPS_BACK: usize = 8;
 const FP: u32 = 29;
 const LR: u32 = 30;
 const SP: u32 = 31;
+/// `bti`, without its targets.
+const BTI: u32 = 0xd503_241f;
 /// `ret`, `retaa`, `retab`.
 const RETURNS: [u32; 3] = [0xd65f_03c0, 0xd65f_0bff, 0xd65f_0fff];
 
@@ -149,6 +151,14 @@ impl<M: Memory> Walk<'_, M> {
             let target = at(i64::from((code << 6) as i32 >> 4));
             return if is_inside(target.pc) { Next::Here(target) } else { Next::Returned(*state) };
         }
+        if code & 0xfc00_0000 == 0x9400_0000
+            && self.traps_soon(state.pc.wrapping_add_signed(i64::from((code << 6) as i32 >> 4)))
+        {
+            return Next::Lost;
+        }
+        if let Some(table) = self.jump_table(state.pc, code).filter(|&table| is_inside(table)) {
+            return Next::Either(State { pc: table, ..*state }, following);
+        }
         // Traps, returns to other registers than x30, and jumps to registers.
         if code & 0xff00_0000 == 0xd400_0000 && code & 0xffe0_001f != 0xd400_0001
             || code & 0xffff_fc1f == 0xd65f_0000
@@ -157,6 +167,38 @@ impl<M: Memory> Walk<'_, M> {
             return Next::Lost;
         }
         self.changed(&following, code, start, known).map_or(Next::Lost, Next::Here)
+    }
+
+    /// The address from which the jump `code` at `pc` counts its destination, if the destination is computed:
+    /// `adr x3, address; add x3, x3, x2, lsl 5; br x3`. The code there is another part of the function.
+    fn jump_table(&self, pc: u64, code: u32) -> Option<u64> {
+        if !is_register_jump(code) {
+            return None;
+        }
+        // Of registers, shifted or extended.
+        let add = self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES))?;
+        if add & 0xff00_0000 != 0x8b00_0000 || add & 0x1f != code >> 5 & 0x1f {
+            return None;
+        }
+        let base = add >> 5 & 0x1f;
+        let address = pc.wrapping_sub(2 * INSTRUCTION_BYTES);
+        let adr = self.memory.load_u32(address)?;
+        let is_adr = adr & 0x9f00_001f == 0x1000_0000 | base;
+        let distance = distance_of_19_bits(adr) | i64::from(adr >> 29 & 3);
+        is_adr.then(|| address.wrapping_add_signed(distance))
+    }
+
+    /// Whether the function at `pc` never returns: one of its first instructions is `brk`, and none before it
+    /// is a branch. A call of it may be the last instruction of a function, so the code after the call is
+    /// another function's. Such is musl's `__stack_chk_fail` (src/env/__stack_chk_fail.c), to which many
+    /// functions branch at their end: `[bti c;] mov x0, 0; strb wzr, [x0]; brk`.
+    fn traps_soon(&self, pc: u64) -> bool {
+        const INSTRUCTIONS: u64 = 4;
+        let mut code = (0..INSTRUCTIONS)
+            .map_while(|index| self.memory.load_u32(pc.wrapping_add(index.wrapping_mul(INSTRUCTION_BYTES))))
+            // Branches, system calls and traps are one class of instructions.
+            .filter(|code| code & 0x1c00_0000 == 0x1400_0000 && code & 0xffff_ff3f != BTI);
+        code.next().is_some_and(|code| code & 0xffe0_001f == 0xd420_0000)
     }
 
     /// Applies an instruction that does not jump.
@@ -237,9 +279,8 @@ fn is_other_change_of_sp(code: u32) -> bool {
 
 /// The distance of a branch in bytes: `b.cond`, `cbz`, `cbnz`, `tbz`, `tbnz`.
 fn branch_distance(code: u32) -> Option<i64> {
-    let by_19_bits = i64::from((code << 8) as i32 >> 13 << 2);
     if code & 0xff00_0000 == 0x5400_0000 || code & 0x7e00_0000 == 0x3400_0000 {
-        return Some(by_19_bits);
+        return Some(distance_of_19_bits(code));
     }
     (code & 0x7e00_0000 == 0x3600_0000).then(|| i64::from((code << 13) as i32 >> 18 << 2))
 }

@@ -60,7 +60,8 @@ fn world_where(stub: usize, code: &[u8]) -> (World, u64, u64, u64) {
 }
 
 /// Regression: in a stub before the stub section (ZGC, JDK 21) the saved registers were taken for a part of
-/// the frame, since the last PcDesc, which has no scope, was taken for a scope's.
+/// the frame, since the last PcDesc, which has no scope, was taken for a scope's. So were those of the first
+/// of two barriers in one stub (Shenandoah, JDK 27).
 #[test]
 fn registers_that_a_barrier_saves_are_no_part_of_the_frame() {
     for (stub, barrier) in stubs_by_place() {

@@ -1,11 +1,21 @@
 //! The structures of a VM that tests build of bytes: like HotSpot's, but smaller. The fuzz target uses them
 //! too.
 
+use crate::core::java_thread_state::{JavaThreadState, JavaThreadStates};
 use crate::core::method_ids::MethodIds;
 use crate::core::vm_layout::*;
 
 /// `JavaThread::_vframe_array_head`.
 pub(super) const VFRAME_ARRAY_HEAD: u64 = 64;
+/// The numbers of a thread's states until 27.
+const STATES: [(u32, JavaThreadState); 6] = [
+    (2, JavaThreadState::New),
+    (4, JavaThreadState::InNative),
+    (6, JavaThreadState::InVm),
+    (8, JavaThreadState::InJava),
+    (9, JavaThreadState::InJava),
+    (10, JavaThreadState::Blocked),
+];
 /// The bytes before each blob.
 pub(super) const BLOCK_HEADER: u64 = 16;
 
@@ -13,7 +23,6 @@ pub(super) const BLOCK_HEADER: u64 = 16;
 pub(super) fn layout() -> VmLayout {
     let part = BlobPart::FromBlob;
     VmLayout {
-        java_version: 17,
         has_continuations: false,
         code_cache: CodeCacheLayout {
             low_bound: 0,
@@ -38,13 +47,9 @@ pub(super) fn layout() -> VmLayout {
         },
         nmethod: NmethodLayout {
             method: 32,
-            entry_bci: 40,
-            state: 44,
             comp_level: 48,
             comp_level_width: 4,
-            orig_pc_offset: 52,
-            deopt_handler: part(56),
-            deopt_method_handle_handler: part(56),
+            deoptimization: Some(DeoptimizationLayout { orig_pc_offset: 52, handlers: [part(56); 2] }),
             stub_begin: part(60),
             scopes_pcs_begin: part(64),
             scopes_pcs_end: part(68),
@@ -57,6 +62,7 @@ pub(super) fn layout() -> VmLayout {
         },
         method: MethodLayout {
             ids: MethodIds::Cells,
+            of_class: None,
             const_method: 8,
             i2i_entry: 16,
             method_size: 64,
@@ -83,19 +89,20 @@ pub(super) fn layout() -> VmLayout {
             last_java_pc: 8,
             last_java_fp: 16,
             thread_state: 24,
+            states: JavaThreadStates::new(&STATES),
             jni_environment: 32,
             osthread: 40,
             osthread_thread_id: 0,
             list: ThreadList::Linked { head: 0, next: 0 },
             stack_base: 48,
             stack_size: 56,
-            vframe_array_head: VFRAME_ARRAY_HEAD as u32,
             call_wrapper_last_java_sp: 0,
             call_wrapper_last_java_pc: 8,
             call_wrapper_last_java_fp: 16,
             entry_frame_call_wrapper: -6,
         },
-        vframe_array: VframeArrayLayout {
+        vframe_array: Some(VframeArrayLayout {
+            head: VFRAME_ARRAY_HEAD as u32,
             owner_thread: 0,
             caller_pc: 8,
             caller_fp: 16,
@@ -105,7 +112,7 @@ pub(super) fn layout() -> VmLayout {
             element_size: 16,
             element_bci: 0,
             element_method: 8,
-        },
+        }),
         monitor: None,
         continuation: None,
         stubs: StubLayout::default(),

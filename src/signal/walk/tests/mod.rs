@@ -26,6 +26,7 @@ mod arch {
     mod compiled;
     mod deoptimization_handlers;
     mod exceptions;
+    mod frame_records;
     mod hand_written;
     mod interpreted;
     pub(super) mod machine;

@@ -163,6 +163,36 @@ fn a_thread_without_java_frames_is_one_frame_where_native_ones_are_left_out() {
     assert_eq!(returned.walk(CALL_STUB_RETURN, CALLER_SP, ENTRY_FP, &[]), [(NoJavaFrame, 0, 0)]);
 }
 
+/// Regression: the VM sets a thread's state before it calls Java (`JavaCalls::call_helper`). Stacks of
+/// threads that were interrupted there were marked as broken at their root.
+#[test]
+fn a_thread_that_is_about_to_call_java_has_a_whole_stack() {
+    let mut scene = scene(HELPER);
+    let expected = [(Native, LEAF), (Native, LIBRARY - 1), (Native, THREAD_ENTRY - 1)];
+    scene.world.set(LEAF_SP + 8, LIBRARY).set(INNER_SP + 0x18, THREAD_ENTRY);
+    scene.world.memory.put_u64(THREAD, 0).put(THREAD + 24, 8_u32.to_le_bytes());
+    scene.asks(no_java);
+    let walkers = [StackWalker::Vm, StackWalker::Vmx, StackWalker::Dwarf, StackWalker::Fp];
+    for walker in walkers {
+        assert_eq!(scene.walk(walker), expected, "{walker:?}");
+    }
+    assert_eq!(scene.walk(StackWalker::No), [(NoJavaFrame, 0)]);
+    // A return address of 0 and a chain of frame pointers may also be met where Java frames were passed over.
+    scene.world.set(INNER_SP + 0x18, 0);
+    for walker in walkers {
+        let ended = scene.walk(walker);
+        assert_eq!(ended[1..3], [expected[1], (Unwalkable, LIBRARY)], "{walker:?}");
+    }
+    const GENERATED: u64 = 0xdead_0000;
+    scene.world.set(LEAF_SP, 0x55).set(LEAF_SP + 8, THREAD_ENTRY);
+    for walker in walkers {
+        scene.world.walker = walker;
+        let frames = scene.world.walk(GENERATED, LEAF_SP, LEAF_SP, &[]);
+        let guessed: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
+        assert_eq!(guessed[1..3], [expected[2], (Unwalkable, THREAD_ENTRY)], "{walker:?}");
+    }
+}
+
 /// jmethodIDs: the addresses of the cells that hold the addresses of two methods.
 const IDS: [u64; 2] = [0x5_0000, 0x5_0008];
 const METHOD: [u64; 2] = [0x5_1000, 0x5_2000];

@@ -16,7 +16,7 @@ use crate::signal::walk::{FrameSink, Start, Walk, WalkError};
 
 /// The start of the object's code.
 pub(super) const BASE: u64 = 0x40_0000;
-const STACK: u64 = 0x7000;
+pub(super) const STACK: u64 = 0x7000;
 
 pub(super) const fn rule(cfa: CfaRule, fp: FpRule) -> UnwindRule {
     UnwindRule { cfa, fp, return_address: ReturnAddressRule::AtCfaPlus(-8) }
@@ -59,9 +59,19 @@ fn walk_by(
     walker: StackWalker,
     objects: &ObjectMap,
     words: &[(u64, u64)],
+    registers: (u64, u64, u64),
+) -> Vec<(FrameKind, u64)> {
+    walk_over(RecordedMemory::default(), walker, objects, words, registers)
+}
+
+/// Walks over `memory`, to which the stack is added.
+pub(super) fn walk_over(
+    mut memory: RecordedMemory,
+    walker: StackWalker,
+    objects: &ObjectMap,
+    words: &[(u64, u64)],
     (pc, sp, fp): (u64, u64, u64),
 ) -> Vec<(FrameKind, u64)> {
-    let mut memory = RecordedMemory::default();
     memory.put_u64(0x100, 42);
     let mut stack = vec![0_u64; 0x100];
     for &(address, value) in words {
@@ -152,4 +162,33 @@ fn a_signal_frame_gives_the_interrupted_registers() {
     // The interrupted instruction's own address is looked up, not the address less one: the instruction may
     // be the first of a function.
     assert_eq!(frames, [(FrameKind::Native, BASE + 0x10), (FrameKind::Native, BASE + 0x100)]);
+}
+
+/// Regression: musl has no call frame information, and the stack of a signal handler ended at its trampoline.
+#[test]
+fn a_signal_trampoline_without_call_frame_information_gives_the_interrupted_registers() {
+    const TRAMPOLINE: u64 = BASE + 0x280;
+    let rules = [rule(CfaRule::SpPlus(0x10), FpRule::Same), rule(CfaRule::EndOfStack, FpRule::Same)];
+    let objects = object_with_gap(&rules, 42);
+    let words = [
+        (STACK + 0xf8, TRAMPOLINE),
+        (STACK + 0x100 + machine::SIGNAL_FRAME_PC, BASE + 0x100),
+        (STACK + 0x100 + machine::SIGNAL_FRAME_SP, STACK + 0x40),
+    ];
+    let walk = |code: &[u8], pc: u64, sp: u64| {
+        let mut memory = RecordedMemory::default();
+        // The code before the trampoline has no call frame information either.
+        memory.put(TRAMPOLINE - 0x10, [&[0x90; 0x10][..], code, &[0x90; 0x10]].concat());
+        walk_over(memory, StackWalker::Vm, &objects, &words, (pc, sp, 0))
+    };
+    let native = |value| (FrameKind::Native, value);
+    let handler = walk(machine::SIGNAL_TRAMPOLINE, BASE + 0x10, STACK + 0xf0);
+    assert_eq!(handler, [native(BASE + 0x10), native(TRAMPOLINE - 1), native(BASE + 0x100)]);
+    // The trampoline itself is interrupted, after the handler has returned to it.
+    let trampoline = walk(machine::SIGNAL_TRAMPOLINE, TRAMPOLINE, STACK + 0x100);
+    assert_eq!(trampoline, [native(TRAMPOLINE), native(BASE + 0x100)]);
+    // Another system call has no signal frame.
+    let mut other = machine::SIGNAL_TRAMPOLINE.to_vec();
+    other[if cfg!(target_arch = "x86_64") { 3 } else { 0 }] ^= 0x20;
+    assert_eq!(walk(&other, TRAMPOLINE, STACK + 0x100)[1].0, FrameKind::Unwalkable);
 }

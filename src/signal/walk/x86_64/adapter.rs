@@ -6,6 +6,7 @@
 //! which lies after I2C, saves the compiled caller's SP in r13. Until then, through the barriers at C2I's
 //! entry, r13 holds an unrelated value, often an earlier caller's SP.
 
+use super::bytes_to_return::ReturnSlot;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
 use crate::signal::walk::blob::Blob;
@@ -52,7 +53,7 @@ impl<M: Memory> Walk<'_, M> {
         let barriers_caller = self.adapter_in_barrier_caller(vm, blob, cursor);
         let is_on_top = barriers_caller.is_some_and(|caller| caller.sp == cursor.sp.wrapping_add(8));
         if let Some(caller) = barriers_caller.filter(|_| !is_on_top) {
-            return Ok(Cursor { fp: registers.fp(), ..caller });
+            return Ok(caller);
         }
         let on_stack = self.load(cursor.sp)?;
         // A barrier saves rax by the same `push rax`.
@@ -96,13 +97,8 @@ impl<M: Memory> Walk<'_, M> {
     /// alive, which for some collectors is a call (gc/shared/barrierSetAssembler_x86.cpp, c2i_entry_barrier,
     /// JDK 17-25).
     fn adapter_in_barrier_caller(&self, vm: &VmLayout, blob: &Blob, cursor: &Cursor) -> Option<Cursor> {
-        let slot = self.return_slot_of_frameless(vm, blob, cursor)?;
-        Some(Cursor {
-            pc: self.memory.load_u64(slot)?,
-            sp: slot.wrapping_add(8),
-            fp: cursor.fp,
-            interrupted: false,
-        })
+        let ReturnSlot { slot, fp } = self.return_slot_of_frameless(vm, blob, cursor)?;
+        Some(Cursor { pc: self.memory.load_u64(slot)?, sp: slot.wrapping_add(8), fp, interrupted: false })
     }
 
     /// The caller of a C2I adapter that has its caller's call patched. Meanwhile all registers are saved,

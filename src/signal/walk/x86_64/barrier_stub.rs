@@ -4,7 +4,9 @@
 //! Such a stub is `sub rsp, size; mov …; call slow_path; mov …; add rsp, size; jmp continuation`
 //! (cpu/x86: gc/z/zBarrierSetAssembler_x86.cpp, ZSaveLiveRegisters, JDK 17 and 21;
 //! gc/shared/barrierSetAssembler_x86.cpp, SaveLiveRegisters, JDK 25). Without registers to save it has no
-//! `sub` and no `add`. C1 pushes rax, if that is live, and makes room for arguments:
+//! `sub` and no `add`. With Shenandoah in JDK 27 a stub may have two barriers, between which it tests the
+//! collector's state: `add rsp, size; cmpb [r15 + state], 0; je continuation; …; sub rsp, size; …`.
+//! C1 pushes rax, if that is live, and makes room for arguments:
 //! `call slow_path; add rsp, 16; mov reference, rax; pop rax; jmp continuation`
 //! (generate_c1_load_barrier_stub, gc/z/zBarrierSetAssembler_x86.cpp, JDK 17 on).
 
@@ -96,7 +98,7 @@ impl<M: Memory> Walk<'_, M> {
                     _ => (0, jump),
                 };
                 let jump_at = at.wrapping_add(add_bytes).wrapping_add(moved).wrapping_add(popped);
-                if stubs.is_left_at(jump_at, jump) {
+                if stubs.is_left_at(jump_at, jump) || stubs.is_between_barriers(jump_at, jump) {
                     let room = if only_pushed { 0 } else { size };
                     return room.wrapping_add(popped.wrapping_mul(8));
                 }
@@ -117,5 +119,14 @@ impl Stubs {
             _ => return false,
         };
         self.leads_back(at.wrapping_add(jump_bytes).wrapping_add_signed(distance))
+    }
+
+    /// Whether `code`, which is at `at`, begins with the test of the collector's state after which a second
+    /// barrier follows or the method's own code: `cmpb [r15 + state], 0; je continuation`.
+    fn is_between_barriers(&self, at: u64, code: &[u8]) -> bool {
+        const BYTES: u64 = 11;
+        let [0x41, 0x80, 0x7f, _, 0, 0x0f, 0x84, a, b, c, d, ..] = code else { return false };
+        let distance = i64::from(i32::from_le_bytes([*a, *b, *c, *d]));
+        self.leads_back(at.wrapping_add(BYTES).wrapping_add_signed(distance))
     }
 }

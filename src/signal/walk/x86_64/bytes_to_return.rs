@@ -15,6 +15,7 @@ const MAX_INSTRUCTIONS: usize = 512;
 const MAX_SAVED_BYTES: u64 = 8192;
 const POP_FLAGS: u8 = 0x9d;
 const PUSH_FLAGS: u8 = 0x9c;
+const LEAVE: u8 = 0xc9;
 
 /// The way in which code without a frame ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,24 +26,43 @@ pub(super) enum End {
     Jump,
     /// By `ret`.
     Ret,
+    /// By `leave` of a frame that was made before.
+    Leave,
+}
+
+/// The place where code without a frame of its own has its return address, and RBP at its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReturnSlot {
+    /// The run-time address of the word with the return address.
+    pub(super) slot: u64,
+    /// The caller's RBP.
+    pub(super) fp: u64,
 }
 
 impl<M: Memory> Walk<'_, M> {
-    /// [`Self::bytes_until`] the jump to other code.
-    pub(super) fn bytes_until_jump(&self, code: CodeRange, pc: u64) -> Option<u64> {
-        self.bytes_until(code, pc, None, End::Jump).filter(|&above| above < MAX_SAVED_BYTES)
+    /// The place of the return address of the code at `cursor`, as the code's way to `end` shows it. The word
+    /// there must be checked. A barrier in the code may have a frame of its own, to which RBP points
+    /// (gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, JDK 27): `push rbp; mov rbp, rsp; …; leave`.
+    pub(super) fn slot_at_end(&self, code: CodeRange, cursor: &Cursor, end: End) -> Option<ReturnSlot> {
+        let fp_above = cursor.fp.wrapping_sub(cursor.sp);
+        let (above, is_in_frame) = self.way_to_end(code, cursor.pc, Some(fp_above), end)?;
+        if above >= MAX_SAVED_BYTES {
+            return None;
+        }
+        let fp = if is_in_frame { self.memory.load_u64(cursor.fp)? } else { cursor.fp };
+        Some(ReturnSlot { slot: cursor.sp.wrapping_add(above), fp })
     }
 
-    /// The slot of the return address in a blob whose code has no frame and leaves by jumps. `None` if the
+    /// The place of the return address in a blob whose code has no frame and leaves by jumps. `None` if the
     /// address is in a register.
     pub(super) fn return_slot_of_frameless(
         &self,
         vm: &VmLayout,
         blob: &Blob,
         cursor: &Cursor,
-    ) -> Option<u64> {
-        let above = self.bytes_until_jump(self.code_of(vm, blob)?, cursor.pc)?;
-        self.return_slot(vm, cursor.sp.wrapping_add(above))
+    ) -> Option<ReturnSlot> {
+        let found = self.slot_at_end(self.code_of(vm, blob)?, cursor, End::Jump)?;
+        self.return_slot(vm, found.slot).map(|_| found)
     }
 
     /// Returns `slot` if it holds a return address.
@@ -62,14 +82,33 @@ impl<M: Memory> Walk<'_, M> {
     pub(super) fn bytes_until(
         &self,
         range: CodeRange,
+        pc: u64,
+        fp_above: Option<u64>,
+        end: End,
+    ) -> Option<u64> {
+        self.way_to_end(range, pc, fp_above, end).map(|(above, _)| above)
+    }
+
+    /// Whether code that has a frame already, such as a bytecode's, is in a barrier with another frame, which
+    /// the code removes by `leave` before anything else ends the way.
+    pub(super) fn is_in_frame_of_barrier(&self, range: CodeRange, pc: u64) -> bool {
+        self.way_to_end(range, pc, Some(0), End::Leave).is_some()
+    }
+
+    /// The number of [`Self::bytes_until`], and whether RBP points to a frame at `pc` that the code removes
+    /// by `leave`.
+    fn way_to_end(
+        &self,
+        range: CodeRange,
         mut pc: u64,
         mut fp_above: Option<u64>,
         end: End,
-    ) -> Option<u64> {
+    ) -> Option<(u64, bool)> {
         let mut above = 0_u64;
+        let (mut makes_frame, mut is_in_frame) = (false, false);
         for _ in 0..MAX_INSTRUCTIONS {
             if !range.contains(pc) {
-                return (end == End::Jump).then_some(above);
+                return (end == End::Jump).then_some((above, is_in_frame));
             }
             let code = self.instruction(pc)?;
             let length = length(&code)?;
@@ -79,7 +118,7 @@ impl<M: Memory> Walk<'_, M> {
                 [pop @ 0x58..=0x5f, 0x49, 0x8b, 0xe5, 0xff, jump, ..]
                     if jump == pop.wrapping_add(0xe0 - 0x58) =>
                 {
-                    return (end == End::Return).then_some(above);
+                    return (end == End::Return).then_some((above, is_in_frame));
                 }
                 // pop rax, or lea r13, [rsp + 8]: the adapter is after its barriers.
                 [0x58, 0x4c, 0x8b, 0xec, ..]
@@ -87,18 +126,25 @@ impl<M: Memory> Walk<'_, M> {
                 | [0x4c, 0x8d, 0x6c, 0x24, 0x08, ..]
                     if end == End::Jump =>
                 {
-                    return Some(above);
+                    return Some((above, is_in_frame));
                 }
                 // pop rax; pop rbx; push rax: from here on the return address is in another place.
                 [0x58, 0x5b, 0x50, ..] if end == End::Jump => return None,
                 [0xff, to, ..] | [0x41, 0xff, to, ..] if end == End::Jump && to & 0x38 == 0x20 => {
-                    return Some(above);
+                    return Some((above, is_in_frame));
                 }
-                [0xc3, ..] if end == End::Ret => return Some(above),
+                [0xc3, ..] if end == End::Ret => return Some((above, is_in_frame)),
                 // mov rbp, rsp; mov rsp, rbp; in both encodings
                 [0x48, 0x8b, 0xec, ..] | [0x48, 0x89, 0xe5, ..] => {
                     fp_above = Some(above);
+                    makes_frame = true;
                     (0, after)
+                }
+                [LEAVE, ..] if end == End::Leave => return (!makes_frame).then_some((above, true)),
+                [LEAVE, ..] => {
+                    is_in_frame |= !makes_frame;
+                    above = fp_above?;
+                    (8, after)
                 }
                 [0x48, 0x8b, 0xe5, ..] | [0x48, 0x89, 0xec, ..] => {
                     above = fp_above?;
@@ -114,6 +160,8 @@ impl<M: Memory> Walk<'_, M> {
                 [0xe9, ..] => (0, after.wrapping_add_signed(i64::from(distance(1)?))),
                 // These instructions leave the code in another way than the one asked for.
                 [0xc3, ..] | [0xff, 0xe0..=0xe7, ..] | [0x41, 0xff, 0xe0..=0xe7, ..] => return None,
+                // A jump to the next bytecode: jmp [r10 + 8 * rbx].
+                [0x41, 0xff, 0x24, ..] => return None,
                 _ => (0, after),
             };
             above = above.wrapping_add_signed(added);

@@ -8,6 +8,7 @@
 //! verified_entry in macroAssembler_x86.cpp (JDK 11 and 17) and c2_MacroAssembler_x86.cpp (JDK 21 and 25).
 //! `size` follows from the blob's frame size, so the exact bytes of the `sub` are known.
 
+use super::bytes_to_return::{End, ReturnSlot};
 use crate::core::address::CodeRange;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -36,6 +37,8 @@ pub(in crate::signal::walk) enum Stage {
     Leaving,
     /// The return address is this many bytes above SP, and RBP is the caller's.
     Bare(u64),
+    /// The method has no frame, and its way to its jump shows where the return address is.
+    Frameless,
     /// RBP is saved on top of the stack, the return address above it.
     FpPushed,
     /// The frame is complete, with one more word on top.
@@ -69,10 +72,13 @@ impl<M: Memory> Walk<'_, M> {
                     .wrapping_add(self.bytes_saved_at(vm, blob, cursor.pc));
                 let whole = Cursor { sp: cursor.sp.wrapping_add(pushed), ..*cursor };
                 let caller = self.sized_caller(&whole, blob.frame_bytes);
+                let kept = self.caller_by_kept_sp(vm, blob, cursor, registers);
                 if caller.is_ok_and(|caller| self.is_code(caller.pc)) {
-                    return caller;
+                    // Below a search's data the frame's size may lead to a return address of an earlier call.
+                    let below = kept.filter(|_| self.may_be_searching(blob, cursor.pc));
+                    return below.map_or(caller, Ok);
                 }
-                self.caller_below_strings(vm, blob, cursor, registers)
+                kept.or_else(|| self.caller_below_comparison(vm, blob, cursor))
                     .or_else(|| self.caller_below_pushes(vm, blob, cursor, registers))
                     .map_or(caller, Ok)
             }
@@ -81,6 +87,11 @@ impl<M: Memory> Walk<'_, M> {
                 self.sized_caller(&whole, blob.frame_bytes)
             }
             Stage::Bare(above) => bare(above),
+            Stage::Frameless => {
+                let Some(found) = self.slot_above_jump(vm, blob, cursor)? else { return bare(0) };
+                let (pc, sp) = (self.load(found.slot)?, found.slot.wrapping_add(8));
+                self.check_progress(cursor, Cursor { pc, sp, fp: found.fp, interrupted: false })
+            }
             Stage::FpPushed => {
                 let sp = cursor.sp.wrapping_add(16);
                 let (fp, pc) = (self.load(cursor.sp)?, self.load(cursor.sp.wrapping_add(8))?);
@@ -109,7 +120,7 @@ impl<M: Memory> Walk<'_, M> {
         let stage = self.stage_after_entry(vm, blob, pc)?;
         let part = match stage {
             Stage::Complete | Stage::WordPushed => Part::Body,
-            Stage::Leaving | Stage::Bare(_) | Stage::FpPushed => Part::Exit,
+            Stage::Leaving | Stage::Bare(_) | Stage::Frameless | Stage::FpPushed => Part::Exit,
         };
         Ok((part, stage))
     }
@@ -167,7 +178,7 @@ impl<M: Memory> Walk<'_, M> {
     fn entry_stage(&self, blob: &Blob, pc: u64, complete_at: u64) -> Stage {
         let frame = blob.frame_bytes;
         if frame == 0 {
-            return Stage::Bare(self.bytes_above_jump(blob, pc, complete_at).unwrap_or(0));
+            return Stage::Frameless;
         }
         let mut code = [0_u8; PROLOGUE_BYTES];
         let from = blob.code_begin.max(complete_at.wrapping_sub(PROLOGUE_BYTES as u64));
@@ -203,11 +214,17 @@ impl<M: Memory> Walk<'_, M> {
         Stage::Bare(0)
     }
 
-    /// The number of bytes that a wrapper of a method handle intrinsic (`linkToStatic`) has on top of its
-    /// return address at `pc`. Such a wrapper has no frame, and a collector's barrier in it saves registers
-    /// (cpu/x86/sharedRuntime_x86_64.cpp, gen_special_dispatch; methodHandles_x86.cpp, JDK 11-25).
-    fn bytes_above_jump(&self, blob: &Blob, pc: u64, end: u64) -> Option<u64> {
-        self.bytes_until_jump(CodeRange { start: blob.code_begin, end }, pc)
+    /// The place of the return address of a wrapper of a method handle intrinsic (`linkToStatic`). Such a
+    /// wrapper has no frame, and a collector's barrier in it saves registers
+    /// (cpu/x86/sharedRuntime_x86_64.cpp, gen_special_dispatch; methodHandles_x86.cpp, JDK 11-27).
+    fn slot_above_jump(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+    ) -> Result<Option<ReturnSlot>, WalkError> {
+        let end = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
+        Ok(self.slot_at_end(CodeRange { start: blob.code_begin, end }, cursor, End::Jump))
     }
 
     /// The caller of a method without a frame that has called native code.
@@ -217,14 +234,13 @@ impl<M: Memory> Walk<'_, M> {
         blob: &Blob,
         cursor: &Cursor,
     ) -> Result<Cursor, WalkError> {
-        let end = blob.code_begin.wrapping_add_signed(self.frame_complete(vm, blob)?);
-        let above = self.bytes_above_jump(blob, cursor.pc, end).ok_or(WalkError::NoFrameSize)?;
-        let slot = cursor.sp.wrapping_add(above);
+        let ReturnSlot { slot, fp } =
+            self.slot_above_jump(vm, blob, cursor)?.ok_or(WalkError::NoFrameSize)?;
         let (pc, sp) = (self.load_return_address(slot)?, slot.wrapping_add(8));
         if !self.is_return_address(vm, pc) {
             return Err(WalkError::NoFrameSize);
         }
-        self.check_progress(cursor, Cursor { pc, sp, fp: cursor.fp, interrupted: false })
+        self.check_progress(cursor, Cursor { pc, sp, fp, interrupted: false })
     }
 
     fn is_after_push(&self, pc: u64, sub: u64) -> bool {

@@ -8,7 +8,9 @@ use crate::signal::walk::registers::Registers;
 use crate::signal::walk::{Cursor, Walk};
 
 const JMP: u8 = 0xe9;
+const JMP_SHORT: u8 = 0xeb;
 const CALL: u8 = 0xe8;
+const CALL_BYTES: u64 = 5;
 
 impl<M: Memory> Walk<'_, M> {
     /// If a compiled method's stub for a static call was interrupted, the call in the same method that led to
@@ -40,9 +42,10 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// If a deoptimisation handler was interrupted, the frame in its state after the handler: returned to at
-    /// the handler's beginning. The handler pushes that address and leaves:
-    /// `call next; sub qword ptr [rsp], 5; jmp` (C2) or `mov r10, address; push r10; jmp` (C1)
-    /// (emit_deopt_handler in cpu/x86/x86.ad and cpu/x86/c1_LIRAssembler_x86.cpp, JDK 11-25).
+    /// the handler's entry. The handler pushes that address and leaves:
+    /// `call next; sub qword ptr [rsp], 5; jmp` (C2) or `mov r10, address; push r10; jmp` (C1), until 25.
+    /// From 26 on the entry is after the call: `before: call unpack; entry: jmp before`
+    /// (emit_deopt_handler in cpu/x86/x86.ad and cpu/x86/c1_LIRAssembler_x86.cpp, JDK 11-27).
     pub(in crate::signal::walk) fn deopt_handler_frame(
         &self,
         vm: &VmLayout,
@@ -57,6 +60,12 @@ impl<M: Memory> Walk<'_, M> {
         // The number of the handler's bytes before `pc`, and the number of bytes that the handler has pushed
         // by then.
         let (done, pushed) = match (code, before) {
+            ([CALL, _], _) if self.is_deopt_handler(vm, blob, cursor.pc.wrapping_add(CALL_BYTES)) => {
+                (0_u64.wrapping_sub(CALL_BYTES), 0)
+            }
+            ([JMP_SHORT | JMP, _], [.., CALL, _, _, _, _]) if self.is_deopt_handler(vm, blob, cursor.pc) => {
+                (0, 0)
+            }
             ([0x49, 0xba], _) | ([CALL, 0], _) => (0, 0),
             ([0x41, 0x52], [_, _, 0x49, 0xba, ..]) => (10, 0),
             ([JMP, _], [0x49, 0xba, .., 0x41, 0x52]) => (12, 8),

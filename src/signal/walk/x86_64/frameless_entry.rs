@@ -1,10 +1,11 @@
 //! The interpreter's entries that have no frame, on x86_64: intrinsics (`Thread.currentThread`,
 //! `Reference.get`, `CRC32.update`). They end with `pop R; mov rsp, r13; jmp R`. A collector's barrier in
 //! such an entry saves registers and restores them (cpu/x86/templateInterpreterGenerator_x86.cpp;
-//! gc/*/*BarrierSetAssembler_x86.cpp; `MacroAssembler::push_IU_state`, JDK 11 to 25). The stubs that entries
+//! gc/*/*BarrierSetAssembler_x86.cpp; `MacroAssembler::push_IU_state`, JDK 11 to 25). In JDK 27 Shenandoah's
+//! barriers have a frame of their own for that: `push rbp; mov rbp, rsp; …; leave`. The stubs that entries
 //! call do not change r13, and C functions preserve it.
 
-use super::bytes_to_return::End;
+use super::bytes_to_return::{End, ReturnSlot};
 use crate::core::interpreter_code::InterpreterEntry;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -51,17 +52,16 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         sender_sp: impl FnOnce() -> Option<u64>,
     ) -> Result<Cursor, WalkError> {
-        let below = self.bytes_until_return(entry, cursor.pc).ok_or(WalkError::NoFrameSize)?;
-        self.entry_caller_at(vm, cursor, cursor.sp.wrapping_add(below), sender_sp)
+        let slot = self.slot_at_end(entry.code, cursor, End::Return).ok_or(WalkError::NoFrameSize)?;
+        self.entry_caller_at(vm, slot, sender_sp)
     }
 
-    /// The caller of the interpreter's entry at `cursor` whose return address is at `slot`. The SP of a
-    /// compiled caller is above the arguments, and `sender_sp` supplies it.
+    /// The caller of an interpreter's entry whose return address is at `slot`. The SP of a compiled caller is
+    /// above the arguments, and `sender_sp` supplies it.
     pub(super) fn entry_caller_at(
         &self,
         vm: &VmLayout,
-        cursor: &Cursor,
-        slot: u64,
+        ReturnSlot { slot, fp }: ReturnSlot,
         sender_sp: impl FnOnce() -> Option<u64>,
     ) -> Result<Cursor, WalkError> {
         let (pc, above) = (self.load(slot)?, slot.wrapping_add(8));
@@ -72,28 +72,24 @@ impl<M: Memory> Walk<'_, M> {
             }
             _ => None,
         };
-        Ok(Cursor { pc, sp: sp.ok_or(WalkError::NoFrameSize)?, fp: cursor.fp, interrupted: false })
+        Ok(Cursor { pc, sp: sp.ok_or(WalkError::NoFrameSize)?, fp, interrupted: false })
     }
 
-    /// The return address of the frameless entry that was interrupted at `pc`.
-    pub(in crate::signal::walk) fn frameless_return_address(
+    /// The caller of the frameless entry that was interrupted at `cursor`.
+    pub(super) fn interrupted_frameless_entry_caller(
         &self,
         entry: &InterpreterEntry,
-        pc: u64,
+        cursor: &Cursor,
         registers: &Registers,
-    ) -> Result<u64, WalkError> {
-        let code = self.instruction(pc).ok_or(WalkError::Unreadable)?;
+    ) -> Result<Cursor, WalkError> {
+        let caller = |pc, fp| Cursor { pc, sp: registers.r13(), fp, interrupted: false };
+        let code = self.instruction(cursor.pc).ok_or(WalkError::Unreadable)?;
         let jump = code.strip_prefix(&TAKE_SENDER_SP).unwrap_or(&code);
         if let [0xff, to @ 0xe0..=0xe7, ..] = *jump {
-            return Ok(in_order_of_encoding(registers, to & 7));
+            return Ok(caller(in_order_of_encoding(registers, to & 7), cursor.fp));
         }
-        let below = self.bytes_until_return(entry, pc).ok_or(WalkError::NoFrameSize)?;
-        self.load(registers.sp().wrapping_add(below))
-    }
-
-    /// The number of bytes between SP and the return address when the entry is at `pc`.
-    fn bytes_until_return(&self, entry: &InterpreterEntry, pc: u64) -> Option<u64> {
-        self.bytes_until(entry.code, pc, None, End::Return)
+        let found = self.slot_at_end(entry.code, cursor, End::Return).ok_or(WalkError::NoFrameSize)?;
+        Ok(caller(self.load(found.slot)?, found.fp))
     }
 }
 

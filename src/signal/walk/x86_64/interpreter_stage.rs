@@ -40,8 +40,7 @@ impl<M: Memory> Walk<'_, M> {
                 // After a barrier no register holds the method any more, and the sample belongs to the
                 // caller.
                 let _ = self.entered_method(vm, registers, sink);
-                let return_pc = self.frameless_return_address(entry, pc, registers)?;
-                return Ok(caller(return_pc, registers.r13(), cursor.fp));
+                return self.interrupted_frameless_entry_caller(entry, cursor, registers);
             }
             let has_frame = pc > entry.push_fp;
             if !has_frame || pc < entry.method_saved {

@@ -1,5 +1,6 @@
 //! An interpreter's entry for a method handle intrinsic, on x86_64.
 
+use super::bytes_to_return::ReturnSlot;
 use super::frameless_entry::SENDER_SP;
 use crate::core::memory::Memory;
 use crate::core::vm_layout::VmLayout;
@@ -19,7 +20,8 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
-        let slot = self.return_slot_of_frameless(vm, blob, cursor).unwrap_or(cursor.sp);
+        let on_top = ReturnSlot { slot: cursor.sp, fp: registers.fp() };
+        let ReturnSlot { slot, fp } = self.return_slot_of_frameless(vm, blob, cursor).unwrap_or(on_top);
         let on_stack = self.load(slot)?;
         let (pc, sp) = if self.is_return_address(vm, on_stack) {
             (on_stack, slot.wrapping_add(8))
@@ -30,7 +32,7 @@ impl<M: Memory> Walk<'_, M> {
             return Err(WalkError::NoFrameSize);
         }
         let sp = self.passed_sender_sp(sp, registers.r13()).unwrap_or(sp);
-        Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })
+        Ok(Cursor { pc, sp, fp, interrupted: false })
     }
 
     /// The caller of an interpreter's entry for a method handle intrinsic that has called the collector.
@@ -41,6 +43,6 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
     ) -> Result<Cursor, WalkError> {
         let slot = self.return_slot_of_frameless(vm, blob, cursor).ok_or(WalkError::NoFrameSize)?;
-        self.entry_caller_at(vm, cursor, slot, || self.kept_register(SENDER_SP, cursor))
+        self.entry_caller_at(vm, slot, || self.kept_register(SENDER_SP, cursor))
     }
 }

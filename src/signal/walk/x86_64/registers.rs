@@ -151,3 +151,19 @@ pub fn read_signal_frame<M: Memory>(memory: &M, sp: u64) -> Result<Registers, Wa
     }
     Ok(registers)
 }
+
+/// Whether a handler returns to `pc`, or is about to: the code there is `mov $__NR_rt_sigreturn, %rax;
+/// syscall` (or `%eax`), or the second of these instructions. glibc describes its trampoline in call frame
+/// information, musl does not (src/signal/x86_64/restore.s).
+pub fn is_signal_return<M: Memory>(memory: &M, pc: u64) -> bool {
+    const NUMBER: u8 = libc::SYS_rt_sigreturn as u8;
+    let (mut before, mut code) = ([0; 7], [0; 9]);
+    // Code that cannot be read is no trampoline.
+    let _ = memory.read_bytes(pc, &mut code);
+    let _ = memory.read_bytes(pc.wrapping_sub(7), &mut before);
+    matches!(
+        (before, code),
+        (_, [0x48, 0xc7, 0xc0, NUMBER, 0, 0, 0, 0x0f, 0x05] | [0xb8, NUMBER, 0, 0, 0, 0x0f, 0x05, ..])
+            | ([0x48, 0xc7, 0xc0, NUMBER, 0, 0, 0] | [.., 0xb8, NUMBER, 0, 0, 0], [0x0f, 0x05, ..])
+    )
+}

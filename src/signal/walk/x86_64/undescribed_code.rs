@@ -1,6 +1,7 @@
-//! Code without call frame information, on x86_64: PLTs that LLD has made. GNU ld describes its own PLTs, and
-//! the C library describes its signal trampoline.
+//! Code without call frame information, on x86_64: PLTs that LLD has made, and musl's signal trampoline. GNU
+//! ld describes its own PLTs, and glibc describes its signal trampoline.
 
+use super::registers::is_signal_return;
 use crate::core::memory::Memory;
 use crate::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
@@ -12,8 +13,17 @@ const JUMP_BYTES: usize = 6;
 const BEFORE: usize = JUMP_BYTES + PUSH_INDEX_BYTES;
 const BEHIND: usize = JUMP_BYTES + PUSH_INDEX_BYTES + 1;
 
+const SIGNAL_FRAME: UnwindRule = UnwindRule {
+    cfa: CfaRule::SignalFrame,
+    fp: FpRule::Same,
+    return_address: ReturnAddressRule::AtCfaPlus(0),
+};
+
 /// The rule at run-time address `pc`.
 pub(in crate::signal::walk) fn rule_at(memory: &impl Memory, pc: u64) -> Option<UnwindRule> {
+    if is_signal_return(memory, pc) {
+        return Some(SIGNAL_FRAME);
+    }
     let mut code = [0; BEHIND];
     let mut before = [0; BEFORE];
     // Code that cannot be read is no PLT.

@@ -127,6 +127,11 @@ impl<M: Memory> Walk<'_, M> {
                 () => Next::Either(following, target),
             };
         }
+        if let [0xe8, a, b, c, d, ..] = code
+            && self.traps_at_once(jump(i32::from_le_bytes([a, b, c, d])))
+        {
+            return Next::Lost;
+        }
         let to = match code {
             [0xe9, a, b, c, d, ..] => Some(i32::from_le_bytes([a, b, c, d])),
             [0xeb, distance, ..] => Some(i32::from(distance as i8)),
@@ -145,6 +150,17 @@ impl<M: Memory> Walk<'_, M> {
             }
             _ => self.changed(&following, &code, start, known).map_or(Next::Lost, Next::Here),
         }
+    }
+
+    /// Whether the function at `pc` never returns: it begins with `hlt` or `ud2`, after an `endbr64`. A call
+    /// of it may be the last instruction of a function, so the code after the call is another function's.
+    /// Such is musl's `__stack_chk_fail` (src/env/__stack_chk_fail.c), to which many functions branch at
+    /// their end.
+    fn traps_at_once(&self, pc: u64) -> bool {
+        const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+        let Some(code) = self.instruction(pc) else { return false };
+        let first = code.strip_prefix(&ENDBR64).unwrap_or(&code);
+        matches!(first, [0xf4, ..] | [0x0f, 0x0b, ..])
     }
 
     /// Applies an instruction that does not jump.

@@ -78,6 +78,65 @@ fn the_stub_of_a_return_poll_has_no_frame() {
     assert_stages(&[(0x200, &stub)], 0x204..0x218, &stages);
 }
 
+/// Regression: after the comparison with the limit of the stack's reserved zone, whose own jumps lie in
+/// between, the frame was treated as still present (`ReentrantLock`, `ArrayBlockingQueue`).
+#[test]
+fn the_check_of_the_reserved_zone_before_the_return_poll_has_no_frame() {
+    // ldp x29, x30, [sp, 32]; add sp, sp, 48; ldr x8, [x28, 0x5c0]; cmp sp, x8; b.lo poll; stp x29, x30, [sp,
+    // -16]!; mov x29, sp; movz x8; movk; movk; mov x0, x28; blr x8; mov sp, x29; ldp x29, x30, [sp], 16; movz
+    // x8; movk; movk; br x8; movz x0; movk; movk; dcps1
+    let check = [
+        0xa942_7bfd,
+        0x9100_c3ff,
+        0xf942_e388,
+        0xeb28_63ff,
+        0x5400_0243,
+        0xa9bf_7bfd,
+        0x9100_03fd,
+        0xd296_3c08,
+        0xf2a0_72c8,
+        0xf2c0_0aa8,
+        0xaa1c_03e0,
+        0xd63f_0100,
+        0x9100_03bf,
+        0xa8c1_7bfd,
+        0xd291_6008,
+        0xf2a4_ae68,
+        0xf2c0_0aa8,
+        0xd61f_0100,
+        0xd298_b900,
+        0xf2a0_7a20,
+        0xf2c0_0aa0,
+        0xd4bb_d5c1,
+    ];
+    // poll: ldr x8, [x28, 40]; cmp sp, x8; b.hi; ret. On JDK 11: ldr x8, [x28, 40]; ldr wzr, [x8]; ret.
+    for poll in [&[0xf940_1788, 0xeb28_63ff, 0x5400_07c8, RET][..], &[0xf940_1788, 0xb940_011f, RET]] {
+        let at_poll = 0x100 + 4 * check.len() as u64;
+        let polling = (0..poll.len() as u64).map(|number| ("at the poll", at_poll + 4 * number, 0, true));
+        let comparing = [0x108, 0x10c, 0x110].map(|offset| ("at the comparison", offset, 0, true));
+        let stages: Vec<_> = comparing.into_iter().chain(polling).collect();
+        let code = [&check[..], poll].concat();
+        assert_stages(&[(0x100, &bytes(&code))], 0x100..at_poll + 0x10, &stages);
+    }
+    // Without the comparison the poll is one in the method.
+    let code = [&[NOP; 22][..], &[0xf940_1788, 0xeb28_63ff, 0x5400_07c8]].concat();
+    assert_stages(&[(0x100, &bytes(&code))], 0..0, &[("a poll in a loop", 0x158, 0x30, false)]);
+}
+
+/// Regression: after the poll of a native method's wrapper, where no exception is pending, the frame was
+/// taken for complete, since the poll's jump seemed to leave.
+#[test]
+fn the_return_of_a_native_methods_wrapper_has_no_frame() {
+    // mov sp, x29; ldp x29, x30, [sp], 16; ldr x8, [x28, 40]; tbz w8, 0, next; adr x8, poll;
+    // str x8, [x28, 0x540]; b; next: ldr x8, [x28, 8]; cbnz x8; ret
+    let leave = [0x9100_03bf, 0xa8c1_7bfd];
+    let poll = [0xf940_1788, 0x3600_0088, 0x10ff_ffe8, 0xf902_a388, 0x17ea_b5f7];
+    let exit = [&leave[..], &poll, &[0xf940_0788, 0xb500_0048, RET]].concat();
+    let after_pop = (2..exit.len() as u64).map(|number| ("after the pop", 0x100 + 4 * number, 0, true));
+    let stages: Vec<_> = [("at ldp", 0x104, 16, false)].into_iter().chain(after_pop).collect();
+    assert_stages(&[(0x100, &bytes(&exit))], 0x104..0x128, &stages);
+}
+
 /// C1 passes two classes to slow_subtype_check on the stack.
 #[test]
 fn pairs_pushed_by_compiled_code_are_not_part_of_its_frame() {

@@ -65,3 +65,24 @@ fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
         }
     }
 }
+
+/// From 26 on the handler's entry follows the call that leaves.
+#[test]
+fn a_deoptimisation_handler_that_is_entered_after_its_call_stands_for_its_frame() {
+    // bl; b, to the bl. The entry is the b.
+    let code = [0x9400_0100, 0x17ff_ffff];
+    for (stage, number, lr_is_entry) in
+        [("at the call", 0, false), ("at the entry", 1, true), ("at the call again", 0, true)]
+    {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let begin = HANDLER - 4;
+        let (method, method_code) = world.compiled_with(&[((begin - BLOB_HEADER) as usize, &bytes(&code))]);
+        let entry = method_code - BLOB_HEADER + HANDLER;
+        let sp = CALLER_SP - 0x30;
+        world.set(CALLER_SP - 8, return_pc).set(sp + ORIGINAL_PC, method_code + 0x80);
+        let lr = if lr_is_entry { entry } else { 0x4242 };
+        let frames = world.walk(entry - 4 + 4 * number, sp, 0x1234, &[(LR, lr)]);
+        assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
+    }
+}

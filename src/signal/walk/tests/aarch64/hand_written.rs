@@ -120,6 +120,24 @@ fn a_jump_to_described_code_is_a_call_in_the_last_place() {
     assert_each_stage_leads_to_the_caller(&[(NOP, 0, None), (0x17ff_ff3f, 0, None)]);
 }
 
+/// Regression: libjvm's copying loops end in a jump into a table of code, which was not followed
+/// (os_cpu/linux_aarch64/copy_linux_aarch64.S, JDK 17-27). Their callers were passed over by the frame
+/// pointer, and the rest of the stack was lost.
+#[test]
+fn a_jump_into_a_table_of_code_is_followed() {
+    assert_each_stage_leads_to_the_caller(&[
+        (0xf100_2042, 0, None), // subs x2, x2, #8
+        (0x54ff_ffe2, 0, None), // b.hs, back to the subs
+        (0x1000_00a3, 0, None), // adr x3, the end of the table
+        (0x8b02_1463, 0, None), // add x3, x3, x2, lsl #5
+        (0xd61f_0060, 0, None), // br x3
+        (NOP, 0, None),
+        (RET, 0, None),
+        (NOP, 0, None),
+        (RET, 0, None),
+    ]);
+}
+
 #[test]
 fn an_aligned_frame_is_left_by_the_register_that_keeps_the_stack_pointer() {
     const X19: usize = 19;
@@ -169,4 +187,22 @@ fn code_of_no_known_object_is_followed_for_few_instructions() {
     world.objects = ObjectMap::default();
     let (reads, _) = world.reads_of_walk(CODE_START, CALLER_STACK, OTHER);
     assert!(reads < 512, "{reads}");
+}
+
+/// Regression: where musl is compiled with stack protectors, a walk went on after the call of
+/// `__stack_chk_fail`, in the next function, and was lost.
+#[test]
+fn code_after_a_call_that_never_returns_is_not_followed() {
+    // mov x0, 0; strb wzr, [x0]; brk 1000; with and without bti c before it
+    let trap = [0xd280_0000, 0x3900_001f, 0xd420_7d00];
+    let protected = [&[0xd503_245f][..], &trap].concat();
+    for trap in [&trap[..], &protected] {
+        // stp x29, x30, [sp, -32]!; b.ne, to the call; ldp x29, x30, [sp], 32; ret; bl trap; then the next
+        // function: ldp x29, x30, [sp], 16; ret
+        let function = [0xa9be_7bfd, 0x5400_0061, 0xa8c2_7bfd, RET, BL | 3, 0xa8c1_7bfd, RET];
+        let mut world = world(&[&function[..], trap].concat());
+        world.set(CALLER_STACK - 32, CALLER_FP).set(CALLER_STACK - 24, CALLER_PC);
+        let frames = world.walk(CODE_START + 4, CALLER_STACK - 32, OTHER, &[(LR, OTHER)]);
+        assert_eq!(named(frames), whole(4), "{trap:x?}");
+    }
 }

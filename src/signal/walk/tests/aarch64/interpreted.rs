@@ -229,6 +229,34 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
     }
 }
 
+/// Regression: x29, which a barrier of Shenandoah in a bytecode points to a record of its own, was taken for
+/// the interpreted method's.
+#[test]
+fn a_barrier_with_a_record_of_its_own_in_a_bytecode_leads_to_the_bytecodes_method() {
+    // blr x8; mov sp, x29; ldp x29, x30, [sp], 16; br x9. And without the barrier's record.
+    for (code, has_barrier) in [
+        ([0xd63f_0100, 0x9100_03bf, 0xa8c1_7bfd, 0xd61f_0120], true),
+        ([0xd63f_0100, 0x9100_03bf, 0xd61f_0120, 0xa8c1_7bfd], false),
+    ] {
+        let mut world = world();
+        world.put_interpreter_code(DISPATCH, &bytes(&code));
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, bytecodes) = world.method();
+        let fp = CALLER_SP - 0x20;
+        interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
+        let stub = world.frameless_blob("StubRoutines (1)", &bytes(&[RET]));
+        let record = fp - 0x80;
+        world.set(record, fp).set(record + 8, DISPATCH + 0x40);
+        let frames = world.walk(stub, record - 0x40, record, &[(LR, DISPATCH + 4)]);
+        let mut expected = vec![(Stub, stub, 0), (Interpreted, method, 3), (Compiled, caller, 7)];
+        if !has_barrier {
+            expected.truncate(1);
+            expected.push((Unwalkable, DISPATCH + 4, WalkError::BadInterpreterFrame as i32));
+        }
+        assert_eq!(frames, expected, "{has_barrier}");
+    }
+}
+
 /// Regression: when an entry without a frame had called a stub, the walk did not look for its compiled
 /// caller. x29, which leads past the caller, was taken for the frame of the entry's caller.
 #[test]

@@ -26,6 +26,10 @@ pub(in crate::signal::walk::tests) const SIGNAL_FRAME_SP: u64 =
 pub(in crate::signal::walk::tests) const SIGNAL_FRAME_FP: u64 =
     MCONTEXT + std::mem::offset_of!(mcontext_t, regs) as u64 + 8 * FP as u64;
 
+/// The signal trampoline: `mov x8, 139; svc 0`.
+pub(in crate::signal::walk::tests) const SIGNAL_TRAMPOLINE: &[u8] =
+    &[0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
+
 pub(in crate::signal::walk::tests) const FRAME_COMPLETE: i32 = 8;
 pub(in crate::signal::walk::tests) const NOP: u32 = 0xd503_201f;
 pub(in crate::signal::walk::tests) const BL: u32 = 0x9400_0000;
@@ -49,19 +53,29 @@ pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
 }
 
 /// `stp x0, x1, [sp, -n]!; stp x2, x3, [sp, 16]; bl slow_path; ldp x2, x3, [sp, 16]; ldp x0, x1, [sp], n;
-/// b continuation`, followed by `ldp x0, x1, [sp], n; b`.
+/// b continuation`, followed by `ldp x0, x1, [sp], n; b`. And the first of two barriers in one stub, where
+/// `ldrb w8, [x28, 61]; cbz x8, continuation` is in place of the jump, followed by the second one's `stp`.
 pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
+    const B: u32 = 0x1400_0000;
+    const CBZ_X8: u32 = 0xb400_0008;
     let words = BARRIER_SAVES as u32 / 8;
     let push = 0xa980_07e0 | (words.wrapping_neg() & 0x7f) << 15;
     let pop = 0xa8c0_07e0 | words << 15;
-    let jump = |at: usize| {
-        0x1400_0000 | (BARRIER_CONTINUATION as i32 - (STUBS + at) as i32) as u32 >> 2 & 0x03ff_ffff
-    };
-    let instructions = [push, 0xa901_0fe2, 0x9400_0000, 0xa941_0fe2, pop, jump(20), pop, jump(28)];
+    let saving = [push, 0xa901_0fe2, 0x9400_0000, 0xa941_0fe2, pop];
     let is_saved = [false, true, true, true, true, false];
-    let stages = is_saved.iter().enumerate().map(|(number, &is_saved)| (number * 4, is_saved)).collect();
-    let code = instructions.iter().flat_map(|instruction: &u32| instruction.to_le_bytes()).collect();
-    vec![BarrierStub { code, stages, return_to: 12, jumps: vec![20, 28] }]
+    let stub = |exits: [&[u32]; 2]| {
+        let mut code = bytes(&saving);
+        let mut jumps = vec![];
+        for exit in exits {
+            code.extend(bytes(exit));
+            let at = code.len() - 4;
+            move_jump(&mut code[at..], BARRIER_CONTINUATION as i32 - (STUBS + at) as i32);
+            jumps.push(at);
+        }
+        let stages = is_saved.iter().enumerate().map(|(number, &is_saved)| (number * 4, is_saved)).collect();
+        BarrierStub { code, stages, return_to: 12, jumps }
+    };
+    vec![stub([&[B], &[pop, B]]), stub([&[0x3940_f788, CBZ_X8], &[push, pop, B]])]
 }
 
 /// `sub sp, sp, 32; str x0, [sp, 16]; str x1, [sp, 8]; str x2, [sp]; bl slow_path; mov x2, x0;
@@ -94,12 +108,14 @@ pub(in crate::signal::walk::tests) const CONTINUATION_EXIT: ContinuationExit = C
     return_address: Some(LR),
 };
 
-/// Moves the target of the jump at the beginning of `code` by `bytes`.
+/// Moves the target of the jump at the beginning of `code`, `b` or `cbz`, by `bytes`.
 pub(in crate::signal::walk::tests) fn move_jump(code: &mut [u8], bytes: i32) {
     let jump: &mut [u8; 4] = code.first_chunk_mut().unwrap();
     let instruction = u32::from_le_bytes(*jump);
-    let words = (instruction as i32).wrapping_add(bytes / 4) as u32 & 0x03ff_ffff;
-    *jump = (instruction & 0xfc00_0000 | words).to_le_bytes();
+    let mask = if instruction & 0x7f00_0000 == 0x3400_0000 { 0x00ff_ffe0 } else { 0x03ff_ffff };
+    let unit = 1 << u32::trailing_zeros(mask);
+    let words = instruction.wrapping_add((bytes / 4).wrapping_mul(unit) as u32) & mask;
+    *jump = (instruction & !mask | words).to_le_bytes();
 }
 
 /// `bl`, and an instruction that is not a call.

@@ -44,6 +44,20 @@ fn a_stub_with_a_frame_record_or_without_leads_to_the_caller() {
     }
 }
 
+/// Regression: a stub that looks for an exception's handler was not left while the VM searched, since no call
+/// is before the place of the throw.
+#[test]
+fn a_stub_with_the_place_of_a_throw_in_its_record_leads_to_the_throwing_method() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let code = [&ENTER[..], &[NOP; 8], &[BL, NOP]].concat();
+    let stub = stub(&mut world, "handle_exception_nofpu Runtime1 stub", &code, 0);
+    world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc + 4);
+    let frames = world.walk(stub + 0x2c, CALLER_SP - 0x40, CALLER_SP - 16, &[(LR, stub + 0x2c)]);
+    let frames: Vec<_> = frames.iter().map(|frame| (frame.0, frame.1)).collect();
+    assert_eq!(frames, [(Stub, stub + 0x2c), (Compiled, caller)]);
+}
+
 #[test]
 fn a_leaf_stub_leads_to_its_caller_whatever_it_has_pushed() {
     for pairs in [0, 1, 5] {
@@ -58,15 +72,18 @@ fn a_leaf_stub_leads_to_its_caller_whatever_it_has_pushed() {
     }
 }
 
+/// Regression: where a jump followed the pop of the classes, they were counted twice, as if a barrier's stub
+/// of the caller had saved them: four of five stacks with this stub ended there.
 #[test]
 fn slow_subtype_check_leads_over_the_classes_that_its_caller_has_pushed() {
     // stp x0, x2, [sp, -32]!; stp x4, x5, [sp, 16]; nop; ldp x4, x5, [sp, 16]; ldp x0, x2, [sp], 32; ret
     let code = [0xa9be_0be0, 0xa901_17e4, NOP, 0xa941_17e4, 0xa8c2_0be0, RET];
-    // The caller: stp x4, x0, [sp, -16]!; bl; ldr x4, [sp], 16. And a caller that has pushed the arrays
-    // before the classes.
+    // The caller: stp x4, x0, [sp, -16]!; bl; ldr x4, [sp], 16. The same with a jump after the test of the
+    // result: cbz w4, …; b. And a caller that has pushed the arrays before the classes.
     let classes = [NOP, 0xa9bf_03e4, BL, 0xf841_07e4];
+    let tested = [&classes[..], &[0x3400_0044, 0x1400_0003]].concat();
     let arrays = [0xa9bf_03e4, 0xa9bf_03e4, BL, 0xa8c1_03e4];
-    for (call, passed) in [(bytes(&classes), 16), (bytes(&arrays), 32)] {
+    for (call, passed) in [(bytes(&classes), 16), (bytes(&tested), 16), (bytes(&arrays), 32)] {
         for (offset, pushed) in [(0, 0), (4, 32), (8, 32), (16, 32), (20, 0)] {
             let mut world = World::new();
             let (root, root_pc) = compiled_caller(&mut world);

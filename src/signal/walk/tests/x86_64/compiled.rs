@@ -334,6 +334,30 @@ fn compiled_code_that_is_at_strings_has_more_on_the_stack() {
     assert_eq!(frames[1].0, Unwalkable);
 }
 
+/// Regression: the frame's size led from a search in a string to a return address that an earlier call had
+/// left in the frame (JDK 27, one stack of 130).
+#[test]
+fn a_stale_return_address_below_a_searched_string_is_not_the_callers() {
+    // mov rcx, rsp
+    let keep = [0x48, 0x8b, 0xcc];
+    let frame_sp = CALLER_SP - 0x30;
+    for (stage, words, is_on_top, rcx) in [("searching", 4, true, 0), ("copying", 3, false, frame_sp)] {
+        for (is_search, place) in [(true, 0x10), (false, 0x30)] {
+            let mut world = World::new();
+            let (caller, return_pc) = compiled_caller(&mut world);
+            let (earlier, stale_pc) = compiled_caller(&mut world);
+            let (method, code) = world.compiled_with(&[(place, &keep)]);
+            let sp = frame_sp - 8 * words;
+            world.set(sp, if is_on_top { frame_sp } else { 0x42 }).set(CALLER_SP - 8, return_pc);
+            world.set(CALLER_SP - 8 - 8 * words, stale_pc);
+            let frames = world.walk(code + 0x20, sp, 0x1234, &[(2, rcx)]);
+            // Only code that has kept the stack pointer has such words on top of its frame.
+            let expected = if is_search { caller } else { earlier };
+            assert_eq!(frames[..2], [(Compiled, method, 7), (Compiled, expected, 7)], "{stage}");
+        }
+    }
+}
+
 /// Regression: `String.<init>` over `StringUTF16.compress` was marked on JDK 11 to 21, whose intrinsic pushes
 /// the length, and removes it by one of two instructions.
 #[test]

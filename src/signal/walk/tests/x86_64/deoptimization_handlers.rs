@@ -33,23 +33,27 @@ fn a_deoptimisation_handler_is_a_return_address() {
 #[test]
 fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
     let call = [0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, 0, 0, 0, 0x10];
+    let entered_late = [0xe8, 0, 1, 2, 0x10, 0xeb, 0xf9];
     let push = [0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0x52, 0xe9, 0, 0, 0, 0x10];
-    for (stage, handler, offset, pushed) in [
-        ("17, at call", &call[..], 0, 0),
-        ("17, at sub", &call, 5, 8),
-        ("17, at jmp", &call, 10, 8),
-        ("21, at mov", &push, 0, 0),
-        ("21, at push", &push, 10, 0),
-        ("21, at jmp", &push, 12, 8),
+    for (stage, handler, entry, offset, pushed) in [
+        ("17, at call", &call[..], 0, 0, 0),
+        ("17, at sub", &call, 0, 5, 8),
+        ("17, at jmp", &call, 0, 10, 8),
+        ("21, at mov", &push, 0, 0, 0),
+        ("21, at push", &push, 0, 10, 0),
+        ("21, at jmp", &push, 0, 12, 8),
+        ("26, at jmp", &entered_late, 5, 5, 0),
+        ("26, at call", &entered_late, 5, 0, 0),
     ] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
-        // The handler is at offset 0xe00 of the blob.
-        let (method, code) = world.compiled_with(&[(0xe00 - BLOB_HEADER as usize, handler)]);
+        // The handler's entry is at offset 0xe00 of the blob.
+        let begin = 0xe00 - entry;
+        let (method, code) = world.compiled_with(&[((begin - BLOB_HEADER) as usize, handler)]);
         let sp = CALLER_SP - 0x30;
         // The frame keeps its own PC in the slot that the method's `orig_pc_offset` names.
         world.set(CALLER_SP - 8, return_pc).set(sp + 16, code + 0x80);
-        let pc = code - BLOB_HEADER + 0xe00 + offset;
+        let pc = code - BLOB_HEADER + begin + offset;
         let frames = world.walk(pc, sp - pushed, 0x1234, &[]);
         assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
     }

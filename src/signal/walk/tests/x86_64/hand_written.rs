@@ -194,6 +194,22 @@ fn undescribed_code_that_undescribed_code_has_called_leads_to_the_caller() {
     assert_eq!(frames, expected);
 }
 
+/// Regression: where musl is compiled with stack protectors, a walk went on after the call of
+/// `__stack_chk_fail`, in the next function, and was lost.
+#[test]
+fn code_after_a_call_that_never_returns_is_not_followed() {
+    // hlt; endbr64 and hlt; endbr64 and ud2
+    for trap in [&[0xf4][..], &[0xf3, 0x0f, 0x1e, 0xfa, 0xf4], &[0xf3, 0x0f, 0x1e, 0xfa, 0x0f, 0x0b]] {
+        // sub rsp, 0x18; jne, to the call; add rsp, 0x18; ret; call trap; the next function: sub rsp, 8; ret
+        let mut code = vec![0x48, 0x83, 0xec, 0x18, 0x75, 0x05, 0x48, 0x83, 0xc4, 0x18, 0xc3];
+        code.extend([0xe8, 5, 0, 0, 0, 0x48, 0x83, 0xec, 8, 0xc3]);
+        code.extend(trap);
+        let mut world = world(&code);
+        let frames = named(world.walk(CODE_START + 4, CALLER_STACK - 0x20, CALLER_FP, &[]));
+        assert_eq!(frames, whole(4, CALLER_PC), "{trap:x?}");
+    }
+}
+
 /// `jmp rel32` out of the code, and `jmp [rip + distance]`: the callee returns to the caller.
 #[test]
 fn a_jump_to_described_code_is_a_call_in_the_last_place() {

@@ -188,6 +188,89 @@ fn a_stub_that_a_frameless_entry_has_called_leads_to_the_entrys_compiled_caller(
     }
 }
 
+/// Regression: in JDK 27 a barrier of Shenandoah in an entry without a frame has a frame of its own, whose
+/// `leave` was not followed: the saved RBP was taken for the return address. One stack of twelve of a program
+/// that reads weak references ended there.
+#[test]
+fn a_barrier_with_a_frame_of_its_own_leads_to_the_entrys_caller() {
+    const R13: usize = 13;
+    // push rbp; mov rbp, rsp; push rax; sub rsp, 0x140; mov [rsp], rcx; call; mov rcx, [rsp]; add rsp, 0x140;
+    // vzeroupper; mov rbx, rax; pop rax; leave; mov rax, rbx; pop rdi; mov rsp, r13; jmp rdi
+    let code = [
+        0x55, 0x48, 0x8b, 0xec, 0x50, 0x48, 0x81, 0xec, 0x40, 1, 0, 0, 0x48, 0x89, 0x0c, 0x24, 0xe8, 0, 0, 0,
+        0, 0x48, 0x8b, 0x0c, 0x24, 0x48, 0x81, 0xc4, 0x40, 1, 0, 0, 0xc5, 0xf8, 0x77, 0x48, 0x8b, 0xd8, 0x58,
+        0xc9, 0x48, 0x8b, 0xc3, 0x5f, 0x49, 0x8b, 0xe5, 0xff, 0xe7,
+    ];
+    const AFTER_CALL: u64 = 21;
+    for (stage, offset, pushed, has_fp) in [
+        ("before the barrier", 0, 0, false),
+        ("RBP saved", 1, 8, false),
+        ("at push rax", 4, 8, true),
+        ("at sub", 5, 16, true),
+        ("registers saved", 12, 0x150, true),
+        ("after the call", AFTER_CALL, 0x150, true),
+        ("after add", 32, 16, true),
+        ("at leave", 39, 8, true),
+        ("after leave", 40, 0, false),
+    ] {
+        let mut world = World::new();
+        world.put_interpreter_code(FRAMELESS.code.start, &code);
+        // An interpreted caller, which only the RBP that the barrier has saved leads to.
+        let (root, root_pc) = compiled_caller(&mut world);
+        let (method, bytecodes) = world.method();
+        let fp = CALLER_SP - 0x20;
+        interpreted_frame(&mut world, fp, method, bytecodes + 3, root_pc, (CALLER_SP, 0x1234));
+        let slot = fp - 0x60;
+        world.set(slot, DISPATCH).set(slot - 8, fp);
+        let (pc, sp) = (FRAMELESS.code.start + offset, slot - pushed);
+        let rbp = if has_fp { slot - 8 } else { fp };
+        let expected = [(Interpreted, method, 3), (Compiled, root, 7)];
+        let frames = world.walk(pc, sp, rbp, &[(3, 0x1234), (R13, slot + 8)]);
+        assert_eq!(frames, expected, "{stage}");
+        if offset == AFTER_CALL {
+            let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
+            world.set(sp - 8, pc);
+            let frames = world.walk(stub, sp - 8, rbp, &[(R13, slot + 8)]);
+            assert_eq!(frames, [&[(Stub, stub, 0)][..], &expected].concat());
+        }
+    }
+}
+
+/// Regression: RBP, which a barrier of Shenandoah in a bytecode points to a frame of its own in JDK 27, was
+/// taken for the interpreted method's. One stack of five hundred of a program that enters methods by method
+/// handles ended there.
+#[test]
+fn a_barrier_with_a_frame_of_its_own_in_a_bytecode_leads_to_the_bytecodes_method() {
+    // push rbp; mov rbp, rsp; push rax; sub rsp, 0x40; call; add rsp, 0x40; pop rax; leave; mov rax, rbx;
+    // jmp [r10 + 8 * rbx]
+    let barrier = [
+        0x55, 0x48, 0x8b, 0xec, 0x50, 0x48, 0x83, 0xec, 0x40, 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 0x40, 0x58,
+        0xc9, 0x48, 0x8b, 0xc3, 0x41, 0xff, 0x24, 0xda,
+    ];
+    // The same, where the frame is the bytecode's: call; mov rax, rbx; jmp [r10 + 8 * rbx]; leave
+    let bytecode = [0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0xc3, 0x41, 0xff, 0x24, 0xda, 0xc9];
+    for (code, after_call, has_barrier) in [(&barrier[..], 14, true), (&bytecode[..], 5, false)] {
+        let mut world = World::new();
+        world.put_interpreter_code(DISPATCH, code);
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (method, bytecodes) = world.method();
+        let fp = CALLER_SP - 0x20;
+        interpreted_frame(&mut world, fp, method, bytecodes + 3, return_pc, (CALLER_SP, 0x1234));
+        let stub = world.frameless_blob("StubRoutines (1)", &[0xc3]);
+        let barrier_fp = fp - 0x80;
+        let sp = barrier_fp - 0x50;
+        world.set(barrier_fp, fp).set(sp, DISPATCH + after_call);
+        let frames = world.walk(stub, sp, barrier_fp, &[]);
+        let mut expected = vec![(Stub, stub, 0), (Interpreted, method, 3), (Compiled, caller, 7)];
+        if !has_barrier {
+            expected.truncate(1);
+            let bad = WalkError::BadInterpreterFrame as i32;
+            expected.push((Unwalkable, DISPATCH + after_call, bad));
+        }
+        assert_eq!(frames, expected, "{has_barrier}");
+    }
+}
+
 /// Regression: after a C function no known register had the sender's SP. RBP, which leads past the compiled
 /// caller, was taken for the frame of the entry's caller.
 #[test]

@@ -22,6 +22,10 @@ pub(in crate::signal::walk::tests) const SIGNAL_FRAME_PC: u64 = GREGS + 8 * libc
 pub(in crate::signal::walk::tests) const SIGNAL_FRAME_SP: u64 = GREGS + 8 * libc::REG_RSP as u64;
 pub(in crate::signal::walk::tests) const SIGNAL_FRAME_FP: u64 = GREGS + 8 * libc::REG_RBP as u64;
 
+/// The signal trampoline: `mov $15, %rax; syscall`.
+pub(in crate::signal::walk::tests) const SIGNAL_TRAMPOLINE: &[u8] =
+    &[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
+
 pub(in crate::signal::walk::tests) const FRAME_COMPLETE: i32 = 5;
 
 /// Code of a method: `push rbp; sub rsp, 0x20; …`, a call whose return address is at 0x80, and the exit at
@@ -38,18 +42,23 @@ pub(in crate::signal::walk::tests) fn compiled_code() -> Vec<u8> {
 }
 
 /// `sub rsp, n; mov [rsp], rax; call slow_path; mov rax, [rsp]; add rsp, n; jmp continuation`, with both
-/// sizes of immediates, followed by `add rsp, 8; jmp`.
+/// sizes of immediates, followed by `add rsp, 8; jmp`. And the first of two barriers in one stub, where
+/// `cmpb [r15 + 61], 0; je continuation` is in place of the jump, followed by the second one's `sub`.
 pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
     let size = BARRIER_SAVES as u8;
     let short = (vec![0x48, 0x83, 0xec, size], vec![0x48, 0x83, 0xc4, size]);
     let long = (vec![0x48, 0x81, 0xec, size, 0, 0, 0], vec![0x48, 0x81, 0xc4, size, 0, 0, 0]);
-    let stub = |(sub, add): (Vec<u8>, Vec<u8>)| {
+    let jump: &[u8] = &[0xe9];
+    let test = &[0x41, 0x80, 0x7f, 61, 0, 0x0f, 0x84][..];
+    let next: &[u8] = &[0x48, 0x83, 0xc4, 8, 0xe9];
+    let next_barrier = &[&short.0[..], next].concat()[..];
+    let stub = |(sub, add): &(Vec<u8>, Vec<u8>), exits: [&[u8]; 2]| {
         let parts: [(&[u8], bool); 5] = [
-            (&sub, false),
+            (sub, false),
             (&[0x48, 0x89, 0x04, 0x24], true),
             (&[0xe8, 0, 0, 0, 0], true),
             (&[0x48, 0x8b, 0x04, 0x24], true),
-            (&add, true),
+            (add, true),
         ];
         let (mut code, mut stages) = (vec![], vec![]);
         for (instruction, is_saved) in parts {
@@ -59,7 +68,7 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
         stages.push((code.len(), false));
         let return_to = stages[3].0;
         let mut jumps = vec![];
-        for instruction in [&[0xe9][..], &[0x48, 0x83, 0xc4, 8, 0xe9]] {
+        for instruction in exits {
             code.extend(instruction);
             jumps.push(code.len());
             let distance = BARRIER_CONTINUATION as i32 - (STUBS + code.len() + 4) as i32;
@@ -67,7 +76,7 @@ pub(in crate::signal::walk::tests) fn barrier_stubs() -> Vec<BarrierStub> {
         }
         BarrierStub { code, stages, return_to, jumps }
     };
-    [short, long].map(stub).into()
+    vec![stub(&short, [jump, next]), stub(&long, [jump, next]), stub(&short, [test, next_barrier])]
 }
 
 /// `push rax; sub rsp, 16; mov [rsp + 8], rsi; mov [rsp], rcx; call slow_path; add rsp, 16; mov rcx, rax;

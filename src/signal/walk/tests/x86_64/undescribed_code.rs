@@ -1,7 +1,10 @@
 //! Native code that has no call frame information, on x86_64.
 
+use super::machine;
+use crate::core::memory::RecordedMemory;
 use crate::core::record::FrameKind::{self, Native};
 use crate::core::unwind_rule::{CfaRule, FpRule};
+use crate::signal::walk::registers::is_signal_return;
 use crate::signal::walk::tests::native::{BASE, object, rule};
 use crate::signal::walk::tests::vm_world::*;
 
@@ -45,4 +48,16 @@ fn other_code_that_jumps_is_no_plts() {
     let mut code = vec![0xff, 0x25, 8, 0, 0, 0];
     code.resize(0x20, 0x90);
     assert_eq!(frames(&code, 0, 0)[1], (Native, BASE + 0x1f), "by RBP");
+}
+
+/// musl's code, and the shorter form of its first instruction, which other assemblers choose.
+#[test]
+fn both_forms_of_a_signal_trampoline_are_known_at_each_instruction() {
+    let forms = [machine::SIGNAL_TRAMPOLINE, &[0xb8, 15, 0, 0, 0, 0x0f, 0x05]];
+    for code in forms {
+        let mut memory = RecordedMemory::default();
+        memory.put(PLT - 0x10, [&[0xcc; 0x10], code, &[0xcc; 0x10]].concat());
+        let found: Vec<_> = (0..code.len() as u64).filter(|at| is_signal_return(&memory, PLT + at)).collect();
+        assert_eq!(found, [0, code.len() as u64 - 2], "{code:x?}");
+    }
 }

@@ -1,0 +1,64 @@
+//! The sample program and the program of mixed work, sampled by timers of the threads, with every walker:
+//! nearly every stack reaches its root. Perf events are refused, as in containers and by emulators, on which
+//! the same tests run (`scripts/test-aarch64-jvms.sh`).
+
+use std::process::Command;
+
+use crate::agent_support::{JavaRun, is_emulated, libraries, newest_or_all};
+use otlpprof::core::stack_walker::StackWalker;
+
+/// The least percentage of stacks that reach their root.
+const LEAST_PERCENT: &str = "99.5";
+/// The least number of samples for a verdict: a single incomplete stack is less than the rest.
+const LEAST: u64 = 400;
+/// The seconds for which a program runs. The longer runs are for a machine that other programs use.
+const SECONDS: &[u32] = &[1, 4, 12];
+/// The least number of samples under an emulator, which delivers signals at jumps and calls alone: at the
+/// places where stacks are hardest to walk.
+const LEAST_EMULATED: u64 = 1_000;
+/// The seconds under an emulator, to which a sample costs milliseconds.
+const SECONDS_EMULATED: &[u32] = &[12, 40];
+
+/// Runs a program under a walker on the JDKs, and checks its stacks.
+fn assert_stacks_reach_their_roots(program: &'static str, walker: StackWalker) {
+    let (least, lengths) = if is_emulated() { (LEAST_EMULATED, SECONDS_EMULATED) } else { (LEAST, SECONDS) };
+    for home in newest_or_all() {
+        let has_enough = lengths.iter().any(|seconds| {
+            // The walker by frame pointers needs code that has them.
+            let library = libraries()[usize::from(walker == StackWalker::Fp)];
+            let options = format!("cpu=1ms,timestamps=true,file=FILE,cstack={}", walker.name());
+            let run = JavaRun::new(&home, program).argument(seconds).library(library).without_perf_events();
+            let run = run.agent(&options).run().expect_success();
+            assert!(run.stderr.contains("by the timer clock"), "{}: {}", run.label, run.stderr);
+            // Many periods of a stall are one sample, and one stack.
+            let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+                .args(["check-stacks", "--known-roots", "--distinct-times", "--at-least", LEAST_PERCENT])
+                .args(run.files())
+                .output()
+                .unwrap();
+            let report = String::from_utf8_lossy(&checked.stdout);
+            let label = format!("{} {options}: {report}", run.label);
+            println!("{label}");
+            let samples = report.split_whitespace().next().and_then(|count| count.parse::<u64>().ok());
+            let is_enough = samples.unwrap_or_else(|| panic!("{label}")) >= least;
+            // Among few samples, a single incomplete stack is too many.
+            assert!(checked.status.success() || !is_enough, "{label}");
+            is_enough
+        });
+        assert!(has_enough, "{} {program} {walker:?}: too few samples", home.display());
+    }
+}
+
+#[test]
+fn stacks_of_the_sample_program_reach_their_roots_with_every_walker() {
+    for walker in StackWalker::ALL {
+        assert_stacks_reach_their_roots("Demo", walker);
+    }
+}
+
+#[test]
+fn stacks_of_mixed_work_reach_their_roots_with_every_walker() {
+    for walker in StackWalker::ALL {
+        assert_stacks_reach_their_roots("MixedWork", walker);
+    }
+}
