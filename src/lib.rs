@@ -24,6 +24,7 @@
 //! | [`convert`] | converts recordings to the model |
 //! | [`pprof`], [`collapsed`] | converts other tools' profiles to the model |
 //! | `protobuf` | iterates over the fields of protobuf messages |
+//! | [`incomplete_file`] | files that get their name when they are complete |
 //! | [`export`] | writes encoded messages to files and sends them to collectors |
 //! | [`agent`] | puts the live flow together, behind the JVMTI entry points |
 //! | [`cli`] | puts the offline flow together, behind the `otlpprof` command |
@@ -40,6 +41,7 @@ pub mod core;
 pub mod dwarf;
 pub mod elf;
 pub mod export;
+pub mod incomplete_file;
 pub mod jfr;
 pub mod jvm;
 pub mod model;

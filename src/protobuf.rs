@@ -27,6 +27,21 @@ impl WireType {
     }
 }
 
+/// The reason why bytes are no sequence of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Malformed {
+    #[error("truncated within a varint")]
+    TruncatedVarint,
+    #[error("a varint of more than 64 bits")]
+    LongVarint,
+    #[error("field number {0}, which is not valid")]
+    FieldNumber(u64),
+    #[error("wire type {0}, which is not in use")]
+    WireType(u8),
+    #[error("truncated: {announced} bytes are announced and {left} follow")]
+    Truncated { announced: u64, left: usize },
+}
+
 /// Reads forward through bytes; `at` is the offset of the next one.
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -42,23 +57,36 @@ impl<'a> Cursor<'a> {
         self.at >= self.bytes.len()
     }
 
-    fn take(&mut self, count: u64) -> Result<&'a [u8], String> {
+    #[inline]
+    fn take(&mut self, announced: u64) -> Result<&'a [u8], Malformed> {
         let left = self.bytes.len() - self.at;
-        let count = usize::try_from(count)
-            .ok()
-            .filter(|&count| count <= left)
-            .ok_or_else(|| format!("truncated: {count} bytes are announced and {left} follow"))?;
+        let count = usize::try_from(announced).ok().filter(|&count| count <= left);
+        let count = count.ok_or(Malformed::Truncated { announced, left })?;
         let taken = &self.bytes[self.at..self.at + count];
         self.at += count;
         Ok(taken)
     }
 
-    pub(crate) fn varint(&mut self) -> Result<u64, String> {
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
+        // Most numbers have one byte or two.
+        match self.bytes.get(self.at..) {
+            Some(&[byte, ..]) if byte < 0x80 => {
+                self.at += 1;
+                Ok(byte.into())
+            }
+            Some(&[low, high, ..]) if high < 0x80 => {
+                self.at += 2;
+                Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            let Some(&byte) = self.bytes.get(self.at) else {
-                return Err("truncated within a varint".into());
-            };
+            let byte = *self.bytes.get(self.at).ok_or(Malformed::TruncatedVarint)?;
             self.at += 1;
             // The tenth byte may hold only bit 63.
             if shift == 63 && byte > 1 {
@@ -69,26 +97,28 @@ impl<'a> Cursor<'a> {
                 return Ok(value);
             }
         }
-        Err("a varint of more than 64 bits".into())
+        Err(Malformed::LongVarint)
     }
 
-    pub(crate) fn key(&mut self) -> Result<(u32, WireType), String> {
+    #[inline]
+    pub(crate) fn key(&mut self) -> Result<(u32, WireType), Malformed> {
         let key = self.varint()?;
         let number = u32::try_from(key >> 3).ok().filter(|number| (1..1 << 29).contains(number));
-        let number = number.ok_or_else(|| format!("field number {}, which is not valid", key >> 3))?;
-        let wire_type = match key & 7 {
+        let number = number.ok_or(Malformed::FieldNumber(key >> 3))?;
+        let wire_type = match (key & 7) as u8 {
             0 => WireType::Varint,
             1 => WireType::Eight,
             2 => WireType::Delimited,
             5 => WireType::Four,
-            other => return Err(format!("wire type {other}, which is not in use")),
+            other => return Err(Malformed::WireType(other)),
         };
         Ok((number, wire_type))
     }
 
     /// The value of a field whose key has just been read: a varint's number, or the payload of any other wire
     /// type.
-    pub(crate) fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), String> {
+    #[inline]
+    pub(crate) fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), Malformed> {
         match wire_type {
             WireType::Varint => Ok((self.varint()?, &[])),
             WireType::Eight => Ok((0, self.take(8)?)),
@@ -99,6 +129,22 @@ impl<'a> Cursor<'a> {
             }
         }
     }
+}
+
+/// The number of varints, if none of them has more than four bytes and thus more than 28 bits.
+pub(crate) fn count_small_varints(bytes: &[u8]) -> Option<usize> {
+    let (mut count, mut before) = (0, 0);
+    for byte in bytes {
+        if byte & 0x80 == 0 {
+            (count, before) = (count + 1, 0);
+        } else {
+            before += 1;
+            if before == 4 {
+                return None;
+            }
+        }
+    }
+    (before == 0).then_some(count)
 }
 
 /// A field as it is encoded.
@@ -137,4 +183,41 @@ pub(crate) fn payloads(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]>
 pub(crate) fn decoded<T: Message + Default>(bytes: &[u8]) -> T {
     // SANITY: every part of a checked message decodes.
     T::decode(bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The varint of a value.
+    fn varint(value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        prost::encoding::encode_varint(value, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn varints_of_every_length_are_read() {
+        for bits in 0..64 {
+            for value in [1 << bits, u64::MAX >> bits] {
+                let bytes = varint(value);
+                for end in 0..bytes.len() {
+                    assert_eq!(Cursor::new(&bytes[..end]).varint(), Err(Malformed::TruncatedVarint));
+                }
+                let followed = [&bytes[..], &[0x80]].concat();
+                let mut cursor = Cursor::new(&followed);
+                assert_eq!((cursor.varint(), cursor.at), (Ok(value), bytes.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn small_varints_are_counted_and_others_are_not() {
+        let most = (1 << 28) - 1;
+        let small = [0, 127, 128, 1 << 14, most].map(varint).concat();
+        assert_eq!(count_small_varints(&small), Some(5));
+        assert_eq!(count_small_varints(&[]), Some(0));
+        assert_eq!(count_small_varints(&small[..small.len() - 1]), None, "truncated");
+        assert_eq!(count_small_varints(&[small, varint(most + 1)].concat()), None);
+    }
 }

@@ -317,16 +317,14 @@ fn a_success_that_is_no_answer_of_otlp_is_a_failure() {
     }
 }
 
+/// The samples of each part of a message that is halved.
+const SAMPLES_OF_PART: u64 = 4;
+
 /// Halves a message, down to parts of 10 bytes.
 fn halves() -> Option<Splitter> {
-    Some(Box::new(|message: &Message| {
-        let half = message.body.len() / 2;
-        if half < 10 {
-            return Vec::new();
-        }
-        let piece = |body: &[u8], samples| Message { body: body.to_vec(), samples, ..message.clone() };
-        let samples = message.samples / 2;
-        vec![piece(&message.body[..half], samples), piece(&message.body[half..], message.samples - samples)]
+    Some(Box::new(|body: &[u8], _| {
+        let (first, second) = body.split_at(body.len() / 2);
+        (first.len() >= 10).then(|| [(first.to_vec(), SAMPLES_OF_PART), (second.to_vec(), SAMPLES_OF_PART)])
     }))
 }
 
@@ -342,9 +340,9 @@ fn a_message_over_the_limit_is_split_until_it_fits() {
         let stats = uploader.shutdown(AMPLE);
         let sizes: Vec<_> = (0..5).map(|_| server.request().body.len()).collect();
         assert_eq!(sizes, [40, 20, 10, 10, 20]);
-        assert_eq!(stats.submitted, tally(5, 9 + 9 + 4, 40 + 40 + 20));
-        assert_eq!(stats.split, tally(2, 9 + 4, 40 + 20));
-        assert_eq!(stats.sent, tally(3, 9, 40));
+        assert_eq!(stats.submitted, tally(5, 9 + 4 * SAMPLES_OF_PART, 40 + 40 + 20));
+        assert_eq!(stats.split, tally(2, 9 + SAMPLES_OF_PART, 40 + 20));
+        assert_eq!(stats.sent, tally(3, 3 * SAMPLES_OF_PART, 40));
         assert_eq!(stats.accounted(), stats.submitted);
         assert_eq!(server.further_requests(), 0);
     }
@@ -356,10 +354,9 @@ fn a_json_message_that_is_too_large_is_halved_and_each_sample_counted() {
     let server = FaultServer::start([Step::status(413), Step::status(413)]);
     let mut config = config(server.endpoint());
     config.compression = Compression::None;
-    let splitter: Splitter = Box::new(|message: &Message| {
-        assert_eq!(message.content_type, ContentType::Json);
-        let piece = |(body, samples)| Message { body, samples, ..message.clone() };
-        halve(&message.body, Format::Json).map_or_else(Vec::new, |halves| halves.map(piece).into())
+    let splitter: Splitter = Box::new(|body: &[u8], content_type| {
+        assert_eq!(content_type, ContentType::Json);
+        halve(body, Format::Json)
     });
     let uploader = Uploader::start(config, Some(splitter), own_threads::spawn).unwrap();
     let whole = json_message("halved");
@@ -386,7 +383,8 @@ fn a_json_message_that_is_too_large_is_halved_and_each_sample_counted() {
 
 #[test]
 fn a_message_that_cannot_be_split_is_rejected() {
-    let same: Option<Splitter> = Some(Box::new(|message: &Message| vec![message.clone()]));
+    let same: Option<Splitter> =
+        Some(Box::new(|body: &[u8], _| Some([(body.to_vec(), 1), (body.to_vec(), 2)])));
     for splitter in [None, same, halves()] {
         let server = FaultServer::start([Step::status(413)]);
         let uploader = Uploader::start(config(server.endpoint()), splitter, own_threads::spawn).unwrap();
@@ -408,13 +406,14 @@ fn a_message_known_to_be_too_large_is_split_before_it_is_sent() {
     uploader.submit(message(40, 9));
     let stats = uploader.shutdown(AMPLE);
     assert_eq!([server.request(), server.request()].map(|request| request.body.len()), [20, 20]);
-    assert_eq!((stats.split, stats.sent, stats.wire_bytes), (tally(1, 9, 40), tally(2, 9, 40), 40));
+    let sent = tally(2, 2 * SAMPLES_OF_PART, 40);
+    assert_eq!((stats.split, stats.sent, stats.wire_bytes), (tally(1, 9, 40), sent, 40));
 }
 
 #[test]
 fn a_splitter_that_panics_costs_its_message_only() {
     let server = FaultServer::start([Step::status(413)]);
-    let splitter: Splitter = Box::new(|_| panic!("this panic is part of a test"));
+    let splitter: Splitter = Box::new(|_, _| panic!("this panic is part of a test"));
     let uploader = Uploader::start(config(server.endpoint()), Some(splitter), own_threads::spawn).unwrap();
     uploader.submit(message(10, 3));
     uploader.submit(message(20, 4));

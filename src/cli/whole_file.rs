@@ -1,15 +1,14 @@
 //! Files that are replaced as a whole: until the new content is complete, the file stays as it was.
 
-use std::ffi::CString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use nix::unistd::{AccessFlags, access};
+
+use crate::incomplete_file::IncompleteFile;
 
 /// Writes a file by `body`: first a temporary file in the same directory, which then replaces the file and
 /// has its permissions. A pipe or a device is written directly.
@@ -26,13 +25,12 @@ pub(super) fn write(path: &Path, body: impl FnOnce(&mut dyn Write) -> io::Result
         None => Some(path.to_owned()),
     };
     let Some(place) = place else { return write_through(File::create(path)?, body) };
-    let temporary = Temporary::beside(&place)?;
+    let mut incomplete = IncompleteFile::inside(folder_of(&place))?;
     if let Some(before) = before {
-        temporary.file.set_permissions(before.permissions())?;
+        incomplete.file.set_permissions(before.permissions())?;
     }
-    write_through(&temporary.file, body)?;
-    temporary.name()?;
-    fs::rename(&temporary.path, &place)
+    write_through(&incomplete.file, body)?;
+    incomplete.persist(&place)
 }
 
 /// Writes a file by `body` as [`write`] does, or standard output if the path is `-`. Errors name the file.
@@ -70,6 +68,17 @@ pub(super) fn check_writable(file: &Path) -> anyhow::Result<()> {
     checked().with_context(|| file.display().to_string())
 }
 
+/// Fails if the output is one of the inputs, which it would replace.
+///
+/// # Errors
+/// It names the file.
+pub(super) fn check_is_no_input<P: AsRef<Path>>(output: &Path, inputs: &[P]) -> anyhow::Result<()> {
+    if inputs.iter().any(|input| is_same(input.as_ref(), output)) {
+        bail!("{} is one of the inputs: write to another file", output.display());
+    }
+    Ok(())
+}
+
 /// The folder that a file is in.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -83,70 +92,10 @@ pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|of_one| identity(other) == Some(of_one))
 }
 
-/// A file that is removed unless it is renamed.
-struct Temporary {
-    file: File,
-    path: PathBuf,
-    /// Whether the file had a name from the start, as on file systems without unnamed files. A signal may
-    /// then leave it behind.
-    is_named: bool,
-}
-
-impl Temporary {
-    /// Creates a temporary file in the directory of `place`.
-    fn beside(place: &Path) -> io::Result<Self> {
-        let path = beside(place)?;
-        let directory = folder_of(&path);
-        let mut options = OpenOptions::new();
-        options.write(true);
-        let nameless = options.clone().custom_flags(libc::O_TMPFILE).open(directory);
-        match nameless {
-            Ok(file) => Ok(Self { file, path, is_named: false }),
-            Err(_) => Ok(Self { file: options.create_new(true).open(&path)?, path, is_named: true }),
-        }
-    }
-
-    /// Links the file to its name, if it has none yet.
-    fn name(&self) -> io::Result<()> {
-        if self.is_named {
-            return Ok(());
-        }
-        let file = CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
-        let path = CString::new(self.path.as_os_str().as_bytes())?;
-        // SAFETY: both are C strings that outlive the call.
-        let linked = unsafe {
-            libc::linkat(
-                libc::AT_FDCWD,
-                file.as_ptr(),
-                libc::AT_FDCWD,
-                path.as_ptr(),
-                libc::AT_SYMLINK_FOLLOW,
-            )
-        };
-        if linked == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // After a rename no file has this name. After a failure the earlier error is the one to report.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
 fn write_through(file: impl Write, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     body(&mut file)?;
     file.flush()
-}
-
-/// A name in the same directory that no other program is likely to use.
-fn beside(place: &Path) -> io::Result<PathBuf> {
-    let name = place.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    Ok(place.with_file_name(temporary))
 }
 
 #[cfg(test)]

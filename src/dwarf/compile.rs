@@ -7,19 +7,20 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use super::allowance::Allowance;
 use super::elsewhere::{Home, complete};
 use super::error::{DwarfError, Problem};
 use super::frame::{Frame, LookUp, TextId};
 use super::functions::NO_FUNCTION;
-use super::lines::Place;
+use super::lines::SourcePosition;
 use super::object::{FileBytes, Object};
-use super::owners::{Owned, owners, read_aranges};
+use super::owners::{Owned, is_wanted, owner_of, owners, read_aranges};
 use super::sections::{Loaded, endian};
 use super::split::{Split, SplitFiles};
 use super::stream::{Choice, UnitBytes, each_unit};
 use super::symbols::{Symbol, Symbols};
 use super::texts::{NO_TEXT, SharedTexts, Texts};
-use super::unit::{Problems, Row, Shared, UnitRows, is_wanted};
+use super::unit::{Problems, Row, Shared, UnitRows};
 use gimli::EndianSlice;
 
 /// The files of one object.
@@ -110,6 +111,10 @@ impl Files<'_> {
             let mut dwarf = loaded.dwarf()?;
             let shared = shared.as_ref().map(Loaded::dwarf).transpose()?;
             let package = self.package.map(Loaded::package).transpose()?;
+            let allowance = Allowance::of(loaded.line_bytes(), loaded.range_bytes());
+            if let Some(package) = &package {
+                allowance.add_ranges(package.range_bytes());
+            }
             let package = package.as_ref().map(Loaded::dwarf_package).transpose()?;
             let shared: Option<Arc<_>> = shared.map(Arc::new);
             dwarf.sup.clone_from(&shared);
@@ -117,7 +122,8 @@ impl Files<'_> {
             let reader = Shared {
                 dwarf: &dwarf,
                 endian: endian(self.debug),
-                split: Split { package: package.as_ref(), files: split },
+                split: Split { package: package.as_ref(), files: split, allowance: &allowance },
+                allowance: &allowance,
                 code: &code,
                 aranges,
                 wanted,
@@ -144,18 +150,18 @@ fn stream(
     aranges: &HashMap<u64, Vec<Range<u64>>>,
     units: &SyncSender<UnitBytes>,
 ) -> Result<(), DwarfError> {
-    // The units that `.debug_aranges` has for the wanted addresses. If they have all of them, no other unit
-    // needs to be read.
-    let known = wanted.map(|wanted| {
-        let by_wanted = aranges.iter().filter(|(_, ranges)| is_wanted(wanted, ranges));
-        let last = by_wanted.clone().map(|(&offset, _)| offset).max();
-        let covered = |address: &u64| by_wanted.clone().any(|(_, ranges)| is_wanted(&[*address], ranges));
-        (wanted, last.filter(|_| wanted.iter().all(covered)))
+    // The last unit with wanted addresses, if `.debug_aranges` has a unit for each of them. Then no unit
+    // outside that section needs to be read.
+    let last = wanted.and_then(|wanted| {
+        let known = owners(aranges.values().map(|ranges| &ranges[..]));
+        let units = aranges.iter().filter(|(_, ranges)| is_wanted(wanted, ranges));
+        let last = units.map(|(&offset, _)| offset).max();
+        last.filter(|_| wanted.iter().all(|&vaddr| owner_of(&known, vaddr).is_some()))
     });
-    let choose = |unit: Range<u64>| match (known, aranges.get(&unit.start)) {
-        (Some((_, Some(last))), _) if unit.start > last => Choice::Stop,
-        (Some((_, Some(_))), None) => Choice::Skip,
-        (Some((wanted, _)), Some(ranges)) if !is_wanted(wanted, ranges) => Choice::Skip,
+    let choose = |unit: Range<u64>| match (last, wanted, aranges.get(&unit.start)) {
+        (Some(last), ..) if unit.start > last => Choice::Stop,
+        (Some(_), _, None) => Choice::Skip,
+        (_, Some(wanted), Some(ranges)) if !is_wanted(wanted, ranges) => Choice::Skip,
         _ => Choice::Take,
     };
     each_unit(object, choose, |unit| units.send(unit).is_ok())
@@ -174,6 +180,9 @@ fn read_units(
             match reader.read_unit(&unit) {
                 Ok(rows) => read.extend(rows),
                 Err(why) => reader.problems.add(unit.offset, why),
+            }
+            if reader.allowance.is_exceeded() {
+                return read;
             }
         }
     };
@@ -211,16 +220,14 @@ impl Compiled {
 
     /// The row at an address, with its unit.
     fn row(&self, vaddr: u64) -> Option<(&UnitRows, &Row)> {
-        let after = self.owners.partition_point(|owned| owned.at.start <= vaddr);
-        let owned = self.owners.get(after.checked_sub(1)?).filter(|owned| vaddr < owned.at.end)?;
-        let unit = self.units.get(owned.unit as usize)?;
+        let unit = self.units.get(owner_of(&self.owners, vaddr)? as usize)?;
         let after = unit.rows.partition_point(|row| row.address <= vaddr);
         Some((unit, unit.rows.get(after.checked_sub(1)?)?))
     }
 }
 
 /// A frame of these numbers.
-pub(super) fn frame(function: u32, place: Place) -> Frame {
+pub(super) fn frame(function: u32, place: SourcePosition) -> Frame {
     let text = |number: u32| (number != NO_TEXT).then_some(TextId(number));
     Frame { function: text(function), file: text(place.file), line: place.line, column: place.column }
 }
@@ -228,7 +235,7 @@ pub(super) fn frame(function: u32, place: Place) -> Frame {
 /// Names the outermost frame by its symbol, which precedes the debug information's name.
 pub(super) fn name_by_symbol(frames: &mut Vec<Frame>, symbol: Option<Symbol>) {
     let Some(symbol) = symbol else { return };
-    let named = frame(symbol.name, Place { file: symbol.file, ..Place::NONE });
+    let named = frame(symbol.name, SourcePosition { file: symbol.file, ..SourcePosition::NONE });
     match frames.last_mut() {
         Some(last) => {
             last.function = named.function;
@@ -249,7 +256,7 @@ impl LookUp for Compiled {
                 frames.push(frame(of.name.text(), place));
                 (function, place) = (of.caller, of.call);
             }
-            if row.function == NO_FUNCTION && row.place != Place::NONE {
+            if row.function == NO_FUNCTION && row.place != SourcePosition::NONE {
                 frames.push(frame(NO_TEXT, row.place));
             }
         }

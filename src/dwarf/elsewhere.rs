@@ -38,7 +38,7 @@ pub(super) fn complete(
     let functions = || units.iter().flat_map(|unit| &unit.functions);
     let mut wanted: BTreeSet<Target> = functions().filter_map(|function| function.name.next).collect();
     let mut found = HashMap::new();
-    for _ in 0..limits::ORIGINS {
+    for _ in 0..limits::UNITS_TO_A_NAME {
         if wanted.is_empty() {
             break;
         }
@@ -60,6 +60,9 @@ pub(super) fn complete(
         }
         let next = wanted.iter().filter_map(|target| found.get(target).and_then(|name: &Name| name.next));
         wanted = next.filter(|next| !found.contains_key(next)).collect();
+    }
+    if !wanted.is_empty() {
+        problems.add(0, DwarfError::Origins);
     }
     for unit in units {
         for function in &mut unit.functions {

@@ -79,6 +79,18 @@ pub enum DwarfError {
     /// A line table has too many rows.
     #[error("a line table of more than {} rows", limits::LINE_ROWS)]
     LineRows,
+    /// The units read the same line tables again and again.
+    #[error("units share line tables more than {} times", limits::SHARES)]
+    SharedLines,
+    /// Functions read the same lists of address ranges again and again.
+    #[error("functions share lists of address ranges more than {} times", limits::SHARES)]
+    SharedRanges,
+    /// The units have too many rows together.
+    #[error("more than {} rows in all units", limits::ROWS)]
+    Rows,
+    /// The units have too many functions together.
+    #[error("more than {} functions in all units", limits::FUNCTIONS)]
+    Functions,
     /// Inlined functions are nested too deeply.
     #[error("more than {} functions inlined into each other", limits::CHAIN)]
     Nesting,

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use gimli::{AttributeValue, EntriesRaw, UnitRef};
+use gimli::{Abbreviation, AttributeValue, EntriesRaw, UnitOffset, UnitRef};
 
+use super::allowance::Allowance;
 use super::error::DwarfError;
 use super::limits;
-use super::lines::Place;
+use super::lines::SourcePosition;
 use super::names::{Name, NameAttributes, Names, Value};
-use super::owners::starts_in;
+use super::owners::{is_wanted, starts_in};
 use super::sections::Bytes;
 use super::texts::SharedTexts;
 
@@ -27,7 +28,7 @@ pub(super) struct Function {
     /// Its name.
     pub(super) name: Name,
     /// The place of the call.
-    pub(super) call: Place,
+    pub(super) call: SourcePosition,
 }
 
 /// The functions of a unit.
@@ -61,9 +62,14 @@ struct Entry<'a> {
 /// A function whose children are being read.
 struct Open<'a> {
     depth: isize,
-    entry: Entry<'a>,
+    /// The offset of its entry in the unit.
+    at: UnitOffset,
+    /// Its attributes, if they have been read.
+    entry: Option<Entry<'a>>,
     /// The function's number, once it is needed.
     number: Option<u32>,
+    /// Whether it has code, and none of the code is wanted. Functions that are inlined into it are skipped.
+    is_unwanted: bool,
 }
 
 /// Reads the functions of a unit.
@@ -76,9 +82,14 @@ pub(super) struct Reader<'r, 'u, 'a> {
     pub(super) names: Names<'u, 'a>,
     /// The file's code.
     pub(super) code: &'r [Range<u64>],
+    /// The addresses that are looked for, in ascending order; all, if there is no list.
+    pub(super) wanted: Option<&'r [u64]>,
+    /// The allowance of the object.
+    pub(super) allowance: &'r Allowance,
 }
 
 /// The state of a reader.
+#[derive(Default)]
 struct State<'a> {
     open: Vec<Open<'a>>,
     functions: Vec<Function>,
@@ -86,12 +97,13 @@ struct State<'a> {
 }
 
 impl<'a> Reader<'_, '_, 'a> {
-    /// Reads all functions.
+    /// Reads the functions with code. Of a function without a wanted address, no inlined function is read:
+    /// its code is a part of the function's.
     ///
     /// # Errors
     /// If an entry is malformed, or functions are nested too deeply.
     pub(super) fn read(mut self, texts: &SharedTexts) -> Result<Functions, DwarfError> {
-        let mut state = State { open: Vec::new(), functions: Vec::new(), map: BTreeMap::new() };
+        let mut state = State::default();
         let mut entries = self.unit.entries_raw(None)?;
         let mut ranges = Vec::new();
         while !entries.is_empty() {
@@ -99,23 +111,33 @@ impl<'a> Reader<'_, '_, 'a> {
             while state.open.last().is_some_and(|open| open.depth >= depth) {
                 state.open.pop();
             }
+            let at = entries.next_offset();
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-            let is_inlined = match abbreviation.tag() {
+            let is_skipped = match abbreviation.tag() {
                 gimli::DW_TAG_subprogram => false,
-                gimli::DW_TAG_inlined_subroutine => true,
-                _ => {
-                    entries.skip_attributes(abbreviation.attributes())?;
-                    continue;
-                }
+                gimli::DW_TAG_inlined_subroutine => state.open.last().is_some_and(|open| open.is_unwanted),
+                _ => true,
             };
+            if is_skipped {
+                entries.skip_attributes(abbreviation.attributes())?;
+                continue;
+            }
             if state.open.len() == limits::CHAIN {
                 return Err(DwarfError::Nesting);
             }
-            let entry = self.read_entry(&mut entries, abbreviation.attributes(), is_inlined)?;
-            state.open.push(Open { depth, entry, number: None });
             ranges.clear();
-            self.read_ranges(&entry, &mut ranges)?;
-            if !ranges.is_empty() {
+            let mut entry = None;
+            if abbreviation.attributes().iter().any(|of| is_code(of.name())) {
+                let read = self.read_entry(&mut entries, abbreviation)?;
+                self.read_ranges(&read, &mut ranges)?;
+                entry = Some(read);
+            } else {
+                entries.skip_attributes(abbreviation.attributes())?;
+            }
+            let is_unwanted =
+                !ranges.is_empty() && self.wanted.is_some_and(|wanted| !is_wanted(wanted, &ranges));
+            state.open.push(Open { depth, at, entry, number: None, is_unwanted });
+            if !ranges.is_empty() && !is_unwanted {
                 let number = self.number(&mut state, texts)?;
                 ranges.iter().for_each(|range| lay(&mut state.map, range, number));
             }
@@ -123,14 +145,14 @@ impl<'a> Reader<'_, '_, 'a> {
         Ok(Functions { functions: state.functions, steps: steps(&state.map) })
     }
 
+    /// Reads the attributes of an entry whose abbreviation has been read.
     fn read_entry(
         &self,
         entries: &mut EntriesRaw<'_, Bytes<'a>>,
-        specifications: &[gimli::AttributeSpecification],
-        is_inlined: bool,
+        abbreviation: &Abbreviation,
     ) -> Result<Entry<'a>, DwarfError> {
         let mut entry = Entry {
-            is_inlined,
+            is_inlined: abbreviation.tag() == gimli::DW_TAG_inlined_subroutine,
             start: None,
             end: None,
             ranges: None,
@@ -139,7 +161,7 @@ impl<'a> Reader<'_, '_, 'a> {
             call_line: 0,
             call_column: 0,
         };
-        for &specification in specifications {
+        for &specification in abbreviation.attributes() {
             let attribute = entries.read_attribute(specification)?;
             let number = || attribute.udata_value().unwrap_or_default();
             let short = || u32::try_from(number()).unwrap_or(u32::MAX);
@@ -159,6 +181,14 @@ impl<'a> Reader<'_, '_, 'a> {
             }
         }
         Ok(entry)
+    }
+
+    /// Reads the attributes of the entry at this offset.
+    fn entry_at(&self, at: UnitOffset) -> Result<Entry<'a>, DwarfError> {
+        let mut entries = self.unit.entries_raw(Some(at))?;
+        let abbreviation =
+            entries.read_abbreviation()?.ok_or(gimli::Error::NoEntryAtGivenOffset(at.0 as u64))?;
+        self.read_entry(&mut entries, abbreviation)
     }
 
     fn address(&self, value: Value<'a>) -> Option<u64> {
@@ -184,6 +214,7 @@ impl<'a> Reader<'_, '_, 'a> {
             && let Some(mut list) = self.unit.attr_ranges(list)?
         {
             while let Some(range) = list.next()? {
+                self.allowance.take_range()?;
                 add(range.begin, range.end);
             }
         }
@@ -196,13 +227,19 @@ impl<'a> Reader<'_, '_, 'a> {
         let first = numbered.map_or(0, |last| last + 1);
         let mut outer = numbered.and_then(|last| state.open[last].number).unwrap_or(NO_FUNCTION);
         for open in &mut state.open[first..] {
-            let entry = &open.entry;
-            let mut function =
-                Function { caller: NO_FUNCTION, name: self.names.of(&entry.name, texts)?, call: Place::NONE };
+            let entry = match open.entry {
+                Some(entry) => entry,
+                None => self.entry_at(open.at)?,
+            };
+            let mut function = Function {
+                caller: NO_FUNCTION,
+                name: self.names.of(&entry.name, texts)?,
+                call: SourcePosition::NONE,
+            };
             // A function inside another one that is no inlined part of it is the last of its chain.
             if entry.is_inlined && outer != NO_FUNCTION {
                 function.caller = outer;
-                function.call = Place {
+                function.call = SourcePosition {
                     file: (self.file)(entry.call_file)?,
                     line: entry.call_line,
                     column: entry.call_column,
@@ -214,6 +251,11 @@ impl<'a> Reader<'_, '_, 'a> {
         }
         Ok(outer)
     }
+}
+
+/// Whether an attribute gives a function's code.
+fn is_code(name: gimli::DwAt) -> bool {
+    matches!(name, gimli::DW_AT_low_pc | gimli::DW_AT_ranges)
 }
 
 /// Lays a range over the map, whose ranges begin at their keys and end at the first of each pair.

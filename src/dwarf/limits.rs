@@ -11,17 +11,43 @@ pub const SECTION_STREAMED: u64 = 64 << 30;
 /// two bits); debug sections reach 10.
 pub const EXPANSION: u64 = 1_040;
 
+/// The most bytes that one compressed byte may become in a section longer than [`EXPANDED_FREELY`].
+pub const EXPANSION_OF_LONG: u64 = 100;
+
+/// The most bytes of a section that may expand as far as DEFLATE can.
+pub const EXPANDED_FREELY: u64 = 64 << 20;
+
 /// The most bytes of a unit.
 pub const UNIT: u64 = 1 << 30;
 
+/// The most split units of an object.
+pub const SPLIT_UNITS: usize = 1 << 20;
+
 /// The most rows of a unit's line table.
 pub const LINE_ROWS: usize = 1 << 24;
+
+/// The most rows of all units.
+pub const ROWS: u64 = 1 << 27;
+
+/// The most functions of all units, each place at which one is inlined included.
+pub const FUNCTIONS: u64 = 1 << 26;
+
+/// The most units, on average, that read the same byte of a line table, or the same byte of a list of address
+/// ranges. Compilers give each unit its own.
+pub const SHARES: u64 = 4;
+
+/// The bytes of line tables, and the address ranges, that may be read whatever the length of the sections.
+pub const SHARED_FREELY: u64 = 1 << 20;
 
 /// The most functions that are inlined into each other.
 pub const CHAIN: usize = 4_096;
 
 /// The most entries from a function to its name.
 pub const ORIGINS: usize = 64;
+
+/// The most units from a function to its name. Each costs another pass over `.debug_info`; compilers and dwz
+/// need two or three.
+pub const UNITS_TO_A_NAME: usize = 8;
 
 /// The most bytes of a function's name or a file's path.
 pub const TEXT: usize = 1 << 20;

@@ -6,13 +6,13 @@ use gimli::{AttributeValue, ColumnType, LineProgramHeader, UnitRef};
 
 use super::error::DwarfError;
 use super::limits;
-use super::owners::starts_in;
+use super::owners::{is_wanted, starts_in};
 use super::sections::Bytes;
 use super::texts::{NO_TEXT, SharedTexts};
 
 /// A place in the source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct SourcePosition {
     /// The number of the file's path.
     pub(super) file: u32,
     /// The line; 0 if it is unknown.
@@ -21,7 +21,7 @@ pub(super) struct Place {
     pub(super) column: u32,
 }
 
-impl Place {
+impl SourcePosition {
     /// No place.
     pub(super) const NONE: Self = Self { file: NO_TEXT, line: 0, column: 0 };
 }
@@ -127,8 +127,8 @@ struct Sequence {
 
 /// The places of a unit's addresses: each with the address at which it begins, in ascending order.
 pub(super) struct Lines<'u, 'a> {
-    /// The places, [`Place::NONE`] where there is none.
-    pub(super) steps: Vec<(u64, Place)>,
+    /// The places, [`SourcePosition::NONE`] where there is none.
+    pub(super) steps: Vec<(u64, SourcePosition)>,
     /// The unit's files.
     pub(super) files: Files<'u, 'a>,
     /// The error that ended the table.
@@ -136,13 +136,15 @@ pub(super) struct Lines<'u, 'a> {
 }
 
 /// Reads the line table of a unit. Sequences that begin outside `code` are those of functions that a linker
-/// has removed.
+/// has removed. Sequences without a `wanted` address, which ascend, have no place: all are wanted if there is
+/// no list.
 ///
 /// # Errors
 /// If a path is too long.
 pub(super) fn read_lines<'u, 'a>(
     unit: UnitRef<'u, Bytes<'a>>,
     code: &[Range<u64>],
+    wanted: Option<&[u64]>,
     texts: &SharedTexts,
 ) -> Result<Lines<'u, 'a>, DwarfError> {
     let mut lines =
@@ -161,10 +163,13 @@ pub(super) fn read_lines<'u, 'a>(
         };
         if row.end_sequence() {
             let start = rows.get(begin).map_or(u64::MAX, |row| row.address);
-            if start < row.address() && starts_in(code, start) {
-                sequences.push(Sequence { at: start..row.address(), rows: begin..rows.len() });
-            } else {
+            let at = start..row.address();
+            let is_code = start < at.end && starts_in(code, start);
+            if !is_code || wanted.is_some_and(|wanted| !is_wanted(wanted, std::slice::from_ref(&at))) {
                 rows.truncate(begin);
+            }
+            if is_code {
+                sequences.push(Sequence { at, rows: begin..rows.len() });
             }
             begin = rows.len();
             continue;
@@ -197,6 +202,10 @@ pub(super) fn read_lines<'u, 'a>(
             continue;
         }
         let rows = &rows[of];
+        if rows.is_empty() {
+            from = at.end;
+            continue;
+        }
         let first = rows.partition_point(|row| row.address <= from).saturating_sub(1);
         if lines.steps.last().is_some_and(|&(address, _)| address == from) {
             lines.steps.pop();
@@ -205,12 +214,12 @@ pub(super) fn read_lines<'u, 'a>(
             let file = lines.files.number(row.file, texts)?;
             // LLVM gives no line either if there is no such file.
             let place = match file {
-                NO_TEXT => Place::NONE,
-                _ => Place { file, line: row.line, column: row.column },
+                NO_TEXT => SourcePosition::NONE,
+                _ => SourcePosition { file, line: row.line, column: row.column },
             };
             lines.steps.push((row.address.max(from), place));
         }
-        lines.steps.push((at.end, Place::NONE));
+        lines.steps.push((at.end, SourcePosition::NONE));
         from = at.end;
     }
     Ok(lines)

@@ -21,7 +21,9 @@
 //! | `functions` | the functions of a unit and their address ranges |
 //! | `names` | names of functions, through origins and specifications |
 //! | `lines` | the line table of a unit |
+//! | `allowance` | bounds for all units of an object together |
 //! | `split` | units whose functions are in another file (`.dwo`, `.dwp`) |
+//! | `split_ids` | the ids by which split units belong to an object |
 //! | `owners` | the unit that an address belongs to |
 //! | `symbols` | symbol tables, which name the outermost function |
 //! | `compile` | reads all units, or the units of some addresses, by several threads |
@@ -30,6 +32,7 @@
 //! | [`index`] | the index: its format, writer and reader |
 //! | [`limits`] | bounds for hostile files |
 
+mod allowance;
 mod compile;
 mod elsewhere;
 mod error;
@@ -43,6 +46,7 @@ mod object;
 mod owners;
 mod sections;
 mod split;
+mod split_ids;
 mod stream;
 mod symbols;
 mod texts;
@@ -52,3 +56,4 @@ pub use compile::{Compiled, Inputs, compile};
 pub use error::{DwarfError, Problem};
 pub use frame::{Frame, LookUp, TextId};
 pub use split::SplitFiles;
+pub use split_ids::{package_has, split_ids};

@@ -113,7 +113,9 @@ impl<'a> Object<'a> {
             }
         }
         let stored = section.at.end - section.at.start;
-        if !matches!(section.codec, Codec::Plain) && section.len > stored.saturating_mul(limits::EXPANSION) {
+        let expansion =
+            if section.len > limits::EXPANDED_FREELY { limits::EXPANSION_OF_LONG } else { limits::EXPANSION };
+        if !matches!(section.codec, Codec::Plain) && section.len > stored.saturating_mul(expansion) {
             return Err(DwarfError::Expansion { section: section.name, declared: section.len, stored });
         }
         Ok(Some(section))

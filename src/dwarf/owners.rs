@@ -37,6 +37,14 @@ pub(super) fn starts_in(code: &[Range<u64>], start: u64) -> bool {
     code.is_empty() || code.iter().any(|range| range.contains(&start))
 }
 
+/// Whether one of the addresses, which ascend, is in one of the ranges.
+pub(super) fn is_wanted(wanted: &[u64], ranges: &[Range<u64>]) -> bool {
+    ranges.iter().any(|range| {
+        let first = wanted.partition_point(|&address| address < range.start);
+        wanted.get(first).is_some_and(|&address| address < range.end)
+    })
+}
+
 /// A range of addresses that belongs to one unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owned {
@@ -80,6 +88,13 @@ pub(super) fn owners<'r>(units: impl Iterator<Item = &'r [Range<u64>]>) -> Vec<O
     owned
 }
 
+/// The number of the unit that an address belongs to.
+pub(super) fn owner_of(owners: &[Owned], vaddr: u64) -> Option<u32> {
+    let after = owners.partition_point(|owned| owned.at.start <= vaddr);
+    let owned = owners.get(after.checked_sub(1)?)?;
+    (vaddr < owned.at.end).then_some(owned.unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +120,12 @@ mod tests {
     #[test]
     fn empty_and_reversed_ranges_own_nothing() {
         assert_eq!(owned(&[&[(5, 5), (9, 3)]]), []);
+    }
+
+    #[test]
+    fn a_range_is_wanted_for_an_address_inside_it() {
+        let ranges = [10..20, 30..40];
+        assert!(is_wanted(&[5, 35], &ranges) && is_wanted(&[10], &ranges));
+        assert!(!is_wanted(&[9, 20, 29, 40], &ranges) && !is_wanted(&[], &ranges));
     }
 }

@@ -101,6 +101,16 @@ impl Loaded {
         EndianSlice::new(found.map_or(&[], |(_, bytes)| bytes), self.endian)
     }
 
+    /// The length of the line tables, in bytes.
+    pub(super) fn line_bytes(&self) -> u64 {
+        self.bytes(SectionId::DebugLine).len() as u64
+    }
+
+    /// The length of the lists of address ranges, in bytes.
+    pub(super) fn range_bytes(&self) -> u64 {
+        [SectionId::DebugRanges, SectionId::DebugRngLists].map(|id| self.bytes(id).len() as u64).iter().sum()
+    }
+
     /// The sections as gimli reads them.
     pub(super) fn dwarf(&self) -> Result<Dwarf<Bytes<'_>>, DwarfError> {
         Ok(Dwarf::load(|id| Ok::<_, gimli::Error>(self.bytes(id)))?)

@@ -2,6 +2,7 @@
 
 use gimli::{Dwarf, DwarfPackage, Unit, UnitRef};
 
+use super::allowance::Allowance;
 use super::error::DwarfError;
 use super::object::Object;
 use super::sections::{Bytes, Loaded};
@@ -15,12 +16,14 @@ pub trait SplitFiles: Sync {
 }
 
 /// The places at which split units are searched.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Split<'a> {
     /// A package that has the split units of the file.
     pub(super) package: Option<&'a DwarfPackage<Bytes<'a>>>,
     /// The finder of single files.
     pub(super) files: Option<&'a dyn SplitFiles>,
+    /// The allowance of the object, to which single files add their lists of address ranges.
+    pub(super) allowance: &'a Allowance,
 }
 
 impl Split<'_> {
@@ -50,6 +53,7 @@ impl Split<'_> {
         let Some(found) = found else { return Err(DwarfError::Split { name, dwo_id: dwo_id.0 }) };
         let source: &(dyn Source + Sync) = &*found;
         let loaded = Loaded::split(&Object::parse(source)?)?;
+        self.allowance.add_ranges(loaded.range_bytes());
         let mut dwarf = loaded.dwarf()?;
         dwarf.make_dwo(skeleton.dwarf);
         with_unit_of(&dwarf, &Bases::of(skeleton), dwo_id, name, read)

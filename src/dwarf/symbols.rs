@@ -6,13 +6,13 @@
 //! before it. One rule is added: a symbol without a size ends with its section.
 
 use goblin::elf::SectionHeader;
-use goblin::elf::header::{EM_AARCH64, EM_ARM};
 use goblin::elf::section_header::{SHF_ALLOC, SHT_DYNSYM, SHT_SYMTAB};
 use goblin::elf::sym::{STB_LOCAL, STT_FILE, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, Symtab};
 
 use super::error::DwarfError;
 use super::object::Object;
 use super::texts::{NO_TEXT, SharedTexts};
+use crate::elf::symbols::mapping_symbols::is_mapping_symbol;
 
 /// A symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,19 +131,15 @@ fn read_table(
     Ok(())
 }
 
-/// Whether a symbol marks data or code inside a function (mapping symbols of the ELF ABIs of Arm), or has no
-/// name.
+/// Whether a symbol marks data or code inside a function, or has no name.
 fn is_mark(machine: u16, name: &[u8]) -> bool {
-    let marks: &[&[u8]] = match machine {
-        EM_ARM => &[b"$a", b"$d", b"$t"],
-        EM_AARCH64 => &[b"$d", b"$x"],
-        _ => &[],
-    };
-    name.is_empty() || marks.iter().any(|mark| name.starts_with(mark))
+    name.is_empty() || is_mapping_symbol(machine, name)
 }
 
 #[cfg(test)]
 mod tests {
+    use goblin::elf::header::{EM_AARCH64, EM_ARM};
+
     use super::*;
 
     /// Regression: the marks were those of this processor, whatever processor the file is for.

@@ -6,11 +6,13 @@ use std::sync::{Mutex, PoisonError};
 
 use gimli::{DebugInfo, Dwarf, EndianSlice, RunTimeEndian, Unit, UnitRef, UnitType};
 
+use super::allowance::Allowance;
 use super::error::{DwarfError, Problem};
 use super::functions::{Function, Functions, NO_FUNCTION, Reader};
 use super::limits;
-use super::lines::{Place, read_lines};
+use super::lines::{SourcePosition, read_lines};
 use super::names::{Names, Target};
+use super::owners::is_wanted;
 use super::sections::Bytes;
 use super::split::Split;
 use super::stream::UnitBytes;
@@ -36,7 +38,7 @@ pub(super) struct Row {
     /// The number of the innermost function.
     pub(super) function: u32,
     /// The place in the innermost function.
-    pub(super) place: Place,
+    pub(super) place: SourcePosition,
 }
 
 /// Everything but the unit itself that its reading needs. Shared by all threads.
@@ -50,6 +52,7 @@ pub(super) struct Shared<'a> {
     /// The addresses that are looked for, in ascending order; all, if there is no list.
     pub(super) wanted: Option<&'a [u64]>,
     pub(super) texts: &'a SharedTexts,
+    pub(super) allowance: &'a Allowance,
     pub(super) problems: &'a Problems,
 }
 
@@ -73,14 +76,6 @@ impl Problems {
         first.sort_by_key(|problem| problem.unit);
         (first, all)
     }
-}
-
-/// Whether one of the addresses, which ascend, is in one of the ranges.
-pub(super) fn is_wanted(wanted: &[u64], ranges: &[Range<u64>]) -> bool {
-    ranges.iter().any(|range| {
-        let first = wanted.partition_point(|&address| address < range.start);
-        wanted.get(first).is_some_and(|&address| address < range.end)
-    })
 }
 
 impl Shared<'_> {
@@ -113,7 +108,10 @@ impl Shared<'_> {
         if ranges.is_empty() || self.wanted.is_some_and(|wanted| !is_wanted(wanted, &ranges)) {
             return Ok(None);
         }
-        let mut lines = read_lines(unit, self.code, self.texts)?;
+        if let Some(program) = &unit.line_program {
+            self.allowance.take_lines(program.header().unit_length() as u64)?;
+        }
+        let mut lines = read_lines(unit, self.code, self.wanted, self.texts)?;
         if let Some(why) = lines.cut.take() {
             self.problems.add(offset, why);
         }
@@ -122,22 +120,24 @@ impl Shared<'_> {
         let read = self.split.with_unit(unit, |unit, is_split| {
             let home: Option<fn(u64) -> Target> = if is_split { None } else { Some(Target::Main) };
             let names = Names::new(unit, if is_split { 0 } else { offset }, home);
-            Reader { unit, file: &mut file, names, code: self.code }.read(self.texts)
+            let (code, wanted, allowance) = (self.code, self.wanted, self.allowance);
+            Reader { unit, file: &mut file, names, code, wanted, allowance }.read(self.texts)
         });
         let functions = read.unwrap_or_else(|why| {
             self.problems.add(offset, why);
             Functions { functions: Vec::new(), steps: Vec::new() }
         });
         let rows = rows(&functions.steps, &places);
+        self.allowance.take_result(functions.functions.len(), rows.len())?;
         Ok(Some(UnitRows { offset, ranges, functions: functions.functions, rows }))
     }
 }
 
 /// Puts functions and places together.
-fn rows(functions: &[(u64, u32)], places: &[(u64, Place)]) -> Vec<Row> {
+fn rows(functions: &[(u64, u32)], places: &[(u64, SourcePosition)]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::with_capacity(functions.len() + places.len());
     let (mut functions, mut places) = (functions.iter().peekable(), places.iter().peekable());
-    let (mut function, mut place) = (NO_FUNCTION, Place::NONE);
+    let (mut function, mut place) = (NO_FUNCTION, SourcePosition::NONE);
     loop {
         let next = [functions.peek().map(|step| step.0), places.peek().map(|step| step.0)];
         let Some(address) = next.into_iter().flatten().min() else { return rows };
@@ -160,19 +160,12 @@ mod tests {
 
     #[test]
     fn a_row_begins_where_function_or_place_changes() {
-        let place = |line| Place { file: 0, line, column: 1 };
+        let place = |line| SourcePosition { file: 0, line, column: 1 };
         let found = rows(
             &[(0, 7), (10, 8), (20, NO_FUNCTION)],
-            &[(2, place(1)), (5, place(1)), (10, place(2)), (25, Place::NONE)],
+            &[(2, place(1)), (5, place(1)), (10, place(2)), (25, SourcePosition::NONE)],
         );
         let found: Vec<_> = found.iter().map(|row| (row.address, row.function, row.place.line)).collect();
         assert_eq!(found, [(0, 7, 0), (2, 7, 1), (10, 8, 2), (20, NO_FUNCTION, 2), (25, NO_FUNCTION, 0)]);
-    }
-
-    #[test]
-    fn a_range_is_wanted_for_an_address_inside_it() {
-        let ranges = [10..20, 30..40];
-        assert!(is_wanted(&[5, 35], &ranges) && is_wanted(&[10], &ranges));
-        assert!(!is_wanted(&[9, 20, 29, 40], &ranges) && !is_wanted(&[], &ranges));
     }
 }

@@ -226,7 +226,7 @@ pub fn check_headers(headers: &[(String, String)]) -> Result<(), ConfigError> {
     header_map(headers).map(drop)
 }
 
-fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, ConfigError> {
+pub(super) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, ConfigError> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| ConfigError::HeaderName)?;

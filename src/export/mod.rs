@@ -11,10 +11,13 @@
 //! [`answer`] is the form in which the agent answers a command of another process. [`stream`] sends messages
 //! to such commands over the connections of their answers.
 //!
+//! [`download`] is the other direction: files of servers, for the command.
+//!
 //! Imports `core` only. The agent calls this module from its own threads, never from a signal handler.
 
 pub mod answer;
-mod config_error;
+pub mod config_error;
+pub mod download;
 pub mod endpoint;
 pub mod file;
 pub mod file_error;

@@ -26,6 +26,8 @@ pub const PROFILES: usize = 1 << 16;
 pub const VALUES: usize = 1 << 21;
 /// The most attributes of a profile, of a sample, of a mapping and of a location.
 pub const ATTRIBUTES: usize = 1 << 12;
+/// The lowest of the bounds on lists of numbers.
+pub(super) const SHORTEST_LIST: usize = ATTRIBUTES;
 /// The most locations of a stack, and the most frames that these locations expand to.
 pub const STACK_FRAMES: usize = 1 << 18;
 /// The most frames of all stacks of a message together. A message may exceed this bound if it has at most

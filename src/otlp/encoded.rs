@@ -1,13 +1,15 @@
 //! A message that stays encoded: each element is decoded when a caller asks for it.
 //!
 //! In: the bytes of a message, which are checked first. Out: its tables, by index, and its profiles, one
-//! after another (`encoded_profiles`). Memory: the bytes, and four more bytes for each element of a table.
+//! after another (`encoded_profiles`). Memory: the bytes, and, once its tables are used, four to eight more
+//! bytes for each of their elements.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use prost::Message;
 
-use super::bounds::{FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
+use super::bounds::{ELEMENT_BYTES, ELEMENTS, FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
 use super::encoded_profiles::EncodedResource;
 use super::framing::Form;
 use super::lookup::Tables;
@@ -21,7 +23,8 @@ use crate::protobuf::{Cursor, RawField, decoded, fields, payloads};
 pub struct EncodedMessage {
     /// The message as protobuf, whatever the file's form.
     bytes: Vec<u8>,
-    tables: TableIndex,
+    /// The index of its tables, made at the first use.
+    tables: OnceLock<TableIndex>,
     /// The message's position in the file, from 0.
     pub index: usize,
     /// The file's form.
@@ -73,13 +76,39 @@ impl EncodedMessage {
         Self::of_checked(bytes, Form::Plain, size, notes)
     }
 
-    /// Indexes bytes that `read_protobuf` has checked.
+    /// Checks the frames of bytes that `read_protobuf` has checked.
     pub(super) fn of_checked(bytes: Vec<u8>, form: Form, size: u64, notes: Notes) -> Result<Self, ReadError> {
-        let tables = TableIndex::of(&bytes)
-            .ok_or_else(|| ReadError::new(ErrorKind::TooLarge, 0, "a message of 4 GiB or more"))?;
-        let message = Self { bytes, tables, index: 0, form, offset: 0, compressed: false, size, notes };
+        let message = Self::unchecked(bytes, form, size, notes)?;
         message.check_frames()?;
         Ok(message)
+    }
+
+    fn unchecked(bytes: Vec<u8>, form: Form, size: u64, notes: Notes) -> Result<Self, ReadError> {
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(ReadError::new(ErrorKind::TooLarge, 0, "a message of 4 GiB or more"));
+        }
+        let tables = OnceLock::new();
+        Ok(Self { bytes, tables, index: 0, form, offset: 0, compressed: false, size, notes })
+    }
+
+    /// A message of the same place in the same file, with other bytes: those of this message with lines of
+    /// locations, functions and strings added. `most_lines` is the greatest number of lines that a location
+    /// got.
+    ///
+    /// # Errors
+    /// If the bytes exceed [`super::bounds`].
+    pub(crate) fn with_bytes(&self, bytes: Vec<u8>, most_lines: usize) -> Result<Self, ReadError> {
+        // In a smaller message neither an element nor the number of elements, of at least two bytes each,
+        // exceeds its bound.
+        if bytes.len() >= ELEMENT_BYTES.min(2 * ELEMENTS) {
+            read_protobuf::check_bounds(&bytes)?;
+        }
+        let changed = Self::unchecked(bytes, self.form, self.size, self.notes.clone())?;
+        if most_lines > FEW_LINES {
+            changed.check_frames()?;
+        }
+        let (index, offset, compressed) = (self.index, self.offset, self.compressed);
+        Ok(Self { index, offset, compressed, ..changed })
     }
 
     /// The message as protobuf.
@@ -120,6 +149,8 @@ impl EncodedMessage {
         let lines = |location| payloads(location, LINES).count();
         let many: std::collections::HashMap<_, _> = (0..)
             .zip(tables.raw(LOCATIONS))
+            // A line takes at least two bytes.
+            .filter(|(_, location)| location.len() > 2 * FEW_LINES)
             .map(|(index, location)| (index, lines(location)))
             .filter(|&(_, lines)| lines > FEW_LINES)
             .collect();
@@ -143,24 +174,18 @@ impl EncodedMessage {
 }
 
 impl TableIndex {
-    /// `None` for a message whose offsets do not fit in 32 bits.
-    fn of(bytes: &[u8]) -> Option<Self> {
-        u32::try_from(bytes.len()).ok()?;
-        let dictionaries = || payloads(bytes, DICTIONARY);
-        let mut counts = [0; TABLES];
-        for field in dictionaries().flat_map(fields) {
-            if let Some(count) = table(&field).and_then(|table| counts.get_mut(table)) {
-                *count += 1;
+    /// Indexes a message of less than 4 GiB.
+    fn of(bytes: &[u8]) -> Self {
+        let mut index = Self::default();
+        for dictionary in payloads(bytes, DICTIONARY) {
+            index.has_dictionary = true;
+            for field in fields(dictionary) {
+                if let Some(of_table) = table(&field).and_then(|table| index.elements.get_mut(table)) {
+                    of_table.push((field.whole.as_ptr() as usize - bytes.as_ptr() as usize) as u32);
+                }
             }
         }
-        let mut elements = counts.map(Vec::with_capacity);
-        for field in dictionaries().flat_map(fields) {
-            if let Some(of_table) = table(&field).and_then(|table| elements.get_mut(table)) {
-                let offset = field.whole.as_ptr() as usize - bytes.as_ptr() as usize;
-                of_table.push(u32::try_from(offset).ok()?);
-            }
-        }
-        Some(Self { has_dictionary: dictionaries().next().is_some(), elements })
+        index
     }
 }
 
@@ -175,13 +200,17 @@ pub struct EncodedTables<'a> {
 }
 
 impl<'a> EncodedTables<'a> {
+    fn index(self) -> &'a TableIndex {
+        self.message.tables.get_or_init(|| TableIndex::of(&self.message.bytes))
+    }
+
     /// Whether the message has a dictionary.
     pub fn has_dictionary(self) -> bool {
-        self.message.tables.has_dictionary
+        self.index().has_dictionary
     }
 
     fn at(self, table: usize, index: usize) -> Option<&'a [u8]> {
-        let offset = *self.message.tables.elements[table].get(index)?;
+        let offset = *self.index().elements[table].get(index)?;
         let mut rest = Cursor::new(self.message.bytes.get(usize::try_from(offset).ok()?..)?);
         let (_, wire_type) = rest.key().ok()?;
         Some(rest.value(wire_type).ok()?.1)
@@ -192,8 +221,7 @@ impl<'a> EncodedTables<'a> {
     }
 
     fn raw(self, table: usize) -> impl ExactSizeIterator<Item = &'a [u8]> {
-        (0..self.message.tables.elements[table].len())
-            .map(move |index| self.at(table, index).unwrap_or_default())
+        (0..self.index().elements[table].len()).map(move |index| self.at(table, index).unwrap_or_default())
     }
 
     fn all<T: Message + Default>(self, table: usize) -> impl ExactSizeIterator<Item = T> {
@@ -208,6 +236,11 @@ impl<'a> EncodedTables<'a> {
     /// The locations.
     pub fn locations(self) -> impl ExactSizeIterator<Item = Location> {
         self.all(LOCATIONS)
+    }
+
+    /// The locations, encoded.
+    pub(crate) fn encoded_locations(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+        self.raw(LOCATIONS)
     }
 
     /// The functions.

@@ -8,9 +8,8 @@ use super::schema::{self, Kind, Schema};
 /// Transcodes an encoded ProfilesData to one JSON document, without a line end.
 ///
 /// `None` if the bytes are not in the form that an encoder writes for the known fields: scalar lists are
-/// packed, and the elements of a list are adjacent. Also `None` if the message has a field of plain bytes,
-/// which our messages never have.
-pub(super) fn to_json(message: &[u8]) -> Option<Vec<u8>> {
+/// packed, and the elements of a list are adjacent.
+pub fn to_json(message: &[u8]) -> Option<Vec<u8>> {
     let mut writer = JsonWriter::default();
     write_fields(&mut writer, &schema::PROFILES_DATA, message)?;
     Some(writer.into_bytes())
@@ -67,7 +66,7 @@ fn write_value(w: &mut JsonWriter, kind: Kind, rest: &mut &[u8]) -> Option<()> {
             let message = delimited(rest)?;
             w.nested(b'{', b'}', |w| write_fields(w, schema, message))?;
         }
-        Kind::Bytes => return None,
+        Kind::Bytes => w.base64(delimited(rest)?),
     }
     Some(())
 }
@@ -138,6 +137,8 @@ mod tests {
             duration_nano: u64::MAX,
             period: i64::MIN,
             profile_id: (0..16).map(|byte| byte * 16).collect(),
+            original_payload_format: "jfr".into(),
+            original_payload: (0..=255).collect(),
             ..Profile::default()
         };
         ProfilesData {
@@ -167,10 +168,6 @@ mod tests {
 
     #[test]
     fn a_message_of_another_writer_is_refused() {
-        let with_bytes = Profile { original_payload: vec![1], ..Profile::default() };
-        let mut other = message();
-        other.resource_profiles[0].scope_profiles[0].profiles.push(with_bytes);
-        assert_eq!(to_json(&other.encode_to_vec()), None, "plain bytes");
         let whole = message().encode_to_vec();
         assert_eq!(to_json(&whole[..whole.len() - 1]), None, "truncated");
         assert_eq!(to_json(b"\x20\x01"), None, "an unknown field");

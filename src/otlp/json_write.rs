@@ -1,6 +1,8 @@
 //! Writes OTLP/JSON: protobuf's JSON mapping as amended by the OTLP specification ("JSON Protobuf Encoding"),
 //! on one line. Keys are lowerCamelCase, 64-bit integers are decimal strings, ids are hexadecimal.
 
+use base64::Engine as _;
+
 use super::field_writer::FieldWriter;
 use super::fields::Field;
 use super::wire_index::WireIndex;
@@ -112,6 +114,14 @@ impl JsonWriter {
     pub(super) fn hexadecimal(&mut self, value: &[u8]) {
         self.bytes.push(b'"');
         value.iter().for_each(|&byte| self.hex(byte));
+        self.bytes.push(b'"');
+    }
+
+    /// Writes bytes that are no id.
+    pub(super) fn base64(&mut self, value: &[u8]) {
+        let text = base64::engine::general_purpose::STANDARD.encode(value);
+        self.bytes.push(b'"');
+        self.bytes.extend_from_slice(text.as_bytes());
         self.bytes.push(b'"');
     }
 

@@ -101,6 +101,7 @@ pub use encode::{Parts, encode, encode_around};
 pub use encode_options::{EncodeOptions, Format, NativeFrames};
 pub use framing::{Form, is_gzip};
 pub use halve::halve;
+pub use json_transcode::to_json;
 pub use message_write::Payload;
 pub(crate) use profile_id::new_profile_id;
 pub use split::{Message, Split, encode_split};

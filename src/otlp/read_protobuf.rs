@@ -10,7 +10,7 @@ use super::bounds::{self, Bounds};
 use super::old_layout::{self, SampleLayout, SeenFields};
 use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
 use super::schema::{self, Field, Kind, Schema};
-use crate::protobuf::{Cursor, WireType};
+use crate::protobuf::{Cursor, Malformed, WireType, count_small_varints};
 
 /// The deepest nesting below the top message. Values of attributes may nest; everything else needs six
 /// levels. The decoder's own limit is 100.
@@ -100,6 +100,11 @@ impl Walk {
         ReadError::new(kind, offset, detail).at(path_text(self.path.iter().copied().chain(last)))
     }
 
+    #[cold]
+    fn malformed(&self, why: Malformed, offset: u64, last: Option<Step>) -> ReadError {
+        self.error(ErrorKind::WireMalformed, offset, why.to_string(), last)
+    }
+
     fn note(&mut self, kind: NoteKind, offset: u64, last: Step) {
         self.notes.add(kind, offset, || path_text(self.path.iter().copied().chain([last])));
     }
@@ -119,11 +124,9 @@ impl Walk {
         let mut rest = Cursor::new(bytes);
         while !rest.is_empty() {
             let start = base + rest.at as u64;
-            let malformed =
-                |walk: &Self, detail, last| walk.error(ErrorKind::WireMalformed, start, detail, last);
-            let (number, wire_type) = rest.key().map_err(|detail| malformed(self, detail, None))?;
+            let (number, wire_type) = rest.key().map_err(|why| self.malformed(why, start, None))?;
             let Some((position, field)) = schema.by_number(number) else {
-                rest.value(wire_type).map_err(|detail| malformed(self, detail, None))?;
+                rest.value(wire_type).map_err(|why| self.malformed(why, start, None))?;
                 self.notes.add(NoteKind::UnknownField, start, || {
                     format!("{} field {number}", path_text(self.path.iter().copied())).trim_start().to_owned()
                 });
@@ -135,7 +138,7 @@ impl Walk {
                 seen.see(number, wire_type);
             }
             let (value, payload) =
-                rest.value(wire_type).map_err(|detail| malformed(self, detail, Some(here)))?;
+                rest.value(wire_type).map_err(|why| self.malformed(why, start, Some(here)))?;
             let payload_start = base + (rest.at - payload.len()) as u64;
             let expected = field.kind.wire_type();
             if wire_type == expected {
@@ -156,7 +159,8 @@ impl Walk {
                 let detail = format!("{message}.{name} is {}, not {}", wire_type.text(), expected.text());
                 return Err(self.error(ErrorKind::WireType, start, detail, Some(here)));
             }
-            if let Some(most) = bounds::longest_list(schema, field)
+            if counts[position] > bounds::SHORTEST_LIST
+                && let Some(most) = bounds::longest_list(schema, field)
                 && counts[position] > most
             {
                 let detail = format!("more than {most} values");
@@ -206,13 +210,17 @@ impl Walk {
     /// Checks the elements of a packed field, none of which is a message or a string. Returns the number of
     /// elements so far, including those of earlier occurrences of the field.
     fn packed(&mut self, (field, first): Step, bytes: &[u8], base: u64) -> Result<usize, ReadError> {
+        let wire_type = field.kind.wire_type();
+        // A number of so few bits fits each type.
+        if let Some(count) = count_small_varints(bytes).filter(|_| wire_type == WireType::Varint) {
+            return Ok(first + count);
+        }
         let mut rest = Cursor::new(bytes);
         let mut here = (field, first);
         while !rest.is_empty() {
             let start = base + rest.at as u64;
-            let (value, payload) = rest
-                .value(field.kind.wire_type())
-                .map_err(|detail| self.error(ErrorKind::WireMalformed, start, detail, Some(here)))?;
+            let (value, payload) =
+                rest.value(wire_type).map_err(|why| self.malformed(why, start, Some(here)))?;
             self.value(here, value, payload, start)?;
             here.1 += 1;
         }

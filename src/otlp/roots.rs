@@ -218,6 +218,11 @@ fn missing_middle<'f, 'a>(frames: &'f [Frame<'a>]) -> Option<&'f Frame<'a>> {
     (!is_complete).then(|| &frames[entry])
 }
 
+/// The methods that notify the VM where a virtual thread begins and ends: from 26 on (JDK-8364343). Until 25
+/// their names begin with `notifyJvmti`.
+const NOTIFICATIONS: [&str; 2] =
+    ["java.lang.VirtualThread.endFirstTransition", "java.lang.VirtualThread.startFinalTransition"];
+
 /// Whether the frames above a continuation's entry are those of a virtual thread that has not reached
 /// `VirtualThread.run` yet, or has left it. Such frames are `VThreadContinuation`'s, which notifies the VM
 /// when the thread begins and ends (java.lang.VirtualThread, JDK 24 and later), and the methods that the
@@ -229,7 +234,8 @@ fn is_own_of_continuation(inner: &[Frame<'_>]) -> bool {
     match names.next() {
         None => true,
         Some(name) => {
-            let is_notification = name.starts_with("java.lang.VirtualThread.notifyJvmti");
+            let is_notification =
+                name.starts_with("java.lang.VirtualThread.notifyJvmti") || NOTIFICATIONS.contains(&&*name);
             (is_notification || name == "jdk.internal.vm.Continuation.finish") && names.next().is_none()
         }
     }
@@ -282,6 +288,11 @@ const VM_CALLS: [&str; 17] = [
     "sun.management.Sensor.trigger",
 ];
 
+/// Methods that this agent calls by JNI, on threads of its own as well. Walkers of Java frames alone end
+/// there.
+const AGENT_CALLS: [&str; 3] =
+    ["io.otlpprof.NativeBinding.bind", "java.lang.System.getProperty", "java.lang.Thread.currentThread"];
+
 /// Classes whose `run` belongs to a task, never to a thread.
 const TASKS: [&str; 5] = [
     "java.util.concurrent.ThreadPoolExecutor$Worker",
@@ -291,15 +302,15 @@ const TASKS: [&str; 5] = [
     "java.util.concurrent.Executors$",
 ];
 
-/// Whether a Java thread can begin in this frame: `main`, a method that the VM itself calls, or the `run` of
-/// a Thread. Any class may be a Thread, except lambdas and the library's tasks.
+/// Whether a Java thread can begin in this frame: `main`, a method that the VM itself or this agent calls, or
+/// the `run` of a Thread. Any class may be a Thread, except lambdas and the library's tasks.
 fn is_java_entry(frame: &Frame<'_>) -> bool {
     let name = frame.text.replace('/', ".");
     let Some((class, method)) = name.rsplit_once('.') else { return false };
     match method {
         "main" => true,
         "run" => !class.contains("$$Lambda") && !TASKS.iter().any(|task| class.starts_with(task)),
-        _ => VM_CALLS.contains(&&*name),
+        _ => VM_CALLS.contains(&&*name) || AGENT_CALLS.contains(&&*name),
     }
 }
 
@@ -324,7 +335,14 @@ fn is_native_entry(frame: &Frame<'_>) -> bool {
         "java_start",
         "thread_start_wrapper",
     ];
-    const LIBC: [&str; 4] = ["libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-musl-x86_64.so.1"];
+    const LIBC: [&str; 6] = [
+        "libc.so.6",
+        "libpthread.so.0",
+        "ld-linux-x86-64.so.2",
+        "ld-linux-aarch64.so.1",
+        "ld-musl-x86_64.so.1",
+        "ld-musl-aarch64.so.1",
+    ];
     let name = frame.text.split(['@', '(']).next().unwrap_or_default();
     let object = name.trim_start_matches('[').split(['+', ']']).next().unwrap_or_default();
     let object = object.rsplit('/').next().unwrap_or_default();
@@ -368,6 +386,18 @@ mod tests {
         );
         assert_eq!(unmarked(&["pthread_cond_wait@@GLIBC_2.3.2", "libc.so.6"]), Ok(Root::Native));
         assert_eq!(unmarked(&["spin", "main", "__libc_start_call_main"]), Ok(Root::Native));
+        // musl's entries have no symbols.
+        for object in ["ld-musl-x86_64.so.1", "ld-musl-aarch64.so.1"] {
+            assert_eq!(unmarked(&["spin", &format!("[{object}+0x69bde]")]), Ok(Root::Native), "{object}");
+        }
+    }
+
+    /// Regression: samples of the agent's own calls at the start counted as broken.
+    #[test]
+    fn methods_that_the_agent_calls_are_roots() {
+        for called in AGENT_CALLS {
+            assert_eq!(unmarked(&["a.B.c", called]), Ok(Root::Java), "{called}");
+        }
     }
 
     #[test]
@@ -397,9 +427,12 @@ mod tests {
             "jdk/internal/vm/Continuation.enter0",
             "jdk/internal/vm/Continuation.enter",
         ];
-        for notification in
-            ["java/lang/VirtualThread.notifyJvmtiStart", "java/lang/VirtualThread.notifyJvmtiEnd"]
-        {
+        for notification in [
+            "java/lang/VirtualThread.notifyJvmtiStart",
+            "java/lang/VirtualThread.notifyJvmtiEnd",
+            "java/lang/VirtualThread.endFirstTransition",
+            "java/lang/VirtualThread.startFinalTransition",
+        ] {
             let stack = [&["JVM_VirtualThreadEnd", notification][..], &entry].concat();
             assert_eq!(unmarked(&stack), Ok(Root::Virtual), "{notification}");
             assert_eq!(walked_by(StackWalker::Vmx, &stack), Err(Broken::JavaEnd), "{notification}");

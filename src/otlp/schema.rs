@@ -69,7 +69,12 @@ impl Kind {
 impl Schema {
     /// The field with this number, and its position in `fields`.
     pub(super) fn by_number(&self, number: u32) -> Option<(usize, &'static Field)> {
-        self.fields.iter().enumerate().find(|(_, field)| field.number == number)
+        // Most messages have fields of all numbers from 1 on.
+        let usual = (number as usize).wrapping_sub(1);
+        match self.fields.get(usual) {
+            Some(field) if field.number == number => Some((usual, field)),
+            _ => self.fields.iter().enumerate().find(|(_, field)| field.number == number),
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Frames {
 }
 
 /// A location with its mapping.
-struct Place<'l> {
+struct MappedLocation<'l> {
     location: &'l Location,
     mapping: Option<(MappingId, Mapping)>,
     is_kernel: bool,
@@ -52,7 +52,7 @@ impl Frames {
 }
 
 fn frames(parts: &Parts<'_>, location: &Location, tables: &mut Tables) -> Result<Box<[FrameId]>, PprofError> {
-    let mut place = Place { location, mapping: None, is_kernel: false };
+    let mut place = MappedLocation { location, mapping: None, is_kernel: false };
     if location.mapping_id != 0 {
         let mapping = parts.mapping(location.mapping_id)?;
         let filename = cut(parts.text(mapping.filename)?);
@@ -90,7 +90,7 @@ fn frames(parts: &Parts<'_>, location: &Location, tables: &mut Tables) -> Result
 /// or the form of the name tells whether it is of the JVM.
 fn named(
     parts: &Parts<'_>,
-    place: &Place<'_>,
+    place: &MappedLocation<'_>,
     function: &Function,
     line: u32,
     tables: &mut Tables,
@@ -135,7 +135,7 @@ fn named(
 }
 
 /// The frame of a place without a function's name: `[libc.so.6+0x…]` with the offset in the file.
-fn unnamed(place: &Place<'_>, tables: &mut Tables) -> Frame {
+fn unnamed(place: &MappedLocation<'_>, tables: &mut Tables) -> Frame {
     let address = place.location.address;
     let text = match place.mapping {
         _ if address == 0 => markers::NO_NAME.to_owned(),
@@ -160,7 +160,7 @@ fn cut(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-impl Place<'_> {
+impl MappedLocation<'_> {
     /// The address; `None` if there is none.
     fn address(&self) -> Option<ElfVaddr> {
         Some(ElfVaddr(self.location.address)).filter(|address| address.0 != 0)

@@ -6,7 +6,7 @@ use prost::Message;
 
 use super::error::PprofError;
 use super::messages::{Function, Location, Mapping, ValueType};
-use crate::protobuf::{Cursor, WireType, fields, payloads};
+use crate::protobuf::{Cursor, Malformed, WireType, fields, payloads};
 
 /// The number of the field with the samples.
 const SAMPLES: u32 = 2;
@@ -58,8 +58,9 @@ impl<'b> Parts<'b> {
         while !rest.is_empty() {
             let at = rest.at;
             let error = |detail: String| PprofError::new(format!("byte {at}"), detail);
-            let (number, wire_type) = rest.key().map_err(error)?;
-            let (value, part) = rest.value(wire_type).map_err(error)?;
+            let malformed = |why: Malformed| error(why.to_string());
+            let (number, wire_type) = rest.key().map_err(malformed)?;
+            let (value, part) = rest.value(wire_type).map_err(malformed)?;
             parts.add(number, wire_type, value as i64, part).map_err(error)?;
             count += usize::from((3..=6).contains(&number));
             if count > most {
@@ -115,7 +116,7 @@ impl<'b> Parts<'b> {
             (13, Delimited) => {
                 let mut packed = Cursor::new(part);
                 while !packed.is_empty() && self.comments.len() < MOST_COMMENTS {
-                    self.comments.push(packed.varint()? as i64);
+                    self.comments.push(packed.varint().map_err(|why| why.to_string())? as i64);
                 }
             }
             (1..=6 | 11, _) | (9 | 10 | 12, _) => {

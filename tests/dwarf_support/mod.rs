@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -65,11 +65,21 @@ pub(crate) fn run(folder: &Path, program: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Compiles `program.cpp` in a folder to `name`, with these flags.
+/// Compiles `program.cpp` and `lengths.cpp` in a folder to `name`, with these flags.
 pub(crate) fn compile_cpp(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
-    let source = sources().join("program.cpp");
-    let arguments = [&["-O2", "-o", name], flags, &[source.to_str().unwrap()]].concat();
+    let [program, lengths] = ["program.cpp", "lengths.cpp"].map(|name| sources().join(name));
+    let files = [program.to_str().unwrap(), lengths.to_str().unwrap()];
+    let arguments = [&["-O2", "-o", name], flags, &files].concat();
     run(folder, "g++", &arguments);
+    folder.join(name)
+}
+
+/// Compiles `program.rs` in a folder to `name`, with these flags.
+pub(crate) fn compile_rust(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let source = sources().join("program.rs");
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let usual = ["-O", "-g", "--edition=2024", "-o", name];
+    run(folder, &rustc, &[&usual[..], flags, &[source.to_str().unwrap()]].concat());
     folder.join(name)
 }
 
@@ -104,7 +114,7 @@ pub(crate) fn addresses(object: &Path, count: usize) -> Vec<u64> {
     let functions = functions(object);
     let all: u64 = functions.iter().map(|(_, size)| size).sum();
     assert!(all > 0, "{} has no functions", object.display());
-    let mut addresses: Vec<u64> = if all <= count as u64 {
+    let addresses: BTreeSet<u64> = if all <= count as u64 {
         functions.iter().flat_map(|&(start, size)| start..start + size).collect()
     } else {
         let mut ends = Vec::with_capacity(functions.len());
@@ -118,11 +128,13 @@ pub(crate) fn addresses(object: &Path, count: usize) -> Vec<u64> {
             let function = ends.partition_point(|&end| end <= byte);
             functions[function].0 + (ends[function] - 1 - byte)
         };
-        (0..count).map(|_| place()).collect()
+        let mut addresses = BTreeSet::new();
+        while addresses.len() < count {
+            addresses.insert(place());
+        }
+        addresses
     };
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses
+    addresses.into_iter().collect()
 }
 
 /// The answers of llvm-symbolizer, which are empty for addresses that it knows nothing of.

@@ -18,6 +18,8 @@ template struct Kept<int>;
 
 static int halved(int value) { return value > 1 ? value / 2 : value; }
 
+int longest(const std::map<std::string, int> &seen);
+
 int work(std::vector<int> values, std::map<std::string, int> &seen) {
     std::sort(values.begin(), values.end());
     int sum = 0;
@@ -28,7 +30,7 @@ int work(std::vector<int> values, std::map<std::string, int> &seen) {
     struct Local {
         static int doubled(int value) { return 2 * value; }
     };
-    return Local::doubled(sum) + sums::Kept<int>(sum).get();
+    return Local::doubled(sum) + sums::Kept<int>(sum).get() + longest(seen);
 }
 
 #ifndef LIBRARY

@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use crate::otlp_fixture::{DURATION, TIME, field, framed, inline, valid};
+use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, field, framed, inline, valid};
 use otlpprof::otlp::reader::Limits;
 use otlpprof::otlp::validate::rules::{RuleId, Severity};
 use otlpprof::otlp::validate::{self, report::Report};
@@ -250,8 +250,13 @@ fn breaking(rule: RuleId) -> Vec<u8> {
             broken(|data| *text(data, "process.executable.build_id.htlhash") = "fedcba98".into())
         }
         RemoteFrameLines => broken(|data| {
-            let line = tables(data).location_table[2].lines[0];
-            tables(data).location_table[1].lines.push(line);
+            let tables = tables(data);
+            let address = tables.location_table[1].address;
+            tables.string_table.push(format!("{BUILD_ID}.<remote>({address:#x})"));
+            let name_strindex = tables.string_table.len() as i32 - 1;
+            tables.function_table.push(Function { name_strindex, ..Function::default() });
+            let function_index = tables.function_table.len() as i32 - 1;
+            tables.location_table[1].lines.push(Line { function_index, ..Line::default() });
         }),
         RemoteFrameMismatch => broken(|data| tables(data).location_table[1].address += 1),
 

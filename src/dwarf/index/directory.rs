@@ -9,7 +9,7 @@ use super::codec::{Malformed, Numbers, put};
 /// The first bytes of an index.
 pub(super) const MAGIC: [u8; 8] = *b"OTLPPSYM";
 /// The version of the format. Any change of the format, or of the rules by which it is filled, changes it.
-pub(super) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 /// The length of the header, in bytes.
 pub(super) const HEADER_LEN: usize = 64;
 /// The most bytes of a directory, and of a block.

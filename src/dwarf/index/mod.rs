@@ -30,6 +30,6 @@ mod read;
 mod table;
 mod write;
 
-pub use directory::{Identity, IndexError, reseal};
+pub use directory::{Identity, IndexError, VERSION, reseal};
 pub use read::Index;
 pub use write::write;

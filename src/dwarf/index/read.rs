@@ -8,7 +8,7 @@ use super::table::{Group, TableReader};
 use crate::dwarf::compile::{frame, name_by_symbol};
 use crate::dwarf::frame::{Frame, LookUp, TextId};
 use crate::dwarf::limits;
-use crate::dwarf::lines::Place;
+use crate::dwarf::lines::SourcePosition;
 use crate::dwarf::symbols::Symbol;
 use crate::elf::source::Source;
 
@@ -43,6 +43,11 @@ impl<S: Source> Index<S> {
         })
     }
 
+    /// The index's bytes.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
     /// The files that the index was made from.
     pub fn identity(&self) -> &Identity {
         &self.identity
@@ -55,7 +60,8 @@ impl<S: Source> Index<S> {
 
     fn row(&mut self, vaddr: u64) -> Result<RowState, IndexError> {
         let Some(group) = self.rows.group(&self.source, vaddr)? else { return Ok(RowState::default()) };
-        row_of(&group, vaddr).map_err(|Malformed| self.rows.damaged())
+        let found = row_of(&group, vaddr);
+        found.map_err(|Malformed| self.rows.damaged())
     }
 
     fn function(&mut self, number: u32) -> Result<FunctionEntry, IndexError> {
@@ -66,12 +72,13 @@ impl<S: Source> Index<S> {
 
     fn symbol(&mut self, vaddr: u64) -> Result<Option<Symbol>, IndexError> {
         let Some(group) = self.symbols.group(&self.source, vaddr)? else { return Ok(None) };
-        symbol_of(&group, vaddr).map_err(|Malformed| self.symbols.damaged())
+        let found = symbol_of(&group, vaddr);
+        found.map_err(|Malformed| self.symbols.damaged())
     }
 }
 
 /// The state at an address, which is not below the group's key.
-fn row_of(group: &Group, vaddr: u64) -> Result<RowState, Malformed> {
+fn row_of(group: &Group<'_>, vaddr: u64) -> Result<RowState, Malformed> {
     let mut numbers = group.numbers();
     let (mut address, mut row) = (group.key, RowState::first(&mut numbers)?);
     while !numbers.is_empty() {
@@ -85,7 +92,7 @@ fn row_of(group: &Group, vaddr: u64) -> Result<RowState, Malformed> {
     Ok(row)
 }
 
-fn function_of(group: &Group, wanted: u32) -> Result<FunctionEntry, Malformed> {
+fn function_of(group: &Group<'_>, wanted: u32) -> Result<FunctionEntry, Malformed> {
     let mut numbers = group.numbers();
     let mut file = 0;
     for number in group.key..u64::from(wanted) {
@@ -94,7 +101,7 @@ fn function_of(group: &Group, wanted: u32) -> Result<FunctionEntry, Malformed> {
     FunctionEntry::read(&mut numbers, wanted, &mut file)
 }
 
-fn symbol_of(group: &Group, vaddr: u64) -> Result<Option<Symbol>, Malformed> {
+fn symbol_of(group: &Group<'_>, vaddr: u64) -> Result<Option<Symbol>, Malformed> {
     let mut numbers = group.numbers();
     let (mut start, mut found) = (group.key, None);
     while !numbers.is_empty() {
@@ -109,7 +116,7 @@ fn symbol_of(group: &Group, vaddr: u64) -> Result<Option<Symbol>, Malformed> {
     Ok(found.filter(|symbol| vaddr < symbol.end))
 }
 
-fn text_of(group: &Group, wanted: u32) -> Result<Vec<u8>, Malformed> {
+fn text_of(group: &Group<'_>, wanted: u32) -> Result<Vec<u8>, Malformed> {
     let mut numbers = group.numbers();
     let mut text = Vec::new();
     for _ in group.key..=u64::from(wanted) {
@@ -137,7 +144,7 @@ impl<S: Source> LookUp for Index<S> {
     fn frames(&mut self, vaddr: u64, frames: &mut Vec<Frame>) -> Result<(), Self::Error> {
         frames.clear();
         let row = self.row(vaddr)?;
-        let mut place = Place { file: required(row.file), line: row.line, column: row.column };
+        let mut place = SourcePosition { file: required(row.file), line: row.line, column: row.column };
         let mut function = row.function;
         if function == 0 {
             frames.extend(Some(frame(required(0), place)).filter(|frame| !frame.is_empty()));
@@ -148,7 +155,7 @@ impl<S: Source> LookUp for Index<S> {
             }
             let entry = self.function(required(function))?;
             frames.push(frame(entry.name, place));
-            place = Place { file: entry.file, line: entry.line, column: entry.column };
+            place = SourcePosition { file: entry.file, line: entry.line, column: entry.column };
             function = entry.caller;
         }
         let symbol = self.symbol(vaddr)?;

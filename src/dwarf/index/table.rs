@@ -1,7 +1,7 @@
 //! Tables: blocks of groups of entries.
 
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::ops::Range;
 
 use super::codec::Numbers;
 use super::directory::{Block, IndexError, checksum};
@@ -14,6 +14,10 @@ const BLOCK_LEN: usize = 32 << 10;
 const GROUP_LEN: usize = 8;
 /// The most bytes of blocks that a reader keeps.
 const CACHE_LEN: usize = 64 << 20;
+/// The bytes of a slab, in which a reader keeps several blocks. The C library maps an allocation of this
+/// size by itself. Smaller ones of a thread that is not the first would grow that thread's heap by single
+/// pages, with a system call for each.
+const SLAB_LEN: usize = 8 * BLOCK_LEN;
 
 /// Counts the bytes that are written.
 pub(super) struct Output<W> {
@@ -81,34 +85,60 @@ impl TableWriter {
     }
 }
 
+/// The blocks that have been read and checked.
+#[derive(Debug, Default)]
+struct BlockCache {
+    slabs: Vec<Vec<u8>>,
+    /// The bytes of the last slab that are in use.
+    used: usize,
+    /// By the block's number: its slab, and its place there.
+    places: Vec<Option<(usize, Range<usize>)>>,
+    len: usize,
+}
+
+impl BlockCache {
+    /// Room for a block of this many bytes.
+    fn room(&mut self, len: usize) -> (usize, Range<usize>) {
+        if self.len + len > CACHE_LEN {
+            self.places.fill(None);
+            (self.slabs, self.used, self.len) = (Vec::new(), 0, 0);
+        }
+        if self.slabs.last().is_none_or(|slab| slab.len() - self.used < len) {
+            self.slabs.push(vec![0; SLAB_LEN.max(len)]);
+            self.used = 0;
+        }
+        let place = self.used..self.used + len;
+        self.used = place.end;
+        self.len += len;
+        (self.slabs.len() - 1, place)
+    }
+}
+
 /// Reads a table.
 #[derive(Debug)]
 pub(super) struct TableReader {
     name: &'static str,
     blocks: Vec<Block>,
-    /// The blocks that have been read and checked.
-    cache: Vec<Option<Arc<Vec<u8>>>>,
-    cached_len: usize,
+    cache: BlockCache,
 }
 
 /// A group of entries.
-pub(super) struct Group {
+pub(super) struct Group<'b> {
     /// The key of the first entry.
     pub(super) key: u64,
-    block: Arc<Vec<u8>>,
-    entries: std::ops::Range<usize>,
+    entries: &'b [u8],
 }
 
-impl Group {
-    pub(super) fn numbers(&self) -> Numbers<'_> {
-        Numbers(&self.block[self.entries.clone()])
+impl<'b> Group<'b> {
+    pub(super) fn numbers(&self) -> Numbers<'b> {
+        Numbers(self.entries)
     }
 }
 
 impl TableReader {
     pub(super) fn new(name: &'static str, blocks: Vec<Block>) -> Self {
-        let cache = vec![None; blocks.len()];
-        Self { name, blocks, cache, cached_len: 0 }
+        let cache = BlockCache { places: vec![None; blocks.len()], ..BlockCache::default() };
+        Self { name, blocks, cache }
     }
 
     /// The error of malformed entries.
@@ -117,52 +147,45 @@ impl TableReader {
     }
 
     /// The group that has the greatest key at or below this one; none if the first key is above.
-    pub(super) fn group(&mut self, source: &dyn Source, key: u64) -> Result<Option<Group>, IndexError> {
+    pub(super) fn group(&mut self, source: &dyn Source, key: u64) -> Result<Option<Group<'_>>, IndexError> {
         let after = self.blocks.partition_point(|block| block.first_key <= key);
         let Some(number) = after.checked_sub(1) else { return Ok(None) };
-        let block = self.block(source, number)?;
-        let first_key = self.blocks[number].first_key;
-        let short = |at: usize| {
-            let bytes = block.get(at..).and_then(|bytes| bytes.first_chunk());
-            bytes.map(|bytes| u32::from_le_bytes(*bytes) as usize).ok_or_else(|| self.damaged())
-        };
-        let count = short(0)?;
-        let entries = count.checked_mul(GROUP_LEN).and_then(|len| len.checked_add(4));
-        let entries = entries.filter(|&entries| entries <= block.len()).ok_or_else(|| self.damaged())?;
-        let distance = usize::try_from(key - first_key).map_err(|_| self.damaged())?;
-        let (mut low, mut high) = (0, count);
-        while low < high {
-            let middle = low.midpoint(high);
-            if short(4 + GROUP_LEN * middle)? <= distance { low = middle + 1 } else { high = middle }
-        }
-        let Some(group) = low.checked_sub(1) else { return Err(self.damaged()) };
-        let at = 4 + GROUP_LEN * group;
-        let start = short(at + 4)?.saturating_add(entries);
-        let end = if low == count { block.len() } else { short(at + GROUP_LEN + 4)?.saturating_add(entries) };
-        if start > end || end > block.len() {
-            return Err(self.damaged());
-        }
-        let key = first_key.saturating_add(short(at)? as u64);
-        Ok(Some(Group { key, entries: start..end, block: Arc::clone(&block) }))
+        let (name, first_key) = (self.name, self.blocks[number].first_key);
+        let group = group_in(self.block(source, number)?, first_key, key);
+        group.map(Some).ok_or(IndexError::Damaged(name))
     }
 
     /// A block, from the file or the cache.
-    fn block(&mut self, source: &dyn Source, number: usize) -> Result<Arc<Vec<u8>>, IndexError> {
-        if let Some(block) = &self.cache[number] {
-            return Ok(Arc::clone(block));
+    fn block(&mut self, source: &dyn Source, number: usize) -> Result<&[u8], IndexError> {
+        if self.cache.places[number].is_none() {
+            let block = self.blocks[number];
+            let (slab, place) = self.cache.room(block.len as usize);
+            let bytes = &mut self.cache.slabs[slab][place.clone()];
+            source.read_into(block.offset, bytes)?;
+            if checksum(bytes) != block.checksum {
+                return Err(self.damaged());
+            }
+            self.cache.places[number] = Some((slab, place));
         }
-        let place = self.blocks[number];
-        let bytes = source.read(place.offset, place.len.into())?;
-        if checksum(&bytes) != place.checksum {
-            return Err(self.damaged());
-        }
-        if self.cached_len + bytes.len() > CACHE_LEN {
-            self.cache.fill(None);
-            self.cached_len = 0;
-        }
-        self.cached_len += bytes.len();
-        let block = Arc::new(bytes);
-        self.cache[number] = Some(Arc::clone(&block));
-        Ok(block)
+        let place = self.cache.places[number].as_ref();
+        let bytes = place.and_then(|(slab, place)| self.cache.slabs.get(*slab)?.get(place.clone()));
+        bytes.ok_or(IndexError::Damaged(self.name))
     }
+}
+
+/// The group of a block that has the greatest key at or below this one; `None` if the block is malformed.
+fn group_in(block: &[u8], first_key: u64, key: u64) -> Option<Group<'_>> {
+    let short = |at: usize| Some(u32::from_le_bytes(*block.get(at..)?.first_chunk()?) as usize);
+    let count = short(0)?;
+    let entries = count.checked_mul(GROUP_LEN)?.checked_add(4).filter(|&entries| entries <= block.len())?;
+    let distance = usize::try_from(key - first_key).ok()?;
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        if short(4 + GROUP_LEN * middle)? <= distance { low = middle + 1 } else { high = middle }
+    }
+    let at = 4 + GROUP_LEN * low.checked_sub(1)?;
+    let start = short(at + 4)?.saturating_add(entries);
+    let end = if low == count { block.len() } else { short(at + GROUP_LEN + 4)?.saturating_add(entries) };
+    Some(Group { key: first_key.saturating_add(short(at)? as u64), entries: block.get(start..end)? })
 }

@@ -1,9 +1,8 @@
 //! Writes an index.
 
-use std::fs::{self, File, OpenOptions};
 use std::hash::BuildHasher as _;
 use std::io::{self, BufWriter, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -15,51 +14,20 @@ use crate::dwarf::compile::Compiled;
 use crate::dwarf::functions::NO_FUNCTION;
 use crate::dwarf::texts::{NO_TEXT, Texts};
 use crate::dwarf::unit::{Row, UnitRows};
+use crate::incomplete_file::IncompleteFile;
 
 /// Writes the index of debug information to a file, which is there as a whole or not at all.
 ///
 /// # Errors
 /// If the file cannot be written. The debug information must be that of all addresses.
 pub fn write(compiled: &Compiled, identity: &Identity, path: &Path) -> io::Result<()> {
-    let beside = Beside::create(path)?;
+    let mut index = IncompleteFile::inside(path.parent().unwrap_or(path))?;
     {
-        let mut out = Output { to: BufWriter::with_capacity(1 << 20, &beside.file), len: 0 };
+        let mut out = Output { to: BufWriter::with_capacity(1 << 20, &index.file), len: 0 };
         write_to(compiled, identity, &mut out)?;
         out.to.flush()?;
     }
-    beside.rename(path)
-}
-
-/// A file beside the place that it is going to have. Removed if it does not get there.
-struct Beside {
-    file: File,
-    path: PathBuf,
-}
-
-impl Beside {
-    fn create(place: &Path) -> io::Result<Self> {
-        let mut name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-        name.push(format!(".{}.new", std::process::id()));
-        let path = place.with_file_name(name);
-        // A file of this name is left of a process that ended while it wrote.
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
-        Ok(Self { file, path })
-    }
-
-    fn rename(mut self, place: &Path) -> io::Result<()> {
-        fs::rename(&self.path, place)?;
-        self.path.clear();
-        Ok(())
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        if !self.path.as_os_str().is_empty() {
-            // Nothing more can be done about a file that cannot be removed.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
+    index.persist(path)
 }
 
 fn write_to<W: Write + io::Seek>(

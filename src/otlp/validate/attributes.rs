@@ -128,7 +128,12 @@ fn locations(check: &mut Check<'_>) {
         let Some(text) = tables.attribute_text(&location.attribute_indices, FRAME_REMOTE) else {
             continue;
         };
-        if !location.lines.is_empty() {
+        let is_nameless = |line: &Line| {
+            let function = tables.function(line.function_index).unwrap_or_default();
+            let name = tables.text(function.name_strindex);
+            name.is_empty() || RemoteFrame::parse(name).is_some()
+        };
+        if !location.lines.is_empty() && location.lines.iter().all(is_nameless) {
             check.breach(RuleId::RemoteFrameLines, part, || shorten(text).to_owned());
         }
         let build_id = tables

@@ -214,7 +214,7 @@ rules! {
         "otlpprof.frame.remote agrees with mapping and address"
         "otlpprof";
     Error RemoteFrameLines "remote-frame-lines"
-        "a location with otlpprof.frame.remote, which leaves it to be symbolized, has no lines"
+        "a location with otlpprof.frame.remote has no lines, unless they have the names of functions"
         "Pyroscope and Elastic treat one with lines as symbolized";
 
     // Resource and scope.

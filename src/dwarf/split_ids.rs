@@ -1,0 +1,82 @@
+//! The ids by which split units belong to the units of an object.
+
+use gimli::{DebugAbbrev, DebugCuIndex, DebugInfo, EndianSlice, UnitHeader, UnitType};
+
+use super::error::DwarfError;
+use super::limits;
+use super::object::Object;
+use super::sections::{Bytes, endian};
+use super::stream::{Choice, UnitBytes, each_unit};
+use crate::elf::source::Source;
+
+/// The units of an object that are read in search of a first skeleton: hand-written code has none.
+const FIRST_UNITS: usize = 64;
+
+/// The ids of the split units that an object's units stand for, in ascending order. None if the object has
+/// none among its first units.
+///
+/// # Errors
+/// If the debug information is damaged.
+pub fn split_ids(object: &(dyn Source + Sync)) -> Result<Vec<u64>, DwarfError> {
+    let object = Object::parse(object)?;
+    let (mut ids, mut seen, mut failure) = (Vec::new(), 0, None);
+    let mut abbreviations = None;
+    each_unit(
+        &object,
+        |_| Choice::Take,
+        |unit| {
+            seen += 1;
+            match id_of(&object, &unit, &mut abbreviations) {
+                Ok(id) => ids.extend(id),
+                Err(error) => failure = Some(error),
+            }
+            failure.is_none() && (!ids.is_empty() || seen < FIRST_UNITS) && ids.len() < limits::SPLIT_UNITS
+        },
+    )?;
+    ids.sort_unstable();
+    failure.map_or(Ok(ids), Err)
+}
+
+/// Whether a package of split units has all of these.
+///
+/// # Errors
+/// If the package is damaged.
+pub fn package_has(package: &(dyn Source + Sync), ids: &[u64]) -> Result<bool, DwarfError> {
+    let object = Object::parse(package)?;
+    let bytes = object.read(".debug_cu_index")?;
+    let index = DebugCuIndex::from(EndianSlice::new(&bytes, endian(&object))).index()?;
+    Ok(ids.iter().all(|&id| index.find(id).is_some()))
+}
+
+/// The id of the split unit that a unit stands for. `abbreviations` are those of the object, once a unit has
+/// needed them.
+fn id_of(
+    object: &Object<'_>,
+    unit: &UnitBytes,
+    abbreviations: &mut Option<Vec<u8>>,
+) -> Result<Option<u64>, DwarfError> {
+    let slice = EndianSlice::new(&unit.bytes, endian(object));
+    let Some(header) = DebugInfo::from(slice).units().next()? else { return Ok(None) };
+    match header.type_() {
+        UnitType::Skeleton(id) => Ok(Some(id.0)),
+        // GNU's extension of DWARF 4 has the id in an attribute.
+        _ if header.version() == 4 => {
+            let bytes = match abbreviations {
+                Some(bytes) => bytes,
+                None => abbreviations.insert(object.read(".debug_abbrev")?),
+            };
+            attribute_of(&header, EndianSlice::new(bytes, endian(object)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn attribute_of(header: &UnitHeader<Bytes<'_>>, abbreviations: Bytes<'_>) -> Result<Option<u64>, DwarfError> {
+    let abbreviations = header.abbreviations(&DebugAbbrev::from(abbreviations))?;
+    let mut entries = header.entries(&abbreviations);
+    let Some(root) = entries.next_dfs()? else { return Ok(None) };
+    Ok(match root.attr_value(gimli::DW_AT_GNU_dwo_id) {
+        Some(gimli::AttributeValue::DwoId(id)) => Some(id.0),
+        _ => None,
+    })
+}
