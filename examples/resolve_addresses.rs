@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Display;
 use std::io::{BufWriter, Read as _, Write as _};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -88,12 +89,11 @@ fn sorted(addresses: &[u64]) -> Vec<usize> {
 
 type Texts = HashMap<TextId, Arc<str>>;
 
-/// The answers for some addresses.
+/// The answers for some addresses, as they are printed.
 struct Part {
-    /// The number of each address, and its frames.
-    answers: Vec<(usize, Vec<Frame>)>,
-    functions: Texts,
-    files: Texts,
+    /// The number of each address, and the place of its answer in `text`.
+    answers: Vec<(usize, Range<usize>)>,
+    text: Vec<u8>,
 }
 
 impl Part {
@@ -104,16 +104,31 @@ impl Part {
         numbers: &[usize],
         demanglers: Option<usize>,
     ) -> Result<Self, String> {
-        let mut answers = Vec::with_capacity(numbers.len());
+        let (mut all, mut ends, mut frames) = (Vec::new(), Vec::with_capacity(numbers.len()), Vec::new());
         for &number in numbers {
-            let mut frames = Vec::new();
             from.frames(addresses[number], &mut frames).map_err(|error| error.to_string())?;
-            answers.push((number, frames));
+            all.extend_from_slice(&frames);
+            ends.push((number, all.len()));
         }
-        let all = || answers.iter().flat_map(|(_, frames)| frames);
-        let functions = texts(from, all().filter_map(|frame| frame.function), demanglers)?;
-        let files = texts(from, all().filter_map(|frame| frame.file), None)?;
-        Ok(Self { answers, functions, files })
+        let functions = texts(from, all.iter().filter_map(|frame| frame.function), demanglers)?;
+        let files = texts(from, all.iter().filter_map(|frame| frame.file), None)?;
+        let known = |texts: &'_ Texts, id: Option<TextId>| id.and_then(|id| texts.get(&id).cloned());
+        let mut part = Self { answers: Vec::with_capacity(numbers.len()), text: Vec::new() };
+        let mut begin = 0;
+        for (number, end) in ends {
+            let at = part.text.len();
+            for frame in &all[begin..end] {
+                let Frame { line, column, .. } = frame;
+                let (function, file) = (known(&functions, frame.function), known(&files, frame.file));
+                let [function, file] = [&function, &file].map(|text| text.as_deref().unwrap_or("?"));
+                writeln!(part.text, "{function}\t{file}:{line}:{column}")
+                    .map_err(|error| error.to_string())?;
+            }
+            part.text.push(b'\n');
+            part.answers.push((number, at..part.text.len()));
+            begin = end;
+        }
+        Ok(part)
     }
 }
 
@@ -141,21 +156,15 @@ fn texts<L: LookUp<Error: Display>>(
 }
 
 fn print(parts: &[Part], count: usize) -> Result<(), Box<dyn Error>> {
-    let mut by_number: Vec<Option<(&Part, &[Frame])>> = vec![None; count];
+    let mut by_number: Vec<&[u8]> = vec![b""; count];
     for part in parts {
-        for (number, frames) in &part.answers {
-            by_number[*number] = Some((part, frames));
+        for (number, place) in &part.answers {
+            by_number[*number] = &part.text[place.clone()];
         }
     }
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    for (part, frames) in by_number.into_iter().flatten() {
-        for frame in frames {
-            let text = |texts: &'_ Texts, id: Option<TextId>| id.and_then(|id| texts.get(&id).cloned());
-            let (function, file) = (text(&part.functions, frame.function), text(&part.files, frame.file));
-            let [function, file] = [&function, &file].map(|text| text.as_deref().unwrap_or("?"));
-            writeln!(out, "{function}\t{file}:{}:{}", frame.line, frame.column)?;
-        }
-        writeln!(out)?;
+    for answer in by_number {
+        out.write_all(answer)?;
     }
     Ok(out.flush()?)
 }

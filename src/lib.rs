@@ -15,6 +15,7 @@
 //! | [`sampling`] | clocks and timers for every thread; detects threads that start and end |
 //! | [`elf`] | loaded objects: build-ids, unwind tables, symbols |
 //! | [`dwarf`] | debug information: functions, files and lines by address |
+//! | [`debug_files`] | finds the files of an object, and keeps a store of them |
 //! | [`jfr`] | recordings of JDK Flight Recorder |
 //! | [`jvm`] | JVMTI, HotSpot's layouts, method identity |
 //! | [`aggregate`] | converts drained records to the model |
@@ -23,6 +24,7 @@
 //! | [`report`] | selects and sums the samples of OTLP profiles |
 //! | [`convert`] | converts recordings to the model |
 //! | [`pprof`], [`collapsed`] | converts other tools' profiles to the model |
+//! | [`symbolize`] | names for the native frames of OTLP profiles |
 //! | `protobuf` | iterates over the fields of protobuf messages |
 //! | [`incomplete_file`] | files that get their name when they are complete |
 //! | [`export`] | writes encoded messages to files and sends them to collectors |
@@ -38,6 +40,7 @@ pub mod collapsed;
 pub mod context;
 pub mod convert;
 pub mod core;
+pub mod debug_files;
 pub mod dwarf;
 pub mod elf;
 pub mod export;
@@ -51,3 +54,4 @@ mod protobuf;
 pub mod report;
 pub mod sampling;
 pub mod signal;
+pub mod symbolize;

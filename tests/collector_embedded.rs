@@ -468,11 +468,11 @@ fn an_unusable_address_or_folder_is_one_line() {
     let busy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = busy.local_addr().unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();
-    let missing = folder.path().join("missing");
+    let missing = folder.path().join("missing/deeper");
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     for (listen, out, printed) in [
-        ("127.0.0.1:0", missing.as_path(), "missing: no such folder; create it"),
+        ("127.0.0.1:0", missing.as_path(), "missing/deeper: No such file or directory"),
         ("127.0.0.1:0", file.as_path(), "file: not a folder"),
         // A folder in which no user can create files.
         ("127.0.0.1:0", Path::new("/proc/self"), "--out /proc/self: no file can be created in it: "),

@@ -1,7 +1,6 @@
 //! Uploads to a real OpenTelemetry collector, compared with the output of its file exporter.
 
 mod export_support;
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 mod jfr_support;
 mod loud_support;
 mod profcheck_support;

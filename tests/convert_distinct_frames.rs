@@ -1,14 +1,12 @@
 //! Stacks with almost no repeated frames: every frame of the result is in the recording, and memory stays
 //! proportional.
 
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
+mod peak_support;
+
 #[path = "jfr_support/random_frames.rs"]
 mod random_frames;
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
 #[path = "jfr_support/synthetic.rs"]
 mod synthetic;
-
-mod peak_support;
 
 use otlpprof::convert::JfrToOtlp;
 use otlpprof::otlp::wire::ProfilesData;

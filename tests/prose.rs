@@ -19,7 +19,7 @@ fn files() -> Vec<(PathBuf, &'static str)> {
     let with_sign = |path: &str| {
         let sign = match Path::new(path).extension().and_then(|extension| extension.to_str()) {
             Some("rs" | "java" | "c" | "h" | "S" | "js" | "mjs") => "//",
-            Some("sh" | "py") => "#",
+            Some("sh" | "py" | "toml") => "#",
             None if path.starts_with(".ci/") => "#",
             _ => return None,
         };
@@ -43,6 +43,17 @@ fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
     Some(line[begin..].trim_start_matches([' ', '/', '!', '#', '*']))
 }
 
+/// The lines of a Markdown file that are prose or a list, each with its number from 1: neither in a block of
+/// code nor in a table.
+fn prose_of(markdown: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    (1..).zip(markdown.lines()).filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence && !line.starts_with("    ") && !line.trim_start().starts_with('|')
+    })
+}
+
 /// Whether a sentence of the comment, or the line, begins with one of the words.
 fn has_opening(comment: &str) -> bool {
     let sentences = std::iter::once(comment).chain(comment.split(". ").skip(1));
@@ -60,8 +71,8 @@ fn is_too_long(line: &str) -> bool {
 }
 
 /// No comment has a sentence that begins with a word of [`OPENINGS`]. Every line of Rust, Java, C, assembly,
-/// JavaScript and shell, code included, has at most [`MAX_COLUMNS`] columns; of Python, every line with a
-/// comment. Exceptions: see [`is_too_long`].
+/// JavaScript and shell, code included, has at most [`MAX_COLUMNS`] columns; of Python and TOML, every line
+/// with a comment. Exceptions: see [`is_too_long`].
 #[test]
 fn comments_begin_with_the_thing_and_lines_fit() {
     let files = files();
@@ -69,7 +80,8 @@ fn comments_begin_with_the_thing_and_lines_fit() {
     let mut complaints = Vec::new();
     for (path, sign) in files {
         let Ok(text) = fs::read_to_string(&path) else { continue };
-        let is_python = path.extension().is_some_and(|extension| extension == "py");
+        let has_long_code =
+            path.extension().is_some_and(|extension| extension == "py" || extension == "toml");
         for (number, line) in text.lines().enumerate() {
             let comment = comment(line, sign);
             let place = || format!("{}:{}", path.display(), number + 1);
@@ -78,12 +90,28 @@ fn comments_begin_with_the_thing_and_lines_fit() {
             {
                 complaints.push(format!("{}: begins with a riddle: {comment}", place()));
             }
-            if (comment.is_some() || !is_python) && is_too_long(line) {
+            if (comment.is_some() || !has_long_code) && is_too_long(line) {
                 complaints.push(format!("{}: longer than {MAX_COLUMNS} columns", place()));
             }
         }
     }
     assert!(complaints.is_empty(), "{} lines:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+/// Lines of Markdown outside of tables and code fit, with the exceptions of [`is_too_long`].
+#[test]
+fn lines_of_documents_fit() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let listed = Command::new("git").args(["ls-files", "*.md"]).current_dir(root).output().unwrap();
+    let paths = String::from_utf8(listed.stdout).unwrap();
+    assert!(paths.lines().count() > 20, "{paths}");
+    let mut complaints = Vec::new();
+    for path in paths.lines() {
+        let Ok(text) = fs::read_to_string(root.join(path)) else { continue };
+        let long = prose_of(&text).filter(|(_, line)| is_too_long(line));
+        complaints.extend(long.map(|(number, _)| format!("{path}:{number}")));
+    }
+    assert!(complaints.is_empty(), "longer than {MAX_COLUMNS} columns:\n{}", complaints.join("\n"));
 }
 
 #[test]

@@ -4,25 +4,23 @@
 
 mod agent_support;
 mod exported_support;
+mod jdk_support;
+mod loud_support;
 mod otlp_fixture;
 mod page_support;
-mod report_support;
-mod run_support;
-
-mod jdk_support;
-#[allow(clippy::duplicate_mod, reason = "other support modules of a test binary need it too")]
-mod loud_support;
 mod profcheck_support;
 mod python_support;
+mod report_support;
+mod run_support;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agent_support::{LIBRARIES, newest_or_all};
+use agent_support::{libraries, newest_or_all};
 use exported_support::{Functions, functions, truth};
 use page_support::{compare, otlpprof, path_text, used};
 use report_support::json;
-use run_support::{CLASSES, Place, parts};
+use run_support::{CLASSES, RunFolder, parts};
 use serde_json::{Value, json};
 
 /// The functions of the program, as they are named in profiles.
@@ -38,14 +36,14 @@ fn java() -> PathBuf {
 
 /// Runs the program, which must leave its profiles in `NAME.otlp` and its page in `NAME.html`. Returns the
 /// report that the command has printed.
-fn run(place: &Place, name: &str) -> String {
+fn run(place: &RunFolder, name: &str) -> String {
     let mut command = place.run();
     command.args(["cpu=1ms,context=endpoint", "--keep", &format!("{name}.otlp")]);
     command.args(["-o", &format!("{name}.html"), "--"]).arg(java());
     command.arg("-cp").arg(format!("{CLASSES}:{}", env!("OTLPPROF_API_CLASSES")));
     // Each function of the program is called, so that no compiled caller has its work.
     command.args(["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,programs.Endpoints::*"]);
-    command.arg(format!("-Dddproftest={}", LIBRARIES[0])).args(["programs.Endpoints", name]);
+    command.arg(format!("-Dddproftest={}", libraries()[0])).args(["programs.Endpoints", name]);
     let (code, stdout, stderr) = parts(&command.output().unwrap());
     assert_eq!((code, &*stdout), (0, ""), "{stderr}");
     place.assert_clean();
@@ -168,7 +166,7 @@ fn use_page(page: &Path, reports: &BTreeMap<&str, Value>) {
 }
 
 /// Compares two runs in the report and on a page. Each side must have the sums of its own report.
-fn use_comparison(place: &Place, base: &str, new: &str) {
+fn use_comparison(place: &RunFolder, base: &str, new: &str) {
     let documents = [base, new].map(|file| report(file, "/cart"));
     let compared = json(&["report", new, "--diff", base, "--where", "endpoint=/cart"]);
     let page = place.path("diff.html");
@@ -197,7 +195,7 @@ fn use_comparison(place: &Place, base: &str, new: &str) {
 
 #[test]
 fn a_run_leads_to_the_function_of_an_endpoint_and_a_second_run_to_its_change() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let printed = run(&place, "before");
     for function in [PRICE, HASH] {
         assert!(printed.contains(function), "{function}: {printed}");
@@ -222,7 +220,7 @@ fn a_run_leads_to_the_function_of_an_endpoint_and_a_second_run_to_its_change() {
 /// A script starts two JVMs. Each can be chosen in the report and on the page of both.
 #[test]
 fn one_of_several_processes_is_chosen() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let java = format!("'{}' -cp '{CLASSES}' programs.RunAndExit", java().display());
     let script = place.script("two.sh", &format!("#!/bin/sh\n{java} &\n{java}\nwait\n"));
     let mut command = place.run();

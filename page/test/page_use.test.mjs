@@ -111,6 +111,43 @@ test('click zooms, the way back zooms out, and keys do all of it', async () => {
   });
 });
 
+test('boxes below the minimum width alone are hidden, in each view and direction', async () => {
+  await withPage(browser, tenStacks().text(), {}, async (page) => {
+    for (const view of ['main', 'inverted']) {
+      for (const flame of [false, true]) {
+        // By node: its share in percent, and whether the middle of its box answers with the node.
+        const nodes = (minPercent) =>
+          page.evaluate(
+            (state) => {
+              window.otlpprof.set({ ...state, minPercent: 0 });
+              const all = window.otlpprof.nodes();
+              const wide = all.map((node, at) => at).filter((at) => window.otlpprof.boxOf(at)?.width > 3);
+              window.otlpprof.set(state);
+              return wide.map((at) => {
+                window.otlpprof.reveal(at);
+                const box = window.otlpprof.boxOf(at);
+                const found = box
+                  ? window.otlpprof.nodeAt(box.left + box.width / 2, box.top + box.height / 2)
+                  : -1;
+                return [(all[at].totals[0] / all[0].totals[0]) * 100, found === at];
+              });
+            },
+            { view, flame, minPercent },
+          );
+        const everything = await nodes(0);
+        assert.ok(everything.length > 20, `${view}: ${everything.length} boxes`);
+        assert.ok(everything.every(([, isHit]) => isHit));
+        const wide = await nodes(15);
+        assert.equal(wide.length, everything.length);
+        assert.ok(wide.some(([share]) => share < 15) && wide.some(([share]) => share >= 15));
+        for (const [share, isHit] of wide) {
+          assert.equal(isHit, share >= 15, `${view}, flame ${flame}: ${share} %`);
+        }
+      }
+    }
+  });
+});
+
 test('labels are chosen by typing, windows by dragging, cells by a click', async () => {
   await withPage(browser, labelled().text(), {}, async (page) => {
     await page.keyboard.press('l');

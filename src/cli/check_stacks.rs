@@ -18,7 +18,7 @@ use crate::model::attribute_keys::STACK_WALKER;
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::encoded_profiles::EncodedResource;
 use crate::otlp::frames::{Frame, frames};
-use crate::otlp::roots::{Ends, Verdict, classify};
+use crate::otlp::roots::{Broken, Ends, Root, Verdict, classify};
 use crate::otlp::wire::Sample;
 
 /// Count the samples whose stack reaches its root
@@ -101,6 +101,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             tally.add(&message?, args, grammar.as_ref());
         }
     }
+    tally.accept_initializers_of_main_classes();
     if args.distinct_times && !tally.timed {
         anyhow::bail!("no sample has a time: --distinct-times is for profiles taken with timestamps=true");
     }
@@ -212,6 +213,23 @@ impl Tally {
             Verdict::Broken(reason, frame) => (&mut self.broken, reason.name(), frame),
         };
         add_to(histogram, (kind, kept(frame).to_owned()), count, || (kind, OTHERS.into()));
+    }
+
+    /// Counts stacks that end in the static initializer of a class whose `main` is a root as complete: the
+    /// launcher initializes the main class before it calls `main`. Other classes are initialized by calls
+    /// from Java, which would be below.
+    fn accept_initializers_of_main_classes(&mut self) {
+        let java_end = Broken::JavaEnd.name();
+        let Self { reached, broken, .. } = self;
+        let accepted = broken.extract_if(|(kind, name), _| {
+            let class = name.strip_suffix("<clinit>");
+            let main = class.map(|class| (Root::Java.name(), format!("{class}main")));
+            *kind == java_end && main.is_some_and(|main| reached.contains_key(&main))
+        });
+        let accepted: Vec<_> = accepted.collect();
+        for ((_, name), count) in accepted {
+            add_to(reached, (Root::Java.name(), name), count, || (Root::Java.name(), OTHERS.into()));
+        }
     }
 
     /// Number of samples with a call that the grammar does not allow.

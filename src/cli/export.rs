@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use super::report::inputs::ProfileInputs;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
+use super::symbolize::symbols_args::SymbolsArgs;
 use super::{terminal, whole_file};
 use crate::report::collect::Collected;
 use crate::report::export::pprof::samples::PprofSamples;
@@ -37,6 +38,8 @@ pub(super) struct Args {
     selection: SelectionArgs,
     #[command(flatten)]
     stacks: StackArgs,
+    #[command(flatten)]
+    symbols: SymbolsArgs,
 }
 
 /// The format of the result.
@@ -68,10 +71,12 @@ struct Contents {
     measures: Vec<Measure>,
     /// Parts of the profiles that are left out, in words.
     lost: Vec<&'static str>,
+    selected_samples: u64,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let inputs = ProfileInputs::open(&args.files)?;
+    whole_file::check_is_no_input(&args.output, &args.files)?;
+    let inputs = ProfileInputs::open(&args.files)?.symbolized_by(args.symbols.symbolizer()?);
     let measure = inputs.measure(args.selection.measure())?;
     let selection = args.selection.selection(&inputs.survey, measure.is_snapshot())?;
     let export = Export { args, inputs: &inputs, measure, selection: &selection };
@@ -82,6 +87,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Target::Firefox => export.firefox()?,
     };
     export.say(&contents)?;
+    inputs.note_if_empty(contents.selected_samples)?;
+    inputs.print_symbols()?;
     Ok(ProfileInputs::exit_code([&inputs]))
 }
 
@@ -94,7 +101,8 @@ impl Export<'_> {
         whole_file::write_or_print(&self.args.output, |out| {
             collapsed::write(&reader.tree, &reader.frames, own, out)
         })?;
-        Ok(Contents { measures: vec![self.measure.clone()], lost: vec!["labels", "times", "kinds of code"] })
+        let (measures, lost) = (vec![self.measure.clone()], vec!["labels", "times", "kinds of code"]);
+        Ok(Contents { measures, lost, selected_samples: reader.selected_samples })
     }
 
     /// The form of samples for a format that has threads of its own.
@@ -114,12 +122,13 @@ impl Export<'_> {
         let mut samples =
             PprofSamples::new(measures.clone(), self.selection.window, self.args.stacks.weight());
         self.inputs.each_message(|message| reader.read(&message, &mut samples))?;
+        let selected_samples = reader.selected_samples;
         drop(reader);
         let mut lost = vec!["kinds of code"];
         lost.extend(samples.has_times.then_some("times of samples"));
         lost.extend(samples.labels.has_lost_values.then_some("lists and bytes in labels"));
         whole_file::write_or_print(&self.args.output, |out| pprof::write::write(samples, out))?;
-        Ok(Contents { measures, lost })
+        Ok(Contents { measures, lost, selected_samples })
     }
 
     /// The measure that `--type` names; without it all measures of the files, the default one first.
@@ -138,9 +147,10 @@ impl Export<'_> {
         let (reader, samples) = self.thread_samples(measures.clone(), self.form())?;
         let weight = self.args.stacks.weight();
         whole_file::write_or_print(&self.args.output, |out| {
-            speedscope::write(&reader.tree, &reader.frames, samples, &self.services(), weight, out)
+            speedscope::write(&reader.tree, &reader.frames, samples, &self.inputs.title(), weight, out)
         })?;
-        Ok(Contents { measures, lost: vec!["labels but threads", "times but their order", "kinds of code"] })
+        let lost = vec!["labels but threads", "times but their order", "kinds of code"];
+        Ok(Contents { measures, lost, selected_samples: reader.selected_samples })
     }
 
     fn firefox(&self) -> anyhow::Result<Contents> {
@@ -148,15 +158,21 @@ impl Export<'_> {
         let form = SampleForm { objects: true, ..self.form() };
         let (reader, samples) = self.thread_samples(measures.clone(), form)?;
         let weight = self.args.stacks.weight();
-        let mut lost = vec!["labels but threads"];
+        let mut lost = vec!["labels but threads", "marks of inlined frames"];
         if samples.has_untimed {
             lost.push("times within profiles (samples without a time are spread evenly)");
         }
         whole_file::write_or_print(&self.args.output, |out| {
             let (tree, frames, objects) = (&reader.tree, &reader.frames, reader.objects.all());
-            firefox::write(firefox::Stacks { tree, frames, objects }, samples, &self.services(), weight, out)
+            firefox::write(
+                firefox::Stacks { tree, frames, objects },
+                samples,
+                &self.inputs.title(),
+                weight,
+                out,
+            )
         })?;
-        Ok(Contents { measures, lost })
+        Ok(Contents { measures, lost, selected_samples: reader.selected_samples })
     }
 
     fn thread_samples(
@@ -168,12 +184,6 @@ impl Export<'_> {
         let mut samples = ThreadSamples::new(measures, self.selection.window);
         self.inputs.each_message(|message| reader.read(&message, &mut samples))?;
         Ok((reader, samples))
-    }
-
-    /// The services as text.
-    fn services(&self) -> String {
-        let services = self.inputs.survey.service_names();
-        if services.is_empty() { "profile".to_owned() } else { services }
     }
 
     /// Writes one line to standard error: what was written, and the parts of the profiles that were left out.

@@ -9,6 +9,7 @@ use super::report::compare_args::{CompareArgs, measure_of_either};
 use super::report::inputs::ProfileInputs;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
+use super::symbolize::symbols_args::SymbolsArgs;
 use super::{terminal, whole_file};
 use crate::report::measure::Measure;
 use crate::report::page::columns::{self, PageTexts};
@@ -43,6 +44,10 @@ pub(super) struct Args {
     selection: SelectionArgs,
     #[command(flatten)]
     page: PageArgs,
+    /// Divide the time into at most this many steps; 0 leaves times out [default: a step for each interval;
+    /// shorter steps where samples have times]
+    #[arg(long, value_name = "N")]
+    steps: Option<u32>,
 }
 
 /// Compare two profiles on a page
@@ -70,15 +75,20 @@ pub(super) struct DiffArgs {
 /// The options of a page.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct PageArgs {
-    /// The title [default: the services]
+    /// The title [default: the services, or the files' names if there are none]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     #[command(flatten)]
     stacks: StackArgs,
-    /// Divide the time into at most this many steps; 0 leaves times out [default: a step for each interval;
-    /// shorter steps where samples have times]
-    #[arg(long, value_name = "N")]
-    steps: Option<u32>,
+    #[command(flatten)]
+    symbols: SymbolsArgs,
+}
+
+impl PageArgs {
+    /// Opens files, whose frames are resolved if the options say so.
+    fn open(&self, files: &[PathBuf]) -> anyhow::Result<ProfileInputs> {
+        Ok(ProfileInputs::open(files)?.symbolized_by(self.symbols.symbolizer()?))
+    }
 }
 
 /// The base of a comparison.
@@ -90,22 +100,24 @@ struct Base {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let new = ProfileInputs::open(&args.files)?;
-    write(&args.output, None, &new, &args.selection, &args.page)
+    whole_file::check_is_no_input(&args.output, &args.files)?;
+    let new = args.page.open(&args.files)?;
+    write(&args.output, None, &new, &args.selection, &args.page, args.steps)
 }
 
 /// Writes a page of everything in these files.
 pub(super) fn write_page(files: &[PathBuf], output: &Path) -> anyhow::Result<()> {
     let inputs = ProfileInputs::open(files)?;
-    write(output, None, &inputs, &SelectionArgs::default(), &PageArgs::default()).map(drop)
+    write(output, None, &inputs, &SelectionArgs::default(), &PageArgs::default(), None).map(drop)
 }
 
 pub(super) fn run_diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
-    let inputs = ProfileInputs::open(std::slice::from_ref(&args.base))?;
-    let new = ProfileInputs::open(std::slice::from_ref(&args.new))?;
+    whole_file::check_is_no_input(&args.output, &[&args.base, &args.new])?;
+    let inputs = args.page.open(std::slice::from_ref(&args.base))?;
+    let new = args.page.open(std::slice::from_ref(&args.new))?;
     let name = |path: &Path| path.display().to_string();
     let base = Base { inputs, sides: [name(&args.base), name(&args.new)], compare: args.compare };
-    write(&args.output, Some(&base), &new, &args.selection, &args.page)
+    write(&args.output, Some(&base), &new, &args.selection, &args.page, None)
 }
 
 fn write(
@@ -114,6 +126,7 @@ fn write(
     new: &ProfileInputs,
     wanted: &SelectionArgs,
     page: &PageArgs,
+    most_steps: Option<u32>,
 ) -> anyhow::Result<ExitCode> {
     let measures = match (wanted.measure(), base) {
         (Some(name), Some(base)) => vec![measure_of_either(&base.inputs, new, Some(name))?.clone()],
@@ -124,11 +137,11 @@ fn write(
     let selection = wanted.selection(&new.survey, is_snapshot)?;
     // The times of two files have nothing in common.
     let steps = match base {
-        None => steps_of(&new.survey, selection.window, page.steps),
+        None => steps_of(&new.survey, selection.window, most_steps),
         Some(_) => None,
     };
     let mut rows = PageRows::new(measures, selection.window, steps, MOST_LABEL_VALUES);
-    if page.steps.is_none() {
+    if most_steps.is_none() {
         rows.most_rows = MOST_ROWS;
     }
     rows.resource_keys = new.survey.resources.differing();
@@ -158,7 +171,7 @@ fn write(
     }
     let sides = base.map(|base| base.sides.clone());
     let texts = PageTexts {
-        title: page.title.clone().unwrap_or_else(|| title(&new.survey, &sides)),
+        title: page.title.clone().unwrap_or_else(|| title(new, &sides)),
         selection: description(&selection),
         notes,
         sides,
@@ -170,7 +183,10 @@ fn write(
     if output != Path::new("-") {
         writeln!(terminal::stderr(), "{} written: open it in a browser", output.display())?;
     }
-    Ok(ProfileInputs::exit_code(base.map(|base| &base.inputs).into_iter().chain([new])))
+    new.note_if_empty(reader.selected_samples)?;
+    let all = || base.map(|base| &base.inputs).into_iter().chain([new]);
+    all().try_for_each(ProfileInputs::print_symbols)?;
+    Ok(ProfileInputs::exit_code(all()))
 }
 
 /// The steps of the time in the window: at most as many as wanted, otherwise as fine as the files' times are.
@@ -182,17 +198,19 @@ fn steps_of(survey: &Survey, window: Window, most: Option<u32>) -> Option<Steps>
         Some(0) => return None,
         Some(most) => Steps::new(start_ns, end_ns, most),
         None if survey.has_sample_times => Steps::finest(start_ns, end_ns),
-        None => Steps::of_intervals(start_ns, end_ns, survey.usual_length_ns()),
+        None => {
+            let last_ns = survey.last_start_ns.min(window.to_ns.saturating_sub(1));
+            Steps::of_intervals(start_ns, last_ns, end_ns, survey.usual_interval())
+        }
     };
     (steps.count > 1).then_some(steps)
 }
 
-fn title(survey: &Survey, sides: &Option<[String; 2]>) -> String {
-    if let Some([base, new]) = sides {
-        return format!("{new} compared with {base}");
+fn title(inputs: &ProfileInputs, sides: &Option<[String; 2]>) -> String {
+    match sides {
+        Some([base, new]) => format!("{new} compared with {base}"),
+        None => inputs.title(),
     }
-    let services = survey.service_names();
-    if services.is_empty() { "profile".to_owned() } else { services }
 }
 
 /// The conditions of a selection in words; empty if everything is selected.

@@ -29,7 +29,10 @@ impl Input {
             Some(spool::kept(io::stdin().lock(), path)?)
         } else {
             let file = File::open(path).with_context(name)?;
-            let is_file = file.metadata().with_context(name)?.is_file();
+            let metadata = file.metadata().with_context(name)?;
+            let folder = path.display();
+            anyhow::ensure!(!metadata.is_dir(), "{folder}: a folder; name its files, such as {folder}/*");
+            let is_file = metadata.is_file();
             if is_file { None } else { Some(spool::kept(file, path)?) }
         };
         let length = match &kept {

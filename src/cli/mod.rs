@@ -26,6 +26,8 @@ mod run;
 mod signals;
 mod spool;
 mod sums;
+mod symbolize;
+pub mod symbols;
 mod terminal;
 mod top;
 mod validate;
@@ -35,6 +37,7 @@ mod whole_messages;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
 
 /// Profiles Java programs, and reads, checks and receives OpenTelemetry profiles.
@@ -59,6 +62,8 @@ enum Command {
     Collect(collect::Args),
     Convert(convert::Args),
     Payload(payload::Args),
+    Symbolize(symbolize::Args),
+    Symbols(symbols::Args),
     Attach(attach::AttachArgs),
     Status(attach::StatusArgs),
     Stop(attach::StopArgs),
@@ -83,6 +88,10 @@ const EXIT_FAILED: u8 = 1;
 /// The command line or an input is wrong.
 const EXIT_BAD_INPUT: u8 = 2;
 
+/// The help for arguments that no option takes, of commands that also take the agent's options.
+const WORDS_OF_AGENT: &str = "The agent's options are one argument, separated by commas: cpu=5ms,alloc. The \
+                              program of `run` comes after --: otlpprof run -- java -jar app.jar";
+
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -90,6 +99,11 @@ pub fn run() -> ExitCode {
         Err(error) => {
             // Standard error may be closed, but the exit code reports the error all the same.
             let _ = error.print();
+            let command = std::env::args().nth(1).unwrap_or_default();
+            let takes_options = ["run", "attach", "record"].contains(&&*command);
+            if takes_options && error.kind() == ErrorKind::UnknownArgument {
+                let _ = writeln!(terminal::stderr(), "\n{}", WORDS_OF_AGENT);
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_BAD_INPUT));
         }
     };
@@ -106,6 +120,8 @@ pub fn run() -> ExitCode {
         Command::Collect(args) => collect::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Payload(args) => payload::run(&args),
+        Command::Symbolize(args) => symbolize::run(&args),
+        Command::Symbols(args) => symbols::run(&args),
         Command::Attach(args) => attach::attach(&args),
         Command::Status(args) => attach::status(&args),
         Command::Stop(args) => attach::stop(&args),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::input::Input;
 use super::report::content::Content;
+use super::report::profile_file::ProfileFile;
 use super::terminal::{self, write_json};
 use super::{EXIT_BAD_INPUT, EXIT_FAILED, Format};
 use crate::otlp::validate::report::Report;
@@ -79,8 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Opens a file. Other formats of profiles have no rules here.
 fn open(path: &Path) -> anyhow::Result<Input> {
-    let input = Input::open(path)?;
-    let content = Content::of(&input)?;
+    let ProfileFile { input, content } = ProfileFile::open(path)?;
     let command = match content {
         Content::Otlp => return Ok(input),
         Content::Recording => "convert",

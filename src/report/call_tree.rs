@@ -1,10 +1,7 @@
 //! The tree of all stacks: each node is a frame with its callers.
 
-use foldhash::fast::RandomState;
-use hashbrown::HashTable;
-use std::hash::BuildHasher as _;
-
 use super::frame_table::FrameId;
+use super::pair_table::PairTable;
 
 /// A node, by its number in a [`CallTree`].
 pub type NodeId = u32;
@@ -13,7 +10,7 @@ pub type NodeId = u32;
 pub const ROOT: NodeId = 0;
 
 /// A node's parent and frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 struct Node {
     parent: NodeId,
     frame: FrameId,
@@ -22,16 +19,15 @@ struct Node {
 /// A tree of stacks. A child's number is higher than its parent's.
 #[derive(Debug)]
 pub struct CallTree {
-    hasher: RandomState,
     /// The root is its own parent, and its frame means nothing.
     nodes: Vec<Node>,
-    by_node: HashTable<NodeId>,
+    /// Children by parent and frame. The root is no child.
+    children: PairTable,
 }
 
 impl Default for CallTree {
     fn default() -> Self {
-        let nodes = vec![Node { parent: ROOT, frame: 0 }];
-        Self { hasher: RandomState::default(), nodes, by_node: HashTable::new() }
+        Self { nodes: vec![Node { parent: ROOT, frame: 0 }], children: PairTable::default() }
     }
 }
 
@@ -58,17 +54,19 @@ impl CallTree {
 
     /// The child of `parent` with this frame, which is added if it does not exist.
     pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
-        let Self { hasher, nodes, by_node } = self;
-        let node = Node { parent, frame };
-        let hash = hasher.hash_one(node);
-        if let Some(&known) = by_node.find(hash, |&known| nodes[known as usize] == node) {
-            return known;
-        }
         // SANITY: 2^32 nodes do not fit into memory.
-        let id = nodes.len() as NodeId;
-        nodes.push(node);
-        by_node.insert_unique(hash, id, |&id| hasher.hash_one(nodes[id as usize]));
-        id
+        let new = self.nodes.len() as NodeId;
+        let child = self.children.find_or_add([parent, frame], new);
+        if child == new {
+            self.nodes.push(Node { parent, frame });
+        }
+        child
+    }
+
+    /// Prepares a call of [`CallTree::child`] with the same arguments. Several preparations take hardly
+    /// longer than one: they overlap.
+    pub fn prepare_child(&self, parent: NodeId, frame: FrameId) {
+        self.children.load([parent, frame]);
     }
 
     /// The frames from a node to the root, leaf first.
@@ -87,30 +85,26 @@ impl CallTree {
     /// The nodes in pre-order, each with its level: the root has level 0. Children are in the order of their
     /// numbers.
     pub fn pre_order(&self) -> Vec<(NodeId, u32)> {
-        let count = self.nodes.len();
-        let (mut first_child, mut next_sibling) = (vec![ROOT; count], vec![ROOT; count]);
-        // Backwards, so that each node becomes the first child in turn.
-        for id in (1..count).rev() {
+        // By node: the number of nodes of its subtree, and its level. A parent's number is lower than its
+        // children's.
+        let mut subtrees = vec![(1_u32, 0_u32); self.nodes.len()];
+        for id in (1..self.nodes.len()).rev() {
             let parent = self.nodes[id].parent as usize;
-            next_sibling[id] = first_child[parent];
-            first_child[parent] = id as NodeId;
+            subtrees[parent].0 += subtrees[id].0;
         }
-        let mut order = Vec::with_capacity(count);
-        let (mut node, mut level) = (ROOT, 0);
-        loop {
-            order.push((node, level));
-            if first_child[node as usize] != ROOT {
-                (node, level) = (first_child[node as usize], level + 1);
-                continue;
-            }
-            while node != ROOT && next_sibling[node as usize] == ROOT {
-                (node, level) = (self.parent(node), level - 1);
-            }
-            if node == ROOT {
-                return order;
-            }
-            node = next_sibling[node as usize];
+        let mut order = vec![(ROOT, 0); self.nodes.len()];
+        // The first number becomes the place of the next child. No visit of a node waits for the one before,
+        // so that accesses to main memory overlap.
+        subtrees[ROOT as usize] = (1, 0);
+        for (id, node) in (0..).zip(&self.nodes).skip(1) {
+            let (size, _) = subtrees[id as usize];
+            let (next, level_above) = &mut subtrees[node.parent as usize];
+            let (place, level) = (*next, *level_above + 1);
+            *next += size;
+            subtrees[id as usize] = (place + 1, level);
+            order[place as usize] = (id, level);
         }
+        order
     }
 
     /// Totals of all nodes from their self values: each node's own and those below it.

@@ -1,8 +1,9 @@
 //! Functions or lines that occur in stacks, interned.
 
 use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::objects::ObjectId;
@@ -29,13 +30,13 @@ pub enum FrameKind {
     Marker,
 }
 
-/// An interned frame.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct FrameEntry {
+/// An interned frame. Its texts are its own, or borrowed for a look-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FrameEntry<T = Box<str>> {
     /// The function's name.
-    pub name: Box<str>,
+    pub name: T,
     /// The source file; empty if unknown.
-    pub file: Box<str>,
+    pub file: T,
     /// The source line; 0 if unknown, or if lines are not told apart.
     pub line: i64,
     /// The kind of code.
@@ -45,6 +46,11 @@ pub struct FrameEntry {
 }
 
 impl FrameEntry {
+    fn borrowed(&self) -> FrameEntry<&str> {
+        let &Self { ref name, ref file, line, kind, object } = self;
+        FrameEntry { name, file, line, kind, object }
+    }
+
     /// The file and line as text; empty if neither is known.
     pub fn detail(&self) -> String {
         match (&*self.file, self.line) {
@@ -107,8 +113,8 @@ impl FrameTable {
     /// equal functions of different objects are told apart.
     pub fn intern(&mut self, frame: &Frame<'_>, with_line: bool, object: ObjectId) -> FrameId {
         let entry = FrameEntry {
-            name: cut(&frame.text).into(),
-            file: cut(frame.file).into(),
+            name: cut(&frame.text),
+            file: cut(frame.file),
             line: if with_line { frame.line } else { 0 },
             kind: kind_of(frame),
             object,
@@ -119,21 +125,22 @@ impl FrameTable {
     /// Interns a frame that stands for a thread, a label or another group of stacks.
     pub fn intern_group(&mut self, name: &str) -> FrameId {
         let kind = FrameKind::Marker;
-        let entry = FrameEntry { name: cut(name).into(), file: "".into(), line: 0, kind, object: 0 };
+        let entry = FrameEntry { name: cut(name), file: "", line: 0, kind, object: 0 };
         self.intern_entry(entry)
     }
 
-    fn intern_entry(&mut self, entry: FrameEntry) -> FrameId {
+    fn intern_entry(&mut self, entry: FrameEntry<&str>) -> FrameId {
         let Self { hasher, text_bytes, entries, by_entry } = self;
-        let hash = hasher.hash_one(&entry);
-        if let Some(&known) = by_entry.find(hash, |&known| entries[known as usize] == entry) {
+        let hash = hasher.hash_one(entry);
+        if let Some(&known) = by_entry.find(hash, |&known| entries[known as usize].borrowed() == entry) {
             return known;
         }
         // SANITY: 2^32 frames do not fit into memory.
         let id = entries.len() as FrameId;
         *text_bytes += entry.name.len() + entry.file.len();
-        entries.push(entry);
-        by_entry.insert_unique(hash, id, |&id| hasher.hash_one(&entries[id as usize]));
+        let FrameEntry { name, file, line, kind, object } = entry;
+        entries.push(FrameEntry { name: name.into(), file: file.into(), line, kind, object });
+        by_entry.insert_unique(hash, id, |&id| hasher.hash_one(entries[id as usize].borrowed()));
         id
     }
 }

@@ -82,6 +82,23 @@ impl Measure {
     }
 }
 
+/// The measure that a user calls by this name: the one of that name; otherwise one of those that belong to
+/// the engine or the `profile.type` of that name, of which durations and sizes go before numbers of events.
+/// `None` if there is none.
+pub fn called<'m>(measures: impl Iterator<Item = &'m Measure> + Clone, name: &str) -> Option<&'m Measure> {
+    let is_part = |measure: &Measure| {
+        let of_engine = measure.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        of_engine || types::ALL.iter().any(|known| known.name == measure.name && known.profile_type == name)
+    };
+    let rank = |measure: &&Measure| match &*measure.unit {
+        _ if measure.name.ends_with("-time") || measure.name.ends_with("-space") => 0,
+        "count" => 2,
+        _ => 1,
+    };
+    let exact = measures.clone().find(|measure| measure.name == name);
+    exact.or_else(|| measures.filter(|measure| is_part(measure)).min_by_key(rank))
+}
+
 impl ProfileMeasure {
     /// The measure of a profile.
     pub fn of(tables: EncodedTables<'_>, header: &Profile) -> Self {
@@ -108,6 +125,45 @@ impl ProfileMeasure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn engines_and_profile_types_name_their_measures() {
+        let measures = |names: &dyn Fn(&str) -> bool| {
+            let known = types::ALL.iter().filter(|known| names(known.name));
+            let measure = |known: &&crate::model::ProfileType| Measure {
+                name: known.name.into(),
+                unit: known.sample_unit.into(),
+            };
+            known.map(measure).collect::<Vec<_>>()
+        };
+        let called =
+            |measures: &[Measure], name| called(measures.iter(), name).map(|found| found.name.clone());
+        let some = measures(&|name| name != "alloc-space" && name != "lock-time");
+        assert_eq!(called(&some, "alloc").as_deref(), Some("alloc-samples"));
+        assert_eq!(called(&some, "lock").as_deref(), Some("lock-count"));
+        let all = measures(&|_| true);
+        for (name, found) in [
+            ("cpu", "cpu"),
+            ("wall", "wall"),
+            ("alloc", "alloc-space"),
+            ("alloc-objects", "alloc-objects"),
+            ("lock", "lock-time"),
+            ("lock-contention", "lock-time"),
+            ("wait", "wait-time"),
+            ("exceptions", "exceptions"),
+            ("nativemem", "nativemem-space"),
+            ("nativemem-leak", "nativeleak-space"),
+            ("live", "live-space"),
+            ("live-heap", "live-space"),
+            ("trace", "trace-time"),
+            ("socket-io", "socket-time"),
+        ] {
+            assert_eq!(called(&all, name).as_deref(), Some(found), "{name}");
+        }
+        for unknown in ["", "al", "alloc-", "space"] {
+            assert_eq!(called(&all, unknown), None, "{unknown}");
+        }
+    }
 
     #[test]
     fn states_at_a_moment_are_snapshots() {

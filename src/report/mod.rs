@@ -11,9 +11,11 @@
 //! | [`selection`] | which samples are wanted |
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
 //! | [`frame_table`], [`call_tree`], [`objects`] | frames, stacks and the objects of frames, interned |
+//! | `pair_table`, `pending_samples`, `message_stacks` | the search of stacks in the tree |
 //! | [`summed`] | values by key, states of processes among them |
 //! | [`collect`] | collects the samples of one measure |
-//! | [`last_states`], [`profiled_time`] | the last state of each process; the time that profiles cover |
+//! | [`last_states`], [`state_times`] | the last state of each process, and its time |
+//! | [`profiled_time`] | the time that profiles cover |
 //! | [`function_sums`] | sums by function |
 //! | [`sides`] | two sets of profiles side by side |
 //! | [`page`] | the flame graph page |
@@ -28,12 +30,16 @@ pub mod function_sums;
 pub mod last_states;
 pub mod measure;
 pub mod merge;
+mod message_stacks;
 pub mod objects;
 pub mod page;
+mod pair_table;
+mod pending_samples;
 pub mod profiled_time;
 pub mod resource_survey;
 pub mod sample_reader;
 pub mod selection;
 pub mod sides;
+pub mod state_times;
 pub mod summed;
 pub mod survey;

@@ -8,21 +8,19 @@ use foldhash::fast::RandomState as FastState;
 use super::call_tree::{CallTree, NodeId, ROOT};
 use super::frame_table::{FrameId, FrameTable};
 use super::measure::{Measure, ProfileMeasure, Weight};
+use super::message_stacks::MessageStacks;
 use super::objects::ObjectTable;
+use super::pending_samples::{PendingSample, PendingSamples};
 use super::selection::{Selection, StackMatches, Window, text_of};
-use crate::model::attribute_keys;
+use super::state_times::resource_attributes;
+use crate::model::{attribute_keys, markers};
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
 use crate::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
 use crate::otlp::frames::{Frame, frames, push_location};
 use crate::otlp::wire::{Profile, Sample};
 
-/// The root frame of stacks without a thread's name, where threads are root frames.
-const NO_THREAD: &str = "[no_thread]";
-
 /// The approximate bytes that a node of the tree occupies, with a self value for some of them.
-const OF_NODE: usize = 24;
-/// The most stacks and locations of a message that a reader with a bound remembers at a time.
-const REMEMBERED: usize = 1 << 17;
+const OF_NODE: usize = 40;
 
 /// The form in which samples are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +115,8 @@ pub struct SampleReader<'s> {
     hasher: RandomState,
     /// The most bytes that frames and tree may occupy, if there is a bound.
     most_bytes: Option<usize>,
+    /// The number of samples that were passed to sinks.
+    pub selected_samples: u64,
 }
 
 impl<'s> SampleReader<'s> {
@@ -134,6 +134,7 @@ impl<'s> SampleReader<'s> {
             bits: Vec::new(),
             hasher: RandomState::new(),
             most_bytes: None,
+            selected_samples: 0,
         }
     }
 
@@ -151,7 +152,8 @@ impl<'s> SampleReader<'s> {
     /// Passes the selected samples of a message to the sink.
     pub fn read(&mut self, message: &EncodedMessage, sink: &mut impl SampleSink) {
         let tables = message.tables();
-        let mut stacks = MessageStacks::default();
+        let (locations, stacks) = (tables.encoded_locations().len(), tables.stacks().len());
+        let mut stacks = MessageStacks::new(locations, stacks, self.most_bytes.is_some());
         sink.begin_message();
         for resource in message.resources() {
             let mut found = vec![false; self.selection.attributes.len()];
@@ -186,14 +188,8 @@ impl<'s> SampleReader<'s> {
         resource: EncodedResource<'_>,
         found: &mut [bool],
     ) -> Vec<(String, String)> {
-        let mut attributes = Vec::new();
-        for attribute in resource.resource().unwrap_or_default().attributes {
-            let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
-            let (key, value) = (tables.key(&attribute).to_owned(), text_of(tables, value).into_owned());
-            self.selection.note(&key, &value, found);
-            attributes.push((key, value));
-        }
-        attributes.sort_unstable();
+        let attributes = resource_attributes(tables, resource);
+        attributes.iter().for_each(|(key, value)| self.selection.note(key, value, found));
         attributes
     }
 
@@ -209,6 +205,7 @@ impl<'s> SampleReader<'s> {
         self.selection.note_attributes(context.tables, &context.header.attribute_indices, &mut found);
         // By the number of a sample's labels: the root of its stacks; `None` if they are not selected.
         let mut roots: HashMap<u64, Option<NodeId>, FastState> = HashMap::default();
+        let mut pending = PendingSamples::default();
         for sample in profile.samples() {
             let labels = self.hasher.hash_one((&sample.attribute_indices, sample.link_index));
             if self.is_full() {
@@ -217,9 +214,53 @@ impl<'s> SampleReader<'s> {
             let root = *roots
                 .entry(labels)
                 .or_insert_with(|| self.root_of_labels(context.tables, &sample, found.clone()));
-            if let Some(root) = root
-                && let Some(node) = self.node_of(context.tables, root, sample.stack_index, stacks)
-            {
+            let Some(root) = root else { continue };
+            match stacks.node(root, sample.stack_index) {
+                Some(Some(node)) => pending.add_known(sample, labels, node),
+                Some(None) => {}
+                None => {
+                    let first = pending.frames.len();
+                    self.push_frames(context.tables, sample.stack_index, stacks, &mut pending.frames);
+                    pending.add_stack(sample, labels, root, first);
+                }
+            }
+            if pending.is_full() {
+                self.pass_on(context, &mut pending, stacks, sink);
+            }
+        }
+        self.pass_on(context, &mut pending, stacks, sink);
+    }
+
+    /// Searches the stacks of pending samples, and passes the selected samples to the sink.
+    fn pass_on(
+        &mut self,
+        context: &ProfileContext<'_>,
+        pending: &mut PendingSamples,
+        stacks: &mut MessageStacks,
+        sink: &mut impl SampleSink,
+    ) {
+        let mut open = pending.open();
+        while !open.is_empty() && !self.is_full() {
+            for &index in &open {
+                let (node, frame) = pending.step(index);
+                self.tree.prepare_child(node, frame);
+            }
+            open.retain(|&index| {
+                let (node, frame) = pending.step(index);
+                pending.go_on(index, self.child(node, frame))
+            });
+        }
+        if self.is_full() {
+            // Some stacks may lack frames.
+            pending.drain().for_each(drop);
+        }
+        for PendingSample { sample, labels, root, node, is_known, .. } in pending.drain() {
+            let is_selected = is_known || self.matches.is_wanted(self.bits_of(node));
+            if !is_known {
+                stacks.set_node(root, sample.stack_index, is_selected.then_some(node));
+            }
+            if is_selected {
+                self.selected_samples += 1;
                 sink.take(context, &SelectedSample { sample: &sample, node, labels });
             }
         }
@@ -244,7 +285,7 @@ impl<'s> SampleReader<'s> {
         }
         let is_selected = self.selects_labels(tables, sample, found);
         is_selected.then(|| match self.form.threads {
-            true => self.thread_root(thread.as_deref().unwrap_or(NO_THREAD)),
+            true => self.thread_root(thread.as_deref().unwrap_or(markers::NO_THREAD)),
             false => ROOT,
         })
     }
@@ -267,51 +308,28 @@ impl<'s> SampleReader<'s> {
         is_of_trace && found.iter().all(|&found| found)
     }
 
-    /// The node of a message's stack below `root`; `None` if the stack is not selected.
-    fn node_of(
+    /// Appends the frames of a message's stack, its root first.
+    fn push_frames(
         &mut self,
         tables: EncodedTables<'_>,
-        root: NodeId,
         stack_index: i32,
         stacks: &mut MessageStacks,
-    ) -> Option<NodeId> {
-        if let Some(&known) = stacks.nodes.get(&(root, stack_index)) {
-            return known;
-        }
-        let mut node = root;
-        match tables.stack(stack_index) {
-            Some(locations) => {
-                if self.most_bytes.is_some() && stacks.locations.len() >= REMEMBERED {
-                    stacks.locations.clear();
-                }
-                for &location in locations.iter().rev() {
-                    if self.is_full() {
-                        return None;
-                    }
-                    let of_location = stacks.locations.entry(location).or_insert_with(|| {
-                        let mut found = Vec::new();
-                        push_location(tables, location, &mut found);
-                        found.iter().map(|frame| self.intern(tables, frame)).collect()
-                    });
-                    // A location's frames are innermost first.
-                    for &frame in of_location.iter().rev() {
-                        node = self.child(node, frame);
-                    }
-                }
+        into: &mut Vec<FrameId>,
+    ) {
+        let Some(locations) = tables.stack(stack_index) else {
+            let frames = frames(tables, stack_index);
+            return into.extend(frames.iter().rev().map(|frame| self.intern(tables, frame)));
+        };
+        for &location in locations.iter().rev() {
+            if self.is_full() {
+                return;
             }
-            None => {
-                for frame in frames(tables, stack_index).iter().rev() {
-                    let frame = self.intern(tables, frame);
-                    node = self.child(node, frame);
-                }
-            }
+            stacks.push_frames(location, into, || {
+                let mut found = Vec::new();
+                push_location(tables, location, &mut found);
+                found.iter().map(|frame| self.intern(tables, frame)).collect()
+            });
         }
-        let selected = self.matches.is_wanted(self.bits_of(node)).then_some(node);
-        if self.most_bytes.is_some() && stacks.nodes.len() >= REMEMBERED {
-            stacks.nodes.clear();
-        }
-        stacks.nodes.insert((root, stack_index), selected);
-        selected
     }
 
     fn intern(&mut self, tables: EncodedTables<'_>, frame: &Frame<'_>) -> FrameId {
@@ -389,12 +407,4 @@ pub fn observations(sample: &Sample, start_ns: u64, mut take: impl FnMut(u64, i6
         // The values are not of these times. They are taken once, at the first time.
         values.iter().for_each(|&value| take(times[0], value));
     }
-}
-
-/// A message's stacks and locations, as far as they have been met.
-#[derive(Debug, Default)]
-struct MessageStacks {
-    locations: HashMap<i32, Box<[FrameId]>, FastState>,
-    /// By root and stack: the stack's node; `None` if the stack is not selected.
-    nodes: HashMap<(NodeId, i32), Option<NodeId>, FastState>,
 }

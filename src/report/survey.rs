@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::measure::{Measure, PREFERRED, ProfileMeasure};
+use super::measure::{self, Measure, PREFERRED, ProfileMeasure};
+use super::page::steps::Interval;
 use super::resource_survey::ResourceSurvey;
 use super::selection::text_of;
+use super::state_times::StateTimes;
 use crate::model::attribute_keys;
-use crate::otlp::encoded::EncodedMessage;
-use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
+use crate::otlp::encoded::{EncodedMessage, EncodedTables};
+use crate::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
 use crate::otlp::wire::Sample;
 
 /// The prefix of a service that has no name (semantic conventions, "service.name"). The executable's name
@@ -32,10 +34,14 @@ pub struct Survey {
     /// The first start and the last end of a profile, in nanoseconds since 1970; `None` if no profile has a
     /// time.
     pub times: Option<(u64, u64)>,
+    /// The last start of a profile, in nanoseconds since 1970; 0 if no profile has a time.
+    pub last_start_ns: u64,
     /// Whether samples have times of their own, going by the first sample of each profile.
     pub has_sample_times: bool,
-    /// The lengths of the profiles that have one, in nanoseconds.
-    lengths_ns: Vec<u64>,
+    /// The last states of processes.
+    pub states: StateTimes,
+    /// Length and start of the profiles that have a length, in nanoseconds.
+    intervals: Vec<(u64, u64)>,
 }
 
 impl Survey {
@@ -57,35 +63,53 @@ impl Survey {
             if resource.scopes().flat_map(EncodedScope::profiles).next().is_some() {
                 self.resources.add(pairs.map(|(key, value)| (key, text_of(tables, value))));
             }
-        }
-        let scopes = message.resources().flat_map(EncodedResource::scopes);
-        for profile in scopes.flat_map(EncodedScope::profiles) {
-            let header = profile.header();
-            let ProfileMeasure { measure, .. } = ProfileMeasure::of(tables, &header);
-            if !self.period_types.contains_key(&measure) {
-                let (name, unit) = tables.value_type(header.period_type);
-                self.period_types.insert(measure.clone(), (name.to_owned(), unit.to_owned()));
-            }
-            *self.measures.entry(measure).or_default() += profile.sample_count() as u64;
-            let has_times = |sample: Sample| !sample.timestamps_unix_nano.is_empty();
-            self.has_sample_times |= profile.samples().next().is_some_and(has_times);
-            if header.duration_nano != 0 {
-                self.lengths_ns.push(header.duration_nano);
-            }
-            if header.time_unix_nano != 0 {
-                let start = header.time_unix_nano;
-                let end = start.saturating_add(header.duration_nano);
-                let (first, last) = self.times.unwrap_or((start, end));
-                self.times = Some((first.min(start), last.max(end)));
+            let mut process = None;
+            for profile in resource.scopes().flat_map(EncodedScope::profiles) {
+                self.add_profile(tables, resource, &mut process, profile);
             }
         }
     }
 
-    /// The usual length of a profile in nanoseconds: the median; 0 if no profile has a length.
-    pub fn usual_length_ns(&self) -> u64 {
-        let mut lengths_ns = self.lengths_ns.clone();
-        lengths_ns.sort_unstable();
-        lengths_ns.get(lengths_ns.len() / 2).copied().unwrap_or(0)
+    /// Adds a profile. `process` is the number of the resource's process, once a profile has needed it.
+    fn add_profile(
+        &mut self,
+        tables: EncodedTables<'_>,
+        resource: EncodedResource<'_>,
+        process: &mut Option<u64>,
+        profile: EncodedProfile<'_>,
+    ) {
+        let header = profile.header();
+        let ProfileMeasure { measure, .. } = ProfileMeasure::of(tables, &header);
+        if !self.period_types.contains_key(&measure) {
+            let (name, unit) = tables.value_type(header.period_type);
+            self.period_types.insert(measure.clone(), (name.to_owned(), unit.to_owned()));
+        }
+        if measure.is_snapshot() {
+            // The attributes are hashed here alone: few resources have states.
+            let process = *process.get_or_insert_with(|| self.states.process(tables, resource));
+            self.states.note(&measure, process, header.time_unix_nano);
+        }
+        *self.measures.entry(measure).or_default() += profile.sample_count() as u64;
+        let has_times = |sample: Sample| !sample.timestamps_unix_nano.is_empty();
+        self.has_sample_times |= profile.samples().next().is_some_and(has_times);
+        let (start_ns, length_ns) = (header.time_unix_nano, header.duration_nano);
+        if length_ns != 0 {
+            self.intervals.push((length_ns, start_ns));
+        }
+        self.last_start_ns = self.last_start_ns.max(start_ns);
+        if start_ns != 0 {
+            let end_ns = start_ns.saturating_add(length_ns);
+            let (first, last) = self.times.unwrap_or((start_ns, end_ns));
+            self.times = Some((first.min(start_ns), last.max(end_ns)));
+        }
+    }
+
+    /// The profile with the usual length, which is the median; `None` if no profile has a length.
+    pub fn usual_interval(&self) -> Option<Interval> {
+        let mut intervals = self.intervals.clone();
+        intervals.sort_unstable();
+        let &(length_ns, start_ns) = intervals.get(intervals.len() / 2)?;
+        Some(Interval { start_ns, length_ns })
     }
 
     /// The names of the services, separated by commas. A service without a name is called by its executable.
@@ -106,12 +130,12 @@ impl Survey {
         })
     }
 
-    /// The measure with this name; without a name the CPU time, else the wall-clock time, else the one with
-    /// the most samples. `None` if there is none.
+    /// The measure that is called by this name; without a name the CPU time, else the wall-clock time, else
+    /// the one with the most samples. `None` if there is none.
     pub fn measure(&self, name: Option<&str>) -> Option<&Measure> {
         let named = |name: &str| self.measures.keys().find(|measure| measure.name == name);
         match name {
-            Some(name) => named(name),
+            Some(name) => measure::called(self.measures.keys(), name),
             None => PREFERRED.into_iter().find_map(named).or_else(|| {
                 let most = self.measures.iter().max_by_key(|&(_, samples)| samples);
                 most.map(|(measure, _)| measure)

@@ -3,7 +3,7 @@
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::agent_support::running::Running;
 use crate::agent_support::{JavaRun, agent, newest_or_all, profiles};
@@ -40,22 +40,28 @@ fn a_jvm_is_profiled_by_commands_alone() {
         let mistake = attach(pid, "remotsym", &folder);
         assert_eq!(exit_code(&mistake), 1);
         assert!(text_of(&mistake.stderr).contains("did you mean 'remotesym'?"));
-        // A relative path is the caller's, not the JVM's.
-        let started = attach(pid, "cpu=2ms,interval=1h,file=relative.otlp", &folder);
+        // A relative path is the caller's, not the JVM's. Answers name the file as it is called.
+        let file = folder.join(format!("relative-{pid}.otlp"));
+        let names_file =
+            |output: &Output| text_of(&output.stdout).contains(&format!("destination  {}\n", file.display()));
+        let started = attach(pid, "cpu=2ms,loglevel=info,interval=1h,file=relative-%p.otlp", &folder);
         assert_eq!(exit_code(&started), 0, "{}", text_of(&started.stderr));
+        assert!(names_file(&started), "{started:?}");
         assert_eq!(exit_code(&attach(pid, "", &folder)), 1, "profiling already");
         listed(true);
         jvm.wait_until("sampled", |_| {
             state(pid)["session"]["counters"]["otlpprof.handler.samples_recorded"].as_u64() > Some(0)
         });
         let status = command("status", pid);
-        assert!(text_of(&status.stdout).contains("cpu every 2ms"), "{}", text_of(&status.stdout));
-        jvm.wait_until("flushed", |jvm| {
-            exit_code(&command("flush", pid)) == 0 && jvm.profiles().join("relative.otlp").is_file()
-        });
+        assert!(text_of(&status.stdout).contains("cpu every 2ms") && names_file(&status), "{status:?}");
+        jvm.wait_until("flushed", |_| exit_code(&command("flush", pid)) == 0 && file.is_file());
         let stopped = command("stop", pid);
         assert_eq!(text_of(&stopped.stdout).lines().next(), Some("stopped"), "{}", text_of(&stopped.stderr));
-        assert!(!profiles::messages(&folder.join("relative.otlp")).is_empty());
+        assert!(
+            names_file(&stopped) && text_of(&stopped.stdout).contains(" messages written"),
+            "{stopped:?}"
+        );
+        assert!(!profiles::messages(&file).is_empty());
         let idle = command("status", pid);
         assert_eq!(text_of(&idle.stdout).lines().next(), Some("not profiling"));
         // The very file was loaded again each time.
@@ -63,9 +69,36 @@ fn a_jvm_is_profiled_by_commands_alone() {
             maps(pid).into_iter().filter(|path| path.contains("libotlpprof")).collect();
         assert_eq!(copies.len(), 1, "{copies:?}");
         assert!(!has_request(pid));
+        // Regression: every command left lines on the program's standard error.
+        assert!(!jvm.stderr().contains("[otlpprof]"), "{}", jvm.stderr());
         jvm.terminate();
         jvm.finish();
     }
+}
+
+/// A command that does not get the answer leaves its contents in the log.
+#[test]
+fn the_log_has_what_an_answer_could_not_say() {
+    let jvm = jvm(&newest_or_all().pop().unwrap(), &[]);
+    jvm.load_agent_by_jcmd("answer=/no/such/socket,interval=1h,file=FILE");
+    let log = jvm.stderr();
+    assert!(log.contains("[otlpprof] error: answer=/no/such/socket: "), "{log}");
+    assert!(log.contains("[otlpprof] started\n"), "{log}");
+    jvm.terminate();
+    jvm.finish();
+}
+
+/// The answer has the warnings of a start.
+#[test]
+fn warnings_of_a_start_are_in_the_answer_alone() {
+    let jvm = jvm(&newest_or_all().pop().unwrap(), &[]);
+    let started = attach(jvm.pid(), "nativemem.leaks,interval=1h,file=a.otlp", &jvm.profiles());
+    assert_eq!(exit_code(&started), 0, "{started:?}");
+    let warning = "log          warning: nativemem.leaks is ignored: nativemem is off\n";
+    assert!(text_of(&started.stdout).contains(warning), "{started:?}");
+    assert!(!jvm.stderr().contains("nativemem.leaks"), "{}", jvm.stderr());
+    jvm.terminate();
+    jvm.finish();
 }
 
 #[test]
@@ -391,7 +424,7 @@ fn libraries_that_the_jvm_cannot_load_are_named() {
     assert_eq!(jvm.terminate(), libc::SIGTERM);
 
     let linker = folder.path().join("ld-musl-x86_64.so.1");
-    std::fs::copy(crate::agent_support::LIBRARIES[0], &linker).unwrap();
+    std::fs::copy(crate::agent_support::libraries()[0], &linker).unwrap();
     std::fs::copy(agent(), folder.path().join("libotlpprof.so")).unwrap();
     let mut jvm = starting_jvm(&[linker]);
     let glibc = refused(&jvm, "libotlpprof.so");

@@ -103,6 +103,24 @@ fn a_profiler_that_marks_broken_stacks_is_trusted_without_known_roots() {
     assert_eq!(reached(&["--known-roots"]), Some(95));
 }
 
+/// Regression: samples in the static initializer of the main class counted as broken. The launcher calls it
+/// on an empty stack, before `main`.
+#[test]
+fn the_initializer_of_the_main_class_is_a_root() {
+    let stacks: [(&[&str], i64); 4] = [
+        (&["a.B.c", "app.Main.<clinit>"], 4),
+        (&["a.B.c", "app.Main.main"], 3),
+        (&["a.B.c", "app.Other.<clinit>"], 2),
+        (&["a.B.c", "app.Main.helper"], 1),
+    ];
+    for walker in ["vm", "fp", "dwarf"] {
+        let (_, text) = check(&profile("", &stacks), &["--walker", walker]);
+        assert!(text.starts_with("10 samples: 7 reach their root"), "{walker}: {text}");
+    }
+    let (_, text) = check(&profile("", &stacks), &["--walker", "vmx"]);
+    assert!(text.starts_with("10 samples: 0 reach their root"), "{text}");
+}
+
 #[test]
 fn a_percentage_can_be_demanded() {
     let data = profile("", &STACKS);

@@ -318,6 +318,50 @@ fn remote_frames_become_mappings_and_addresses_again() {
     }
 }
 
+/// Frame n of the recording is at the beginning of page n of its object. The object here has a function in
+/// each page but the first, which has its headers.
+#[test]
+fn remote_frames_of_a_recording_are_resolved_by_build_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let page = synthetic::REMOTE_STEP;
+    let functions = (1..synthetic::REMOTE_METHODS).map(|number| {
+        format!(
+            "__attribute__((aligned({page}))) int in_page_{number}(int x)\n{{\n    return x + {number};\n}}\n"
+        )
+    });
+    std::fs::write(at("pages.c"), functions.collect::<String>()).unwrap();
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-g", "-O0", "-shared", "-fPIC", "-nostdlib", "-fno-toplevel-reorder"]);
+    compiler.arg(format!("-Wl,-Ttext={:#x},--build-id=0x{}", synthetic::REMOTE_STEP, synthetic::BUILD_ID));
+    compiler.arg(at("pages.c")).arg("-o").arg(at("any-name.so"));
+    assert!(compiler.status().unwrap().success());
+    std::fs::write(at("in.jfr"), recording(MADE)).unwrap();
+    let (code, printed) = otlpprof(&["convert", text(&at("in.jfr")), "-o", text(&at("in.otlp"))]);
+    assert_eq!(code, 0, "{printed}");
+    let mut symbolize = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    symbolize.args(["symbolize", text(&at("in.otlp")), "-o", text(&at("out.otlp"))]);
+    symbolize.args(["--not-this-machine", "--no-debuginfod", "--path", text(folder.path())]);
+    symbolize.env("OTLPPROF_CACHE", at("cache")).env("OTLPPROF_SYMBOLS", at("store")).assert().success();
+    let data = ProfilesData::decode(&*std::fs::read(at("out.otlp")).unwrap()).unwrap();
+    let dictionary = data.dictionary.as_ref().unwrap();
+    let mut named = BTreeMap::new();
+    for location in dictionary.location_table.iter().filter(|location| location.mapping_index == 1) {
+        let lines = location.lines.iter().map(|line| {
+            let function = &dictionary.function_table[line.function_index as usize];
+            let file = string(&data, function.filename_strindex);
+            (string(&data, function.name_strindex).to_owned(), file.ends_with("/pages.c"), line.line)
+        });
+        named.insert(location.address as i64 / synthetic::REMOTE_STEP, lines.collect::<Vec<_>>());
+    }
+    let expected = (0..synthetic::REMOTE_METHODS).map(|number| {
+        // Four lines for each function before, and the definition's line opens the function.
+        let line = (format!("in_page_{number}"), true, 4 * (number - 1) + 2);
+        (number, if number == 0 { vec![] } else { vec![line] })
+    });
+    assert_eq!(named, expected.collect());
+}
+
 /// HotSpot's and async-profiler's names of execution modes are recognised.
 #[test]
 fn java_frames_say_how_they_were_executed() {

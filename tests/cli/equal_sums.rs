@@ -165,6 +165,9 @@ fn sums_are_of_values_times_periods_and_of_last_states() {
     // Allocations are added up, states are not: the last one of each process.
     assert_eq!(total(&["--type", "alloc-space"]), 4096 + 100 + 200 + 50 + 307);
     assert_eq!(total(&["--type", "alloc-space", "--count"]), 6);
+    // An engine's or a `profile.type`'s name stands for sizes and durations.
+    assert_eq!(total(&["--type", "alloc"]), 4096 + 100 + 200 + 50 + 307);
+    assert_eq!(total(&["--type", "live-heap"]), 307 + 50);
     assert_eq!(total(&["--type", "live-space"]), 307 + 50);
     assert_eq!(total(&["--type", "live-space", "--count"]), 3);
     // The objects of this thread are gone by then.

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::agent_support::{newest_or_all, under_all_engines};
 use crate::exported_support::{Stacks, collapsed, functions, pprof, truth};
 use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
-use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, message, otlpprof, stdout};
+use crate::report_support::{CPU, Files, Spec, distinct_frames, message, otlpprof, stdout, three_states};
 use otlpprof::otlp::wire::{Function, Line, ProfilesData};
 
 /// Two messages with different periods.
@@ -19,19 +19,16 @@ fn two_periods() -> [ProfilesData; 2] {
     ]
 }
 
-/// Three states of one process and one of another.
-fn three_states() -> [ProfilesData; 4] {
-    let of = |process, start, value| {
-        let samples = [(&["New.array", "Shop.cart"][..], "a", value)];
-        message(process, &[Spec { types: LIVE_SPACE, period: 512, start, samples: &samples }])
-    };
-    let second = 1_000_000_000;
-    [
-        of("1", TIME, 4096),
-        of("1", TIME + 10 * second, 1024),
-        of("1", TIME + 5 * second, 65_536),
-        of("2", TIME, 8192),
-    ]
+/// Regression: `print` added the states up, in text and in JSON.
+#[test]
+fn print_adds_up_no_states() {
+    let files = Files::new();
+    let file = files.add("states.otlp", &three_states());
+    let print = |arguments: &[&str]| stdout(&[&["print", &*file], arguments].concat());
+    let text = print(&["--stacks", "1"]);
+    assert!(text.contains("top 1 of 1 stacks: live-space, 9.00 KiB\n"), "{text}");
+    let document: serde_json::Value = serde_json::from_str(&print(&["--format", "json"])).unwrap();
+    assert_eq!(document["top"][0]["amount"], 1024 + 8192);
 }
 
 fn stacks(expected: &[(&[&str], i64)]) -> Stacks {
@@ -108,6 +105,7 @@ fn every_stack_has_the_sum_that_the_files_have() {
     check(&files, &files.add("valid.otlp", &[valid(), later]), "fixture");
     check(&files, &files.add("periods.otlp", &two_periods()), "periods");
     check(&files, &files.add("states.otlp", &three_states()), "states");
+    check(&files, &files.add("distinct.otlp", &[distinct_frames()]), "distinct frames");
 }
 
 #[test]
@@ -269,6 +267,27 @@ fn the_web_interface_of_pprof_shows_the_functions() {
     let Some(page) = pprof::web_page(&out, "/ui/top") else { return };
     assert!(page.contains("200 OK"), "{page}");
     assert!(page.contains("Shop.cart") && page.contains("Db.query"), "{page}");
+}
+
+/// Regression: the commands replaced their own input, and `merge` lost its times.
+#[test]
+fn an_output_that_is_an_input_is_refused() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[valid()]);
+    let other = files.add("other.otlp", &[valid()]);
+    let before = std::fs::read(&file).unwrap();
+    for arguments in [
+        &["export", &file, "--to", "collapsed"][..],
+        &["flamegraph", &other, &file],
+        &["diff", &file, &other],
+        &["diff", &other, &file],
+        &["merge", &file],
+    ] {
+        let refused = otlpprof(&[arguments, &["-o", &file]].concat()).code(2).get_output().clone();
+        let message = format!("otlpprof: {file} is one of the inputs: write to another file\n");
+        assert_eq!(String::from_utf8_lossy(&refused.stderr), message, "{arguments:?}");
+        assert_eq!(std::fs::read(&file).unwrap(), before);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::agent_support::{JavaRun, newest_or_all};
 use crate::exported_support::{Functions, Stacks, collapsed, functions, viewer};
 use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
-use crate::report_support::{CPU, Files, Spec, message};
+use crate::report_support::{CPU, Files, Spec, distinct_frames, message, three_states};
 use otlpprof::otlp::wire::ProfilesData;
 use serde_json::{Value, json};
 
@@ -109,12 +109,62 @@ fn speedscope_reads_every_thread_and_type() {
 
 #[test]
 #[ignore = "long: viewers of other projects are fetched, in a browser"]
+fn speedscope_reads_stacks_without_a_common_frame() {
+    let files = Files::new();
+    let file = files.add("distinct.otlp", &[distinct_frames()]);
+    let (out, _) = files.export(&[&file], "speedscope", &[]);
+    let Some(mut read) = viewer("speedscope.mjs", &[out.to_str().unwrap()]) else { return };
+    for profile in read["profiles"].as_array_mut().unwrap() {
+        profile["name"] = format!("cpu: {}", profile["name"].as_str().unwrap()).into();
+    }
+    assert_eq!(in_speedscope(&read, "cpu"), expected(&files, &file, "cpu"));
+}
+
+/// Viewers take long to read a file that repeats its frames.
+#[test]
+fn no_table_of_a_file_repeats_an_entry() {
+    let files = Files::new();
+    let [first, second] = untimed();
+    let all = [first, second, distinct_frames(), distinct_frames()];
+    let file = files.add("all.otlp", &all);
+    let written = |format: &str| -> Value {
+        let (out, _) = files.export(&[&file], format, &["--lines"]);
+        serde_json::from_slice(&std::fs::read(out).unwrap()).unwrap()
+    };
+    let assert_distinct = |what: &str, entries: Vec<String>| {
+        let distinct: std::collections::BTreeSet<_> = entries.iter().collect();
+        assert_eq!(distinct.len(), entries.len(), "{what}: {entries:?}");
+    };
+    let speedscope = written("speedscope");
+    let frames = speedscope["shared"]["frames"].as_array().unwrap();
+    assert!(frames.len() > 8_000, "{}", frames.len());
+    assert_distinct("frames", frames.iter().map(Value::to_string).collect());
+    for thread in written("firefox")["threads"].as_array().unwrap() {
+        for (table, columns) in [
+            ("funcTable", &["name", "fileName", "resource"][..]),
+            ("frameTable", &["func", "line", "address"]),
+            ("stackTable", &["frame", "prefix"]),
+        ] {
+            let entry = |at: u64| {
+                let cells = columns.iter().map(|column| thread[table][column][at as usize].to_string());
+                cells.collect::<Vec<_>>().join(" ")
+            };
+            let length = thread[table]["length"].as_u64().unwrap();
+            assert!(length > 0, "{table}");
+            assert_distinct(table, (0..length).map(entry).collect());
+        }
+    }
+}
+
+#[test]
+#[ignore = "long: viewers of other projects are fetched, in a browser"]
 fn the_firefox_profiler_reads_every_thread() {
     let files = Files::new();
     for (name, messages, options, scale, spread) in [
         ("untimed.otlp", &untimed()[..], &["--type", "cpu"][..], 1e6, true),
         ("timed.otlp", &[valid()], &["--type", "wall"], 1e6, false),
         ("counted.otlp", &untimed(), &["--count"], 1.0, true),
+        ("distinct.otlp", &[distinct_frames()], &[], 1e6, true),
     ] {
         let file = files.add(name, messages);
         let (out, line) = files.export(&[&file], "firefox", options);
@@ -125,6 +175,24 @@ fn the_firefox_profiler_reads_every_thread() {
             expected.iter().map(|(thread, stacks)| (thread.clone(), functions(stacks))).collect();
         assert_eq!(in_firefox(&read, scale), expected, "{options:?}");
     }
+}
+
+#[test]
+#[ignore = "long: viewers of other projects are fetched, in a browser"]
+fn both_viewers_have_the_last_state_of_each_process() {
+    let files = Files::new();
+    let file = files.add("states.otlp", &three_states());
+    let read = |format: &str| {
+        let (out, _) = files.export(&[&file], format, &[]);
+        viewer(&format!("{format}.mjs"), &[out.to_str().unwrap()])
+    };
+    let (Some(speedscope), Some(firefox)) = (read("speedscope"), read("firefox")) else { return };
+    let profiles = speedscope["profiles"].as_array().unwrap().iter();
+    let stacks = profiles.flat_map(|profile| profile["stacks"].as_array().unwrap());
+    assert_eq!(stacks.map(|row| row[1].as_f64().unwrap()).sum::<f64>(), 9216.0, "{speedscope}");
+    let threads = in_firefox(&firefox, 1.0);
+    let own = threads.values().flat_map(|functions| functions.values()).map(|&(own, _)| own);
+    assert_eq!(own.sum::<i64>(), 1024 + 8192, "{threads:?}");
 }
 
 /// Each type is a process. Native frames name their library, which the file identifies by its build-id.

@@ -7,8 +7,8 @@ use crate::agent_support::{newest_or_all, under_all_engines};
 use crate::otlp_fixture::valid;
 use crate::page_support::generated::generated;
 use crate::page_support::{otlpprof, path_text, write};
-use otlpprof::otlp::wire::ProfilesData;
-use serde_json::Value;
+use otlpprof::otlp::wire::{self, ProfilesData};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Compares the rows of a page with its files.
@@ -107,6 +107,51 @@ fn pages_of_real_jvms_have_the_samples_of_all_engines() {
             let Some(counts) = check(&folder, &file, &[]) else { return };
             assert!(counts["rows"].as_u64().unwrap() > 0, "{}: {counts}", run.label);
         }
+    }
+}
+
+#[test]
+fn a_page_has_the_title_that_was_asked_for_and_names_labels_that_were_merged() {
+    let folder = TempDir::new().unwrap();
+    let mut data = valid();
+    let orders = 2_001;
+    let dictionary = data.dictionary.as_mut().unwrap();
+    let first = dictionary.attribute_table.len() as i32;
+    let key_strindex = dictionary.string_table.len() as i32;
+    dictionary.string_table.push("order".to_owned());
+    dictionary.attribute_table.extend((0..orders).map(|order| {
+        let value = Some(wire::AnyValue { value: Some(wire::Value::StringValue(format!("order {order}"))) });
+        wire::KeyValueAndUnit { key_strindex, value, unit_strindex: 0 }
+    }));
+    let samples = &mut data.resource_profiles[0].scope_profiles[0].profiles[0].samples;
+    let sample = samples[0].clone();
+    samples.extend((0..orders).map(|order| {
+        let mut sample = sample.clone();
+        sample.attribute_indices.push(first + order);
+        sample
+    }));
+    let file = write(&folder, "orders.otlp", &[data]);
+    let page = folder.path().join("page.html");
+    let title = "Orders & <b>returns</b>";
+    otlpprof(&["flamegraph", path_text(&file), "-o", path_text(&page), "--title", title]).success();
+    let header = crate::page_support::header(&page);
+    assert_eq!(header["title"], title);
+    assert_eq!(header["notes"], json!(["samples are merged over order: more than 2000 values"]));
+}
+
+#[test]
+fn a_page_without_a_service_is_called_after_its_files() {
+    let folder = TempDir::new().unwrap();
+    let page = folder.path().join("page.html");
+    let files: Vec<_> =
+        ["a", "b", "c", "d"].map(|name| folder.path().join(format!("{name}.collapsed"))).into();
+    files.iter().for_each(|file| std::fs::write(file, b"main;run 3\n").unwrap());
+    for (count, title) in
+        [(2, "a.collapsed, b.collapsed"), (4, "a.collapsed, b.collapsed, c.collapsed and 1 more")]
+    {
+        let files: Vec<_> = files[..count].iter().map(|file| path_text(file)).collect();
+        otlpprof(&[&["flamegraph", "-o", path_text(&page)], &files[..]].concat()).success();
+        assert_eq!(crate::page_support::header(&page)["title"], title);
     }
 }
 

@@ -260,7 +260,12 @@ fn pprof_has_its_types_labels_inlined_calls_and_times() {
     assert_eq!(sum(&["--thread", "worker <1>"]), "50.0 ms");
     assert_eq!(sum(&["--where", "pprof.profile.comment=made for a test"]), "420 ms");
     assert_eq!(sum(&["--frame", "^main.compute$"]), "300 ms");
-    assert_eq!(sum(&["--to", "2023-11-14T22:13:20Z"]), "0 ns");
+    let empty = otlpprof(&["report", text(&file), "--to", "2023-11-14T22:13:20Z"]).success();
+    let empty = empty.stderr(
+        "otlpprof: no sample is selected of the 6 in the files from 2023-11-14T22:13:20Z to \
+         2023-11-14T22:13:30Z\n",
+    );
+    assert!(String::from_utf8_lossy(&empty.get_output().stdout).contains("0 ns"));
     assert!(report(&["--lines"]).contains("main.spin (main.go:30)"));
 }
 

@@ -4,6 +4,8 @@
 mod agent_support;
 #[path = "../attach_support/mod.rs"]
 mod attach_support;
+#[path = "../dwarf_support/mod.rs"]
+mod dwarf_support;
 #[path = "../exported_support/mod.rs"]
 mod exported_support;
 #[path = "../jdk_support/mod.rs"]
@@ -28,9 +30,12 @@ mod python_support;
 mod report_support;
 #[path = "../run_support/mod.rs"]
 mod run_support;
+#[path = "../symbolize_support/mod.rs"]
+mod symbolize_support;
 
 mod attach;
 mod attach_places;
+mod attach_sidecar;
 mod bounds;
 mod check_stacks;
 mod compare;
@@ -53,6 +58,7 @@ mod record;
 mod report;
 mod run;
 mod run_signals;
+mod symbolize;
 mod terminal;
 mod top;
 mod validate;

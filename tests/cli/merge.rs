@@ -225,11 +225,12 @@ fn files_of_real_jvms_are_merged_without_loss() {
             let size = |file: &str| std::fs::metadata(file).unwrap().len();
             // A single message has nothing to merge.
             assert!(run.messages().len() < 2 || size(&merged) < size(file), "{}", run.label);
-            for options in [&[][..], &["--tree"], &["--type", "alloc-space"], &["--type", "live-space"]] {
+            let all = |kind| ["--top", "1000", "--type", kind];
+            for options in [&all("cpu")[..], &["--tree"], &all("alloc-space"), &all("live-space")] {
                 // The first line has the time: intervals have gaps, which the merged window includes. The
                 // order of rows with equal values is that of their first occurrence.
                 let rest = |file: &str| {
-                    let report = stdout(&[&["report", file, "--top", "1000"], options].concat());
+                    let report = stdout(&[&["report", file], options].concat());
                     let mut lines: Vec<_> = report.lines().skip(1).map(str::to_owned).collect();
                     lines.sort_unstable();
                     lines

@@ -66,7 +66,7 @@ fn a_recording_ends_with_its_time_and_is_printed() {
         let pid = jvm.pid();
         let table = std::cell::RefCell::new(String::new());
         wait_for("a recording with samples", || {
-            let recorded = record(pid, &["cpu=1ms", "-d", "300ms"]);
+            let recorded = record(pid, &["cpu=1ms,loglevel=info", "-d", "300ms"]);
             let error = text_of(&recorded.stderr);
             assert!(recorded.status.success() || error.contains("no sample was taken"), "{error}");
             assert!(error.contains("recording JVM") && is_idle(pid), "{error}");
@@ -75,6 +75,7 @@ fn a_recording_ends_with_its_time_and_is_printed() {
         });
         let table = table.into_inner();
         assert!(table.starts_with("cpu of ") && table.contains("FUNCTION"), "{table}");
+        assert!(!jvm.stderr().contains("[otlpprof]"), "{}", jvm.stderr());
         jvm.terminate();
         jvm.finish();
     }

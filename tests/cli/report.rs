@@ -1,7 +1,7 @@
 //! `otlpprof report`, as a user runs it.
 
 use crate::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, valid};
-use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, message, rows};
+use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, assert_quiet, message, rows};
 use otlpprof::otlp::wire::ProfilesData;
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
 
 fn stdout(arguments: &[&str]) -> String {
     let output = otlpprof(arguments).success().get_output().clone();
-    assert_eq!(output.stderr, b"", "nothing on stderr");
+    assert_quiet(&String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -314,6 +314,15 @@ fn a_mistake_is_one_line_that_says_what_there_is() {
     assert_eq!(error_of(&[&file, "--type", "alloc"]), "otlpprof: --type alloc: the files have cpu\n");
     let message = "otlpprof: --at: this kind of profile is no state at a time; use --from and --to\n";
     assert_eq!(error_of(&[&file, "--at=-1s"]), message);
+    // Regression: an empty table said nothing about the reason.
+    let nobody = otlpprof(&[&file, "--thread", "nobody"]).success().get_output().clone();
+    let message = String::from_utf8(nobody.stderr).unwrap();
+    assert!(message.starts_with("otlpprof: no sample is selected of the "), "{message}");
+    // Regression: the last option of each was ignored.
+    for options in [["--tree", "--by", "thread"], ["--tree", "--top", "1"], ["--at=-1s", "--to", "-2s"]] {
+        let message = error_of(&[&[&*file][..], &options].concat());
+        assert!(message.contains("cannot be used with"), "{message}");
+    }
     let empty = files.add("empty.otlp", &[]);
     assert!(error_of(&[&empty]).contains("no message in its 0 bytes"));
 }

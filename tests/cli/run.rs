@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::agent_support::{agent, newest_or_all, profiles};
 use crate::otlp_fixture::{framed, valid};
-use crate::run_support::{CLASSES, Place, install, java, kill, page_data, parts, wait_for};
+use crate::run_support::{CLASSES, RunFolder, install, java, kill, page_data, parts, wait_for};
 
 /// The launcher of the newest JDK.
 fn newest_java() -> PathBuf {
@@ -16,7 +16,7 @@ fn newest_java() -> PathBuf {
 }
 
 /// A script that runs a test program twice at the same time, by the launcher in PATH.
-fn two_programs(place: &Place) -> PathBuf {
+fn two_programs(place: &RunFolder) -> PathBuf {
     let java = format!("java -cp '{CLASSES}' programs.RunAndExit");
     place.script("two.sh", &format!("#!/bin/sh\n{java} &\n{java}\nwait\n"))
 }
@@ -30,7 +30,7 @@ fn path_with(java: &Path) -> std::ffi::OsString {
 
 /// A program that leaves the file of process 77 in the folder that the agent would write to: a message of the
 /// fixture, then `more`.
-fn writer(place: &Place, more: &[u8]) -> PathBuf {
+fn writer(place: &RunFolder, more: &[u8]) -> PathBuf {
     fs::write(place.path("message"), [&framed(&valid()), more].concat()).unwrap();
     let script = "#!/bin/sh\nfile=${JAVA_TOOL_OPTIONS##*file=}\n/bin/cat message > \"${file%/*}/77.otlp\"\n";
     place.script("writer.sh", script)
@@ -39,7 +39,7 @@ fn writer(place: &Place, more: &[u8]) -> PathBuf {
 #[test]
 fn a_launcher_is_profiled_without_a_word_of_the_agent() {
     for home in newest_or_all() {
-        let place = Place::new();
+        let place = RunFolder::new();
         let mut command = place.run();
         command.args(["cpu=1ms", "-o", "page.html", "-o", "kept.otlp"]);
         java(&mut command, &home.join("bin/java"), &["RunAndExit"]);
@@ -61,7 +61,7 @@ fn a_launcher_is_profiled_without_a_word_of_the_agent() {
 
 #[test]
 fn a_launcher_in_the_path_is_profiled_and_the_page_has_a_name() {
-    let (place, launcher) = (Place::new(), newest_java());
+    let (place, launcher) = (RunFolder::new(), newest_java());
     let mut command = place.run();
     command.env("PATH", path_with(&launcher)).args(["--top", "1", "--type", "wall", "wall=1ms,cpu=off"]);
     java(&mut command, Path::new("java"), &["RunAndExit", "3"]);
@@ -87,7 +87,7 @@ fn a_launcher_in_the_path_is_profiled_and_the_page_has_a_name() {
 #[test]
 fn a_script_that_starts_a_jvm_is_profiled_by_the_variable() {
     for home in newest_or_all() {
-        let (place, launcher) = (Place::new(), home.join("bin/java"));
+        let (place, launcher) = (RunFolder::new(), home.join("bin/java"));
         let library = place.path("it's a \"library\"/libotlpprof.so");
         fs::create_dir(library.parent().unwrap()).unwrap();
         fs::copy(agent(), &library).unwrap();
@@ -113,7 +113,7 @@ fn a_script_that_starts_a_jvm_is_profiled_by_the_variable() {
 
 #[test]
 fn each_jvm_of_a_program_is_a_group_of_the_report() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let mut command = place.run();
     command.env("PATH", path_with(&newest_java())).args(["cpu=1ms", "-o", "both.otlp", "--"]);
     let (code, stdout, stderr) = parts(&command.arg(two_programs(&place)).output().unwrap());
@@ -134,7 +134,7 @@ fn each_jvm_of_a_program_is_a_group_of_the_report() {
 /// A JVM that goes on, such as a build tool's daemon, is named.
 #[test]
 fn a_jvm_that_outlives_the_program_is_named() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let text = format!(
         "#!/bin/sh\nfile=${{JAVA_TOOL_OPTIONS##*file=}}\n'{}' -cp '{CLASSES}' programs.RunAndExit 0 600 \
          </dev/null >/dev/null 2>&1 &\nuntil [ -s \"${{file%/*}}/$!.otlp\" ]; do sleep 0.1; done\n\
@@ -154,7 +154,7 @@ fn a_jvm_that_outlives_the_program_is_named() {
 /// A process that is killed while it writes leaves a part of a message.
 #[test]
 fn an_unfinished_message_is_left_out() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let script = writer(&place, &[0, 0, 0, 9, 0x12, 1]);
     let (code, stdout, stderr) =
         parts(&place.run().args(["-o", "kept.otlp", "--"]).arg(script).output().unwrap());
@@ -167,7 +167,7 @@ fn an_unfinished_message_is_left_out() {
 
 #[test]
 fn the_page_is_opened_on_request() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let script = writer(&place, &[]);
     let opener = place.script("bin/xdg-open", "#!/bin/sh\necho \"$1\" > opened.new\nmv opened.new opened\n");
     let path = std::env::join_paths([opener.parent().unwrap(), Path::new("/bin")]).unwrap();
@@ -190,7 +190,7 @@ fn the_page_is_opened_on_request() {
 
 #[test]
 fn mistakes_are_one_line_before_the_program_starts() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let script = place.script("started.sh", "#!/bin/sh\necho started\n");
     for (arguments, reason) in [
         (&["-o", "page.svg"][..], "-o page.svg: write NAME.html for a page, NAME.otlp for profiles"),
@@ -226,7 +226,7 @@ fn mistakes_are_one_line_before_the_program_starts() {
 /// Regression: relative paths began at the folder in which the script starts the JVM.
 #[test]
 fn relative_paths_in_options_begin_at_the_callers_folder() {
-    let place = Place::new();
+    let place = RunFolder::new();
     fs::write(place.path("ca.pem"), "no certificate").unwrap();
     let text = format!("#!/bin/sh\ncd /\nexec '{}' -version\n", newest_java().display());
     let script = place.script("elsewhere.sh", &text);
@@ -241,7 +241,7 @@ fn relative_paths_in_options_begin_at_the_callers_folder() {
 #[test]
 fn a_mistake_in_the_agents_options_is_shown() {
     for home in newest_or_all() {
-        let place = Place::new();
+        let place = RunFolder::new();
         let mut command = place.run();
         command.arg("cpuu=5ms");
         java(&mut command, &home.join("bin/java"), &["RunAndExit"]);
@@ -267,7 +267,7 @@ fn a_mistake_in_the_agents_options_is_shown() {
 
 #[test]
 fn a_program_that_cannot_be_started_has_the_exit_code_of_a_shell() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let plain = place.script("plain", "#!/bin/sh\n");
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).unwrap();
     for (program, code, reason) in
@@ -284,7 +284,7 @@ fn a_program_that_cannot_be_started_has_the_exit_code_of_a_shell() {
 
 #[test]
 fn the_library_is_beside_the_command_or_in_lib() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let command = place.path("bin/otlpprof");
     fs::create_dir(place.path("bin")).unwrap();
     fs::create_dir(place.path("lib")).unwrap();
@@ -312,7 +312,7 @@ fn the_library_is_beside_the_command_or_in_lib() {
 /// The program has the command's standard input, and no signal is blocked in it.
 #[test]
 fn a_program_runs_as_without_the_command() {
-    let place = Place::new();
+    let place = RunFolder::new();
     fs::write(place.path("input"), "from the input\n").unwrap();
     let script =
         place.script("sh", "#!/bin/sh\ncat\ngrep SigBlk /proc/self/status\necho error >&2\nexit 5\n");

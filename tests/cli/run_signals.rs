@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 
 use crate::agent_support::{newest_or_all, profiles};
 use crate::otlp_fixture::{framed, valid};
-use crate::run_support::{Place, Started, java, kill, page_data, parts, wait_for};
+use crate::run_support::{RunFolder, Started, java, kill, page_data, parts, wait_for};
 
 /// The end of a script that waits for a signal, for four minutes or longer.
 const WAIT: &str = "i=0\nwhile [ $i -lt 2400 ]; do sleep 0.1; i=$((i + 1)); done\n";
@@ -45,7 +45,7 @@ fn on_a_terminal(command: &mut Command) -> OwnedFd {
 }
 
 /// A program that counts SIGINT until SIGTERM arrives.
-fn counting(place: &Place, java_home_bin: PathBuf) -> Command {
+fn counting(place: &RunFolder, java_home_bin: PathBuf) -> Command {
     let mut command = place.run();
     command.args(["cpu=1ms", "-o", "page.html"]);
     java(&mut command, &java_home_bin, &["CountedSignals"]);
@@ -53,7 +53,7 @@ fn counting(place: &Place, java_home_bin: PathBuf) -> Command {
 }
 
 /// Asserts that a [`counting`] program has had this number of interrupts and has been profiled.
-fn assert_counted(place: &Place, started: Started, interrupts: usize) {
+fn assert_counted(place: &RunFolder, started: Started, interrupts: usize) {
     let (code, stdout, stderr) = started.finish();
     assert_eq!(code, 3, "{stderr}");
     assert!(stdout.ends_with(&format!("interrupts {interrupts}\n")), "{stdout}\n{stderr}");
@@ -64,7 +64,7 @@ fn assert_counted(place: &Place, started: Started, interrupts: usize) {
 
 #[test]
 fn an_interrupt_by_the_terminal_arrives_once() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let mut command = counting(&place, newest_java());
     let terminal = on_a_terminal(&mut command);
     let mut started = Started::new(&mut command, &place);
@@ -86,7 +86,7 @@ fn an_interrupt_by_the_terminal_arrives_once() {
 #[test]
 fn an_interrupt_of_the_command_alone_arrives() {
     for home in newest_or_all() {
-        let place = Place::new();
+        let place = RunFolder::new();
         let mut started = Started::new(&mut counting(&place, home.join("bin/java")), &place);
         started.line("ready");
         started.signal(libc::SIGINT);
@@ -99,7 +99,7 @@ fn an_interrupt_of_the_command_alone_arrives() {
 /// The kernel sends SIGHUP to the leader of the terminal's session alone.
 #[test]
 fn a_hangup_of_the_terminal_reaches_the_program() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let script = place.script("hup.sh", &format!("#!/bin/sh\ntrap 'exit 9' HUP\necho ready\n{WAIT}"));
     let mut command = place.run();
     command.arg("--").arg(script);
@@ -123,7 +123,7 @@ fn each_signal_to_the_command_is_passed_on() {
         ("TERM", libc::SIGTERM),
         ("WINCH", libc::SIGWINCH),
     ] {
-        let place = Place::new();
+        let place = RunFolder::new();
         let text = format!("#!/bin/sh\ntrap 'echo got {name}; exit 9' {name}\necho ready\n");
         let script = place.script("trap.sh", &format!("{text}{WAIT}"));
         let mut started = Started::new(place.run().arg("--").arg(script), &place);
@@ -158,7 +158,7 @@ fn a_program_that_is_ended_by_a_signal_has_a_report_of_its_time_before() {
             (libc::SIGKILL, 137, "has ended: signal: 9 (SIGKILL)\n"),
             (libc::SIGSEGV, 134, "has ended: signal: 6 (SIGABRT)"),
         ] {
-            let place = Place::new();
+            let place = RunFolder::new();
             let mut command = place.run();
             command.args([
                 "cpu=1ms,interval=100ms",
@@ -200,7 +200,7 @@ fn a_program_that_is_ended_by_a_signal_has_a_report_of_its_time_before() {
 /// The page is a pipe that nobody reads, so that the command waits.
 #[test]
 fn a_signal_while_results_are_written_removes_the_temporary_folder() {
-    let place = Place::new();
+    let place = RunFolder::new();
     fs::write(place.path("message"), framed(&valid())).unwrap();
     let script = "#!/bin/sh\nfile=${JAVA_TOOL_OPTIONS##*file=}\ncat message > \"${file%/*}/77.otlp\"\n";
     let script = place.script("writer.sh", script);
@@ -218,7 +218,7 @@ fn a_signal_while_results_are_written_removes_the_temporary_folder() {
 /// made the command ignore it.
 #[test]
 fn the_exit_code_is_known_where_sigchld_was_ignored() {
-    let place = Place::new();
+    let place = RunFolder::new();
     let mut command = place.run();
     command.args(["--", "/bin/sh", "-c", "exit 3"]);
     let ignore = || {

@@ -6,10 +6,12 @@ use std::num::NonZero;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::agent_support::heeded_signals::heed_signals;
 use crate::agent_support::{JavaRun, agent, newest_or_all, profiles};
 use crate::attach_support::{
     PATIENCE, attach, command, exit_code, jvm, otlpprof, refusal, send, state, text_of, wait_for,
@@ -29,12 +31,17 @@ struct InTerminal {
     before: Termios,
     screen: Arc<Mutex<vt100::Parser>>,
     reader: Option<JoinHandle<()>>,
+    /// Whether the reader ends once nothing is left to read for now, as the terminal is to be closed.
+    is_closed: Arc<AtomicBool>,
+}
+
+fn size(rows: u16, columns: u16) -> Winsize {
+    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
 impl InTerminal {
     fn start(mut command: Command) -> Self {
-        let size = Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
-        let pair = openpty(&size, None).unwrap();
+        let pair = openpty(&size(ROWS, COLUMNS), None).unwrap();
         // Programs that the test starts must not have the terminal, which then would not close.
         for side in [&pair.master, &pair.slave] {
             // SAFETY: the call accesses no memory.
@@ -64,14 +71,46 @@ impl InTerminal {
         let [rows, columns] = [ROWS, COLUMNS].map(|count| NonZero::new(count).unwrap());
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         let (mut output, to) = (keyboard.try_clone().unwrap(), screen.clone());
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let closed = is_closed.clone();
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = output.read(&mut bytes) {
+            loop {
+                let mut ready = libc::pollfd { fd: output.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                // SAFETY: `ready` is one entry, and outlives the call.
+                if unsafe { libc::poll(&mut ready, 1, 20) } == 0 {
+                    if closed.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    continue;
+                }
+                let Ok(count @ 1..) = output.read(&mut bytes) else { break };
                 to.lock().unwrap().process(&bytes[..count]);
             }
         });
         let (terminal, reader) = (Some(pair.slave), Some(reader));
-        Self { child, keyboard, terminal, before, screen, reader }
+        Self { child, keyboard, terminal, before, screen, reader, is_closed }
+    }
+
+    /// Changes the terminal's size. The kernel sends SIGWINCH to the command.
+    fn resize(&mut self, rows: u16, columns: u16) {
+        self.screen
+            .lock()
+            .unwrap()
+            .screen_mut()
+            .set_size(NonZero::new(rows).unwrap(), NonZero::new(columns).unwrap());
+        // SAFETY: the size outlives the call.
+        let changed =
+            unsafe { libc::ioctl(self.keyboard.as_raw_fd(), libc::TIOCSWINSZ, &size(rows, columns)) };
+        assert_eq!(changed, 0);
+    }
+
+    /// Closes the terminal, as a window that is closed does, and waits for the command's end.
+    fn close(mut self) -> ExitStatus {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.reader.take().unwrap().join().unwrap();
+        self.keyboard = File::open("/dev/null").unwrap();
+        self.child.wait().unwrap()
     }
 
     fn press(&mut self, keys: &str) {
@@ -123,17 +162,7 @@ impl Drop for InTerminal {
 fn top(pid: u32, arguments: &[&str]) -> Command {
     let mut command = otlpprof();
     command.args(["top", &pid.to_string(), "--library"]).arg(agent()).args(arguments);
-    // The program that runs this test may ignore signals: SIGHUP under nohup, SIGINT and SIGQUIT in the
-    // background of a shell.
-    let heed = || {
-        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
-            // SAFETY: signal is async-signal-safe.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
-        }
-        Ok(())
-    };
-    // SAFETY: the closure makes system calls alone, and allocates nothing.
-    unsafe { command.pre_exec(heed) };
+    heed_signals(&mut command);
     command
 }
 
@@ -146,7 +175,7 @@ fn a_jvm_is_shown_and_left_as_it_was() {
     for home in newest_or_all() {
         let jvm = jvm(&home);
         let pid = jvm.pid();
-        let mut top = InTerminal::start(top(pid, &["cpu=1ms,wall=5ms", "-i", "100ms"]));
+        let mut top = InTerminal::start(top(pid, &["cpu=1ms,wall=5ms,loglevel=info", "-i", "100ms"]));
         let hot = "programs.UserLoop.burn";
         top.wait_for("hot method and its thread", |text| {
             text.contains(&format!("JVM {pid}")) && text.contains(hot) && text.contains("main")
@@ -179,6 +208,7 @@ fn a_jvm_is_shown_and_left_as_it_was() {
         let (status, _) = top.finish();
         assert_eq!(status.code(), Some(0));
         assert!(is_idle(pid));
+        assert!(!jvm.stderr().contains("[otlpprof]"), "{}", jvm.stderr());
         jvm.terminate();
         jvm.finish();
     }
@@ -270,6 +300,59 @@ fn a_running_session_goes_on_as_before() {
 }
 
 #[test]
+fn a_resized_terminal_is_drawn_in_its_new_size() {
+    let home = newest_or_all().pop().unwrap();
+    let jvm = jvm(&home);
+    let mut top = InTerminal::start(top(jvm.pid(), &["cpu=1ms", "-i", "100ms"]));
+    let is_shown = |text: &str| text.contains("UserLoop.burn") && text.contains("q ");
+    top.wait_for("the view", is_shown);
+    for (rows, columns) in [(12, 60), (60, 200), (1, 1), (ROWS, COLUMNS)] {
+        top.resize(rows, columns);
+        // The keys' line is the last one. In one column there is room for a letter.
+        let is_last = |text: &str| match text.lines().collect::<Vec<_>>()[..] {
+            [.., last] if rows > 1 => last.contains('q') && text.lines().count() == usize::from(rows),
+            _ => rows == 1,
+        };
+        top.wait_for(&format!("view of {rows} rows"), |text| is_last(text) && (rows == 1 || is_shown(text)));
+    }
+    top.press("q");
+    assert_eq!(top.finish().0.code(), Some(0));
+    wait_for("the session's end", || is_idle(jvm.pid()));
+    jvm.terminate();
+    jvm.finish();
+}
+
+/// Regression: the command panicked when it showed the cursor of a terminal that was gone.
+#[test]
+fn a_closed_terminal_ends_the_view_and_its_session() {
+    let home = newest_or_all().pop().unwrap();
+    let jvm = jvm(&home);
+    let pid = jvm.pid();
+    for ignores_the_hangup in [false, true] {
+        let mut command = top(pid, &["cpu=1ms", "-i", "100ms"]);
+        if ignores_the_hangup {
+            // As nohup does.
+            // SAFETY: the call accesses no memory, and may be made between fork and exec.
+            unsafe {
+                command.pre_exec(|| {
+                    libc::signal(libc::SIGHUP, libc::SIG_IGN);
+                    Ok(())
+                });
+            }
+        }
+        let mut top = InTerminal::start(command);
+        top.wait_for("the view", |text| text.contains("UserLoop.burn"));
+        let status = top.close();
+        let code = status.code().unwrap_or_else(|| panic!("{status}"));
+        // The command may find the terminal gone before the signal arrives.
+        assert!(code <= 2 || code == 128 + libc::SIGHUP && !ignores_the_hangup, "{status}");
+        wait_for("the session's end", || is_idle(pid));
+    }
+    jvm.terminate();
+    jvm.finish();
+}
+
+#[test]
 fn a_file_is_shown_as_it_grows() {
     let home = newest_or_all().pop().unwrap();
     let run = JavaRun::new(&home, "UserLoop").argument(2);
@@ -302,12 +385,16 @@ fn a_file_is_shown_as_it_grows() {
 #[test]
 fn mistakes_are_one_line_each() {
     let run = |arguments: &[&str]| otlpprof().arg("top").args(arguments).output().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("x.jfr").to_str().unwrap().to_owned();
+    fs::write(&recording, b"FLR\0\0\x02").unwrap();
     for (arguments, message) in [
         (&["1"][..], "top needs a terminal for its view; --count N prints N tables instead"),
         (&["/no/such/file", "--count", "1"], "/no/such/file"),
         (&["/etc/passwd", "cpu=1ms", "--count", "1"], "a file takes neither options"),
         (&["/etc/passwd", "--count", "1", "-i", "100ms"], "is no file of the agent that grows"),
         (&["/tmp", "--count", "1"], "is no file that grows"),
+        (&[&recording, "--count", "1"], "`otlpprof report` shows other files"),
         (&["4294967294", "--count", "1"], "there is no process 4294967294"),
     ] {
         let refused = run(arguments);

@@ -4,10 +4,11 @@
 
 pub(crate) mod generated;
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use base64::Engine as _;
 use otlpprof::otlp::wire::ProfilesData;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -45,6 +46,24 @@ pub(crate) fn compare(reader: &str, page: &Path, arguments: &[&str]) -> Option<R
         true => Ok(serde_json::from_str(&out).unwrap()),
         false => Err(out.into_owned()),
     })
+}
+
+/// A page's data, decompressed (page/README.md).
+pub(crate) fn data(page: &str) -> Vec<u8> {
+    let is_base64 = |letter: char| letter.is_ascii_alphanumeric() || "+/=".contains(letter);
+    let data = page.split(|letter| !is_base64(letter)).max_by_key(|part| part.len()).unwrap();
+    let compressed = base64::engine::general_purpose::STANDARD.decode(data).unwrap();
+    let mut bytes = Vec::new();
+    flate2::read::ZlibDecoder::new(&compressed[..]).read_to_end(&mut bytes).unwrap();
+    assert!(bytes.starts_with(b"OTPP"));
+    bytes
+}
+
+/// The header of a page's data.
+pub(crate) fn header(page: &Path) -> Value {
+    let bytes = data(&std::fs::read_to_string(page).unwrap());
+    let length = u32::from_le_bytes(bytes[5..9].try_into().unwrap()) as usize;
+    serde_json::from_slice(&bytes[9..9 + length]).unwrap()
 }
 
 /// Uses a page in headless Chromium by the steps of `page/use.mjs`. Returns the page's answer to each step.

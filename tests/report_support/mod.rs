@@ -9,7 +9,7 @@ use otlpprof::otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sa
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::otlp_fixture::{DURATION, Dictionary, framed, inline};
+use crate::otlp_fixture::{DURATION, Dictionary, TIME, framed, inline};
 
 /// Files in a temporary folder.
 pub(crate) struct Files(TempDir);
@@ -89,11 +89,47 @@ pub(crate) fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
     assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
 }
 
-/// Runs the command, which must succeed and write nothing on standard error. Returns its standard output.
+/// Runs the command, which must succeed and write nothing on standard error, unless no sample is selected.
+/// Returns its standard output.
 pub(crate) fn stdout(arguments: &[&str]) -> String {
     let output = otlpprof(arguments).success().get_output().clone();
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "nothing on stderr");
+    assert_quiet(&String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Three states of one process and one of another. The last states have 1,024 and 8,192 bytes.
+pub(crate) fn three_states() -> [ProfilesData; 4] {
+    let of = |process, start, value| {
+        let samples = [(&["New.array", "Shop.cart"][..], "a", value)];
+        message(process, &[Spec { types: LIVE_SPACE, period: 512, start, samples: &samples }])
+    };
+    let second = 1_000_000_000;
+    [
+        of("1", TIME, 4096),
+        of("1", TIME + 10 * second, 1024),
+        of("1", TIME + 5 * second, 65_536),
+        of("2", TIME, 8192),
+    ]
+}
+
+/// A message of two threads, in which every frame is another function.
+pub(crate) fn distinct_frames() -> ProfilesData {
+    let names = |stack| (0..8).map(move |frame| format!("p{stack}.C{frame}.run"));
+    let stacks: Vec<Vec<String>> = (0..1_000).map(|stack| names(stack).collect()).collect();
+    let stacks: Vec<Vec<&str>> =
+        stacks.iter().map(|stack| stack.iter().map(String::as_str).collect()).collect();
+    let samples: Vec<_> = (1..)
+        .zip(&stacks)
+        .map(|(value, stack)| (&stack[..], if value % 2 == 0 { "a" } else { "b" }, value))
+        .collect();
+    message("1", &[Spec { types: CPU, period: 1_000_000, start: TIME, samples: &samples }])
+}
+
+/// Asserts that standard error is empty, or has the one line that no sample is selected.
+pub(crate) fn assert_quiet(stderr: &str) {
+    let is_of_empty =
+        stderr.starts_with("otlpprof: no sample is selected of the ") && stderr.lines().count() == 1;
+    assert!(stderr.is_empty() || is_of_empty, "{stderr}");
 }
 
 /// The JSON document that the command writes with `--format json`.

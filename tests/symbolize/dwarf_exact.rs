@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::dwarf_support::{
-    addresses, answers, assert_equal, compile_cpp, debug_objects, has_judges, judged, not_tested, run,
-    sources,
+    addresses, answers, assert_equal, compile_cpp, compile_rust, debug_objects, has_judges, judged,
+    not_tested, run, sources,
 };
 use otlpprof::dwarf::index::{Identity, Index, write};
 use otlpprof::dwarf::{Inputs, SplitFiles, compile};
@@ -86,10 +86,7 @@ fn a_rust_program_is_exact() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let source = sources().join("program.rs");
-    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    run(folder.path(), &rustc, &["-O", "-g", "--edition=2024", "-o", "program", source.to_str().unwrap()]);
-    assert_exact(&folder.path().join("program"));
+    assert_exact(&compile_rust(folder.path(), "program", &[]));
 }
 
 #[test]
@@ -164,9 +161,11 @@ fn files_compressed_by_dwz_are_exact() {
     }
     fs::copy(&program, folder.path().join("alone.dwz")).unwrap();
     run(folder.path(), "dwz", &["alone.dwz"]);
+    assert!(has_partial_units(&folder.path().join("alone.dwz")));
     assert_exact(&folder.path().join("alone.dwz"));
     // LLVM does not read supplementary files, so that the judges are the files before.
     run(folder.path(), "dwz", &["-m", "shared", "program.dwz", "library.dwz"]);
+    assert!(["shared", "program.dwz"].iter().all(|name| has_partial_units(&folder.path().join(name))));
     let shared = FileSource::open(&folder.path().join("shared")).unwrap();
     for (judge, name) in [(program, "program.dwz"), (library, "library.dwz")] {
         let source = FileSource::open(&folder.path().join(name)).unwrap();
@@ -175,6 +174,12 @@ fn files_compressed_by_dwz_are_exact() {
         let compiled = compile(&Inputs::of(&source), None).unwrap();
         assert!(compiled.all_problems() > 0);
     }
+}
+
+/// Whether dwz has moved entries into units that others import.
+fn has_partial_units(object: &Path) -> bool {
+    let output = Command::new("readelf").arg("--debug-dump=info").arg(object).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).contains("DW_TAG_partial_unit")
 }
 
 /// Opens the `.dwo` files of a folder.
@@ -193,7 +198,7 @@ fn split_debug_information_is_exact() {
     if !has_judges() {
         return;
     }
-    for (version, count) in [("-gdwarf-5", 1), ("-gdwarf-4", 1)] {
+    for version in ["-gdwarf-5", "-gdwarf-4"] {
         let folder = tempfile::tempdir().unwrap();
         let program = compile_cpp(folder.path(), "program", &["-gsplit-dwarf", version]);
         let files = SplitFolder(folder.path().to_owned());
@@ -202,7 +207,7 @@ fn split_debug_information_is_exact() {
         assert_exact_as(&program, &Inputs { split: Some(&files), ..inputs }, 0);
         // Without its files, lines are there and functions are missing, which is reported.
         let compiled = compile(&inputs, None).unwrap();
-        assert_eq!(compiled.all_problems(), count, "{:?}", compiled.problems());
+        assert_eq!(compiled.all_problems(), 2, "{:?}", compiled.problems());
         run(folder.path(), "llvm-dwp-19", &["-e", "program", "-o", "program.dwp"]);
         let package = FileSource::open(&folder.path().join("program.dwp")).unwrap();
         assert_exact_as(&program, &Inputs { package: Some(&package), ..inputs }, 0);
@@ -222,8 +227,10 @@ fn split_files_with_another_id_are_not_used() {
     let source = FileSource::open(&program).unwrap();
     let files = SplitFolder(other.path().to_owned());
     let compiled = compile(&Inputs { split: Some(&files), ..Inputs::of(&source) }, None).unwrap();
-    assert_eq!(compiled.all_problems(), 1);
-    assert!(compiled.problems()[0].why.to_string().contains("no split debug information"));
+    assert_eq!(compiled.all_problems(), 2);
+    for problem in compiled.problems() {
+        assert!(problem.why.to_string().contains("no split debug information"), "{}", problem.why);
+    }
 }
 
 #[test]
@@ -233,6 +240,42 @@ fn files_without_debug_information_have_names() {
     }
     let folder = tempfile::tempdir().unwrap();
     assert_exact(&compile_cpp(folder.path(), "program", &["-g0"]));
+}
+
+/// Hand-written code has symbols without a size, which reach to the next symbol; after a symbol with a size
+/// there may be code that no symbol has.
+#[test]
+fn symbols_without_a_size_are_exact() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let source = "
+        .text
+        .globl first
+        .type first, %function
+        first: .skip 8, 0x90
+        second: .skip 8, 0x90
+        .type third, %function
+        third: .skip 4, 0x90
+        .size third, 4
+        .skip 12, 0x90
+        .type fourth, %function
+        fourth: .skip 8, 0x90
+    ";
+    fs::write(folder.path().join("labels.s"), source).unwrap();
+    run(folder.path(), "gcc", &["-shared", "-nostdlib", "-o", "labels", "labels.s"]);
+    let object = folder.path().join("labels");
+    let bytes = fs::read(&object).unwrap();
+    let elf = goblin::elf::Elf::parse(&bytes).unwrap();
+    let text = elf.section_headers.iter().find(|section| section.is_executable()).unwrap();
+    let asked: Vec<u64> = (text.sh_addr..text.sh_addr + text.sh_size).collect();
+    let judged = judged(&object, &asked);
+    let named = judged.iter().filter(|answer| !answer.is_empty()).count();
+    assert_eq!((named, asked.len()), (28, 40), "{judged:?}");
+    let source = FileSource::open(&object).unwrap();
+    let mut compiled = compile(&Inputs::of(&source), None).unwrap();
+    assert_equal("labels", &asked, &answers(&mut compiled, &asked), &judged);
 }
 
 /// A stripped library and its debug file: the symbols are those of the debug file. MiniDebugInfo adds the

@@ -11,7 +11,8 @@ use otlpprof::dwarf::{Compiled, DwarfError, Inputs, LookUp, compile, limits};
 use otlpprof::elf::source::FileSource;
 use proptest::prelude::*;
 
-/// The abbreviations of [`assembled`]: 1 a unit, 2 a function, 3 an inlined function, 4 a name.
+/// The abbreviations of [`assembled`]: 1 a unit, 2 a function, 3 an inlined function, 4 a name, 5 a function
+/// with a list of address ranges.
 const ABBREVIATIONS: &str = "
     .uleb128 1, 0x11
     .byte 1
@@ -25,6 +26,9 @@ const ABBREVIATIONS: &str = "
     .uleb128 4, 0x2e
     .byte 0
     .uleb128 0x03, 0x08, 0, 0
+    .uleb128 5, 0x2e
+    .byte 0
+    .uleb128 0x55, 0x17, 0, 0
     .byte 0
 ";
 
@@ -34,6 +38,33 @@ const CODE: &str = "\n .quad code\n .quad 64\n";
 /// Links a library of 64 bytes of code, `code`, with one unit of these entries and a line program of these
 /// instructions.
 fn assembled(folder: &Path, entries: &str, lines: &str) -> PathBuf {
+    assembled_units(folder, 1, entries, lines, "")
+}
+
+/// Like [`assembled`], with as many units that have the same line program, and with lists of address ranges.
+fn assembled_units(folder: &Path, units: usize, entries: &str, lines: &str, ranges: &str) -> PathBuf {
+    let units: String = (0..units)
+        .map(|unit| {
+            let label = if unit == 0 { "unit:" } else { "" };
+            format!(
+                "
+{label}
+    .4byte unit_{unit}_end - unit_{unit}_begin
+unit_{unit}_begin:
+    .2byte 4
+    .4byte 0
+    .byte 8
+    .byte 1
+    .quad code
+    .quad 64
+    .4byte 0
+{entries}
+    .byte 0
+unit_{unit}_end:
+"
+            )
+        })
+        .collect();
     let text = format!(
         "
     .text
@@ -45,19 +76,9 @@ code:
     .section .debug_abbrev, \"\", %progbits
     {ABBREVIATIONS}
     .section .debug_info, \"\", %progbits
-unit:
-    .4byte unit_end - unit_begin
-unit_begin:
-    .2byte 4
-    .4byte 0
-    .byte 8
-    .byte 1
-    .quad code
-    .quad 64
-    .4byte 0
-{entries}
-    .byte 0
-unit_end:
+{units}
+    .section .debug_ranges, \"\", %progbits
+{ranges}
     .section .debug_line, \"\", %progbits
     .4byte line_end - line_begin
 line_begin:
@@ -149,6 +170,32 @@ fn a_line_table_of_too_many_rows_is_an_error() {
     let lines = format!(".fill {}, 1, 14\n", limits::LINE_ROWS + 1);
     let library = assembled(folder.path(), "", &lines);
     assert!(matches!(problem(&library), DwarfError::LineRows));
+}
+
+/// Regression: each of many units kept the rows of one line table, which a compressed file of some kilobytes
+/// could make tens of gigabytes.
+#[test]
+fn units_that_share_a_line_table_are_bounded() {
+    const ROWS: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let lines = format!(".fill {ROWS}, 1, 14\n .byte 0, 1, 1");
+    let library = assembled_units(folder.path(), 16, "", &lines, "");
+    let problems = read(&library).unwrap().into_problems();
+    assert!(!problems.is_empty() && problems.len() < 16, "{problems:?}");
+    assert!(problems.iter().all(|problem| matches!(problem.why, DwarfError::SharedLines)), "{problems:?}");
+}
+
+/// Regression: each of many functions read one list of address ranges, for hours.
+#[test]
+fn functions_that_share_a_list_of_ranges_are_bounded() {
+    const RANGES: usize = 10_000;
+    const FUNCTIONS: usize = 1_000;
+    let folder = tempfile::tempdir().unwrap();
+    let entries = " .byte 5\n .4byte 0\n".repeat(FUNCTIONS);
+    // Pairs of offsets from the unit's first address.
+    let ranges = format!(".rept {RANGES}\n .quad 1, 2\n .endr\n .quad 0, 0\n");
+    let library = assembled_units(folder.path(), 1, &entries, LINES, &ranges);
+    assert!(matches!(problem(&library), DwarfError::SharedRanges));
 }
 
 #[test]

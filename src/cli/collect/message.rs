@@ -7,7 +7,7 @@ use crate::otlp::wire::{ExportProfilesServiceResponse, Status};
 
 /// The encoding of a request's body, and of its answer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(in crate::cli) enum Encoding {
     Protobuf,
     Json,
 }
@@ -50,7 +50,7 @@ impl Head {
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(in crate::cli) struct Answer {
     pub(super) status: u16,
     /// Header lines beyond the ones that every answer has.
     pub(super) headers: &'static str,
@@ -60,7 +60,7 @@ pub(super) struct Answer {
 
 impl Answer {
     /// 200: the request was accepted as a whole, so `partial_success` is not set.
-    pub(super) fn accepted(encoding: Encoding) -> Self {
+    pub(in crate::cli) fn accepted(encoding: Encoding) -> Self {
         let body = match encoding {
             Encoding::Protobuf => ExportProfilesServiceResponse::default().encode_to_vec(),
             Encoding::Json => b"{}".to_vec(),
@@ -69,7 +69,7 @@ impl Answer {
     }
 
     /// An error as `google.rpc.Status` in the encoding of the request.
-    pub(super) fn error(encoding: Encoding, status: u16, message: &str) -> Self {
+    pub(in crate::cli) fn error(encoding: Encoding, status: u16, message: &str) -> Self {
         let code = grpc_code(status);
         let body = match encoding {
             Encoding::Protobuf => {

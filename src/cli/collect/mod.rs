@@ -16,9 +16,9 @@
 
 mod connection;
 mod memory;
-mod message;
-mod protocol;
-mod server;
+pub(super) mod message;
+pub(super) mod protocol;
+pub(super) mod server;
 mod store;
 
 use std::io::{self, Write};

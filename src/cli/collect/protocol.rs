@@ -36,14 +36,14 @@ pub(super) struct Accepted {
 
 /// A decoded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Received {
-    pub(super) encoding: Encoding,
+pub(in crate::cli) struct Received {
+    pub(in crate::cli) encoding: Encoding,
     /// The decompressed body.
-    pub(super) body: Vec<u8>,
+    pub(in crate::cli) body: Vec<u8>,
     /// `service.name` of the resources, without duplicates.
     pub(super) services: Vec<String>,
     pub(super) profiles: usize,
-    pub(super) samples: usize,
+    pub(in crate::cli) samples: usize,
 }
 
 /// Checks the head of a request, so that a body that would be refused need not be sent.

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::connection::{Connection, Failure};
 use super::memory::Memory;
-use super::message::{Answer, BodySize, Encoding};
+use super::message::{Answer, BodySize};
 use super::protocol::{self, BODY_LIMIT, Received};
 use super::store::{Store, Stored};
 
@@ -31,12 +31,23 @@ pub struct Server {
     wake: PipeWriter,
 }
 
-struct Shared {
-    memory: Arc<Memory>,
+/// The destination of requests.
+pub(in crate::cli) trait Sink: Send + Sync {
+    /// Takes a request, and returns the answer to its sender.
+    fn put(&self, received: Received) -> Answer;
+}
+
+/// A folder as the destination of requests.
+struct Folder {
     store: Store,
     report: Report,
     /// The error of the last request, if it could not be stored.
     failing: Mutex<Option<String>>,
+}
+
+struct Shared {
+    memory: Arc<Memory>,
+    sink: Box<dyn Sink>,
     connections: Mutex<Connections>,
     /// Notified when a connection has ended.
     ended: Condvar,
@@ -56,16 +67,24 @@ struct Open {
 }
 
 impl Server {
-    /// Starts to accept connections.
+    /// Starts to accept connections. Requests are stored.
     ///
     /// # Errors
     /// The pipe or the thread could not be created.
     pub fn start(listener: TcpListener, store: Store, report: Report) -> io::Result<Self> {
+        Self::start_with(listener, Box::new(Folder { store, report, failing: Mutex::default() }))
+    }
+
+    /// Starts to accept connections.
+    ///
+    /// # Errors
+    /// The pipe or the thread could not be created.
+    pub(in crate::cli) fn start_with(listener: TcpListener, sink: Box<dyn Sink>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let (woken, wake) = io::pipe()?;
         let connections = Mutex::new(Connections::default());
-        let (memory, failing, ended) = (Memory::new(), Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { memory, store, report, failing, connections, ended });
+        let (memory, ended) = (Memory::new(), Condvar::new());
+        let shared = Arc::new(Shared { memory, sink, connections, ended });
         let for_thread = shared.clone();
         let acceptor = std::thread::Builder::new()
             .name("accept".to_owned())
@@ -192,26 +211,28 @@ fn exchange(connection: &mut Connection, shared: &Shared) -> Result<(Answer, boo
     };
     let _permit = shared.memory.permit();
     let answer = match protocol::receive(accepted, body) {
-        Ok(received) => store(&received, accepted.encoding, shared),
+        Ok(received) => shared.sink.put(received),
         Err(answer) => answer,
     };
     Ok((answer, head.keep_alive))
 }
 
-fn store(received: &Received, encoding: Encoding, shared: &Shared) -> Answer {
-    match shared.store.put(received) {
-        Ok(stored) => {
-            *shared.failing.lock() = None;
-            (shared.report)(Ok(&stored));
-            Answer::accepted(encoding)
-        }
-        // A full disk may have room later. The sender keeps the message and retries.
-        Err(error) => {
-            let before = shared.failing.lock().replace(error.to_string());
-            if before.is_none_or(|before| before != error.to_string()) {
-                (shared.report)(Err(&error));
+impl Sink for Folder {
+    fn put(&self, received: Received) -> Answer {
+        match self.store.put(&received) {
+            Ok(stored) => {
+                *self.failing.lock() = None;
+                (self.report)(Ok(&stored));
+                Answer::accepted(received.encoding)
             }
-            Answer::error(encoding, 503, &format!("cannot store the message: {error}"))
+            // A full disk may have room later. The sender keeps the message and retries.
+            Err(error) => {
+                let before = self.failing.lock().replace(error.to_string());
+                if before.is_none_or(|before| before != error.to_string()) {
+                    (self.report)(Err(&error));
+                }
+                Answer::error(received.encoding, 503, &format!("cannot store the message: {error}"))
+            }
         }
     }
 }

@@ -45,7 +45,7 @@ impl Store {
         match fs::metadata(folder) {
             Ok(metadata) => anyhow::ensure!(metadata.is_dir(), "--out {out}: not a folder"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                anyhow::bail!("--out {out}: no such folder; create it")
+                fs::create_dir(folder).with_context(|| format!("--out {out}"))?
             }
             Err(error) => anyhow::bail!("--out {out}: {error}"),
         }

@@ -8,22 +8,25 @@ use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::super::report::content::Content;
+use super::super::report::profile_file::ProfileFile;
 use super::super::sums::labels::{SHOWN_LABELS, span_json};
 use super::super::sums::{Sums, TopStack, value};
 use super::super::terminal::JsonWriter;
 use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
-use super::{Args, PrintedFile, each_message};
+use super::{Args, each_message};
 use crate::otlp::Form;
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
 use crate::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
 use crate::otlp::frames::Frame;
 use crate::otlp::wire::{self, KeyValue};
+use crate::report::state_times::StateTimes;
 
 /// Prints the messages and sums of all files. The first error of a file that cannot be read any further is
 /// put into `broken`.
 pub(super) fn print(
-    files: &[PrintedFile],
+    files: &[ProfileFile],
     args: &Args,
+    states: &StateTimes,
     sums: &mut Sums,
     broken: &mut Option<anyhow::Error>,
     out: &mut dyn Write,
@@ -32,7 +35,7 @@ pub(super) fn print(
     json.raw("{\"messages\":[")?;
     let mut is_first = true;
     each_message(files, broken, |file, message| {
-        sums.add(message);
+        sums.add(message, states);
         if !std::mem::take(&mut is_first) {
             json.raw(",")?;
         }
@@ -106,7 +109,7 @@ impl<I: Iterator<Item: Serialize>> Serialize for LazyList<I> {
 
 /// One message.
 struct MessageJson<'a> {
-    file: &'a PrintedFile,
+    file: &'a ProfileFile,
     message: &'a EncodedMessage,
     args: &'a Args,
 }

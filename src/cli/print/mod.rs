@@ -8,13 +8,13 @@ mod text;
 pub(super) mod time;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::Format;
-use super::input::Input;
 use super::report::content::Content;
-use super::report::{DEFAULT_TOP, messages, single};
+use super::report::profile_file::ProfileFile;
+use super::report::{DEFAULT_TOP, single};
 use super::sums::{By, Sums};
 use super::terminal;
 use crate::otlp::encoded::EncodedMessage;
@@ -63,53 +63,6 @@ pub(super) struct Args {
     format: Format,
 }
 
-/// A file to print.
-struct PrintedFile {
-    input: Input,
-    content: Content,
-}
-
-impl PrintedFile {
-    fn open(path: &Path) -> anyhow::Result<Self> {
-        let input = Input::open(path)?;
-        let content = Content::of(&input)?;
-        Ok(Self { input, content })
-    }
-
-    /// Calls `take` with every message, up to the file's end or to the place where the file cannot be read
-    /// any further. Returns the error at that place.
-    ///
-    /// # Errors
-    /// `take` has failed, or the file cannot be opened.
-    fn each_message(
-        &self,
-        mut take: impl FnMut(&EncodedMessage) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Option<anyhow::Error>> {
-        if self.content == Content::Otlp {
-            for message in self.input.messages()? {
-                match message {
-                    Ok(message) => take(&message)?,
-                    Err(error) => return Ok(Some(error)),
-                }
-            }
-            return Ok(None);
-        }
-        let (mut count, mut taken) = (0, Ok(()));
-        let read = messages::each_message(&self.input, self.content, &mut |mut message| {
-            message.index = count;
-            count += 1;
-            if taken.is_ok() {
-                taken = take(&message);
-            }
-        });
-        taken?;
-        Ok(match read {
-            Ok(damage) => damage.map(anyhow::Error::msg),
-            Err(error) => Some(error),
-        })
-    }
-}
-
 impl Args {
     /// The number of stacks in JSON.
     fn json_stacks(&self) -> usize {
@@ -128,7 +81,7 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let files: Vec<_> = args.files.iter().map(|path| PrintedFile::open(path)).collect::<Result<_, _>>()?;
+    let files: Vec<_> = args.files.iter().map(|path| ProfileFile::open(path)).collect::<Result<_, _>>()?;
     let (mut survey, mut broken) = (Survey::default(), None);
     each_message(&files, &mut broken, |_, message| {
         survey.add(message);
@@ -144,7 +97,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Json => {
             let by = if args.lines { By::Line } else { By::Function };
             let mut sums = Sums::new(args.top_frames.map(|_| by));
-            json::print(&files, args, &mut sums, &mut broken, &mut out)?;
+            json::print(&files, args, &survey.states, &mut sums, &mut broken, &mut out)?;
         }
         Format::Text => print_text(&files, args, &survey, &mut broken, &mut out)?,
     }
@@ -157,7 +110,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Prints the table of functions, each message, and stacks.
 fn print_text(
-    files: &[PrintedFile],
+    files: &[ProfileFile],
     args: &Args,
     survey: &Survey,
     broken: &mut Option<anyhow::Error>,
@@ -177,7 +130,7 @@ fn print_text(
     let mut sums = Sums::new(None);
     each_message(files, broken, |file, message| {
         if stacks > 0 {
-            sums.add(message);
+            sums.add(message, &survey.states);
         }
         Ok(text::print_message(file, message, args, out)?)
     })?;
@@ -190,14 +143,47 @@ fn print_text(
 /// Calls `take` with every message of each file, up to the file's end or to the place where the file cannot
 /// be read any further. The first such error is put into `broken`.
 fn each_message(
-    files: &[PrintedFile],
+    files: &[ProfileFile],
     broken: &mut Option<anyhow::Error>,
-    mut take: impl FnMut(&PrintedFile, &EncodedMessage) -> anyhow::Result<()>,
+    mut take: impl FnMut(&ProfileFile, &EncodedMessage) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     for file in files {
-        if let Some(error) = file.each_message(|message| take(file, message))? {
+        if let Some(error) = each_of_file(file, |message| take(file, message))? {
             broken.get_or_insert(error);
         }
     }
     Ok(())
+}
+
+/// Calls `take` with every message of a file, as [`each_message`] does. Returns the error at the place where
+/// the file cannot be read any further.
+///
+/// # Errors
+/// `take` has failed, or the file cannot be opened.
+fn each_of_file(
+    file: &ProfileFile,
+    mut take: impl FnMut(&EncodedMessage) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<anyhow::Error>> {
+    if file.content == Content::Otlp {
+        for message in file.input.messages()? {
+            match message {
+                Ok(message) => take(&message)?,
+                Err(error) => return Ok(Some(error)),
+            }
+        }
+        return Ok(None);
+    }
+    let (mut count, mut taken) = (0, Ok(()));
+    let read = file.each_message(&mut |mut message| {
+        message.index = count;
+        count += 1;
+        if taken.is_ok() {
+            taken = take(&message);
+        }
+    });
+    taken?;
+    Ok(match read {
+        Ok(damage) => damage.map(anyhow::Error::msg),
+        Err(error) => Some(error),
+    })
 }

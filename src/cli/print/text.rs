@@ -4,17 +4,18 @@ use std::io::{self, Write};
 
 use super::super::report::amount::large_amount;
 use super::super::report::content::Content;
+use super::super::report::profile_file::ProfileFile;
 use super::super::sums::labels::{SHOWN_LABELS, span_text};
 use super::super::sums::{Sum, Sums, TopStack, value};
 use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
-use super::{Args, PrintedFile, raw, time};
+use super::{Args, raw, time};
 use crate::otlp::Form;
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
 use crate::otlp::encoded_profiles::EncodedProfile;
 use crate::otlp::wire::{KeyValue, Value};
 
 pub(super) fn print_message(
-    file: &PrintedFile,
+    file: &ProfileFile,
     message: &EncodedMessage,
     args: &Args,
     out: &mut dyn Write,

@@ -18,6 +18,8 @@ pub(super) struct Head<'h> {
     pub(super) unit: &'h str,
     /// The total.
     pub(super) whole: i64,
+    /// The first time that is selected, in ns since 1970.
+    pub(super) from_ns: u64,
     /// The time that the profiles cover, in ns.
     pub(super) profiled_ns: u64,
     /// The way to choose another measure.
@@ -26,13 +28,13 @@ pub(super) struct Head<'h> {
 
 /// Writes the lines, and an empty one.
 pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Head { survey, measure, unit, whole, profiled_ns, choose } = head;
+    let Head { survey, measure, unit, whole, from_ns, profiled_ns, choose } = head;
     let services = survey.service_names();
     let of = if services.is_empty() { String::new() } else { format!(" of {services}") };
     let during = match (survey.times, profiled_ns) {
         (Some((first, _)), 1..) => {
             let profiled = amount(i64::try_from(profiled_ns).unwrap_or(i64::MAX), "nanoseconds");
-            format!(" in {profiled}, from {}", time::utc_seconds(first))
+            format!(" in {profiled}, from {}", time::utc_seconds(first.max(from_ns)))
         }
         _ => String::new(),
     };

@@ -1,46 +1,107 @@
 //! The profiles that are shown: files that are read twice, first in outline.
 
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
 
-use super::content::Content;
-use super::messages;
-use crate::cli::input::Input;
+use super::profile_file::{ProfileFile, each_message_ahead};
+use crate::cli::print::time;
 use crate::cli::{EXIT_BAD_INPUT, terminal};
 use crate::otlp::encoded::EncodedMessage;
 use crate::report::measure::Measure;
 use crate::report::survey::Survey;
+use crate::symbolize::Symbolizer;
 
-/// Files of profiles that can be read to their ends, in any format that [`Content`] names.
+/// The service of a process that has no name (semantic conventions, "service.name").
+const NO_SERVICE: &str = "unknown_service";
+/// The most files that a title names.
+const MOST_NAMES: usize = 3;
+/// The most bytes of a message that is kept from the first reading to the second.
+const KEPT_BYTES: usize = 64 << 20;
+
+/// Files of profiles that can be read to their ends, in any format that a [`ProfileFile`] may have.
 pub(in crate::cli) struct ProfileInputs {
-    inputs: Vec<(Input, Content)>,
+    files: Vec<ProfileFile>,
     /// Their contents in outline.
     pub(in crate::cli) survey: Survey,
+    /// The message, if the files have one alone and it is small enough. The next reading takes it: to read
+    /// and check it again would take about a tenth of a page's time.
+    only_message: RefCell<Option<EncodedMessage>>,
     /// Whether a recording is damaged or cut off. The part that can be read is shown.
     is_damaged: bool,
+    /// Resolves native frames without names.
+    symbolizer: Option<RefCell<Symbolizer>>,
 }
 
 impl ProfileInputs {
     /// Opens files and reads all of them, so that no part of a broken file is shown. Of a damaged recording
     /// the part that can be read is shown: a line on standard error names the damage.
     pub(in crate::cli) fn open(paths: &[PathBuf]) -> anyhow::Result<Self> {
-        let mut opened = Self { inputs: Vec::new(), survey: Survey::default(), is_damaged: false };
+        let (files, survey, only_message) = Default::default();
+        let mut opened = Self { files, survey, only_message, is_damaged: false, symbolizer: None };
+        let mut messages = 0_u64;
         for path in paths {
-            let input = Input::open(path)?;
-            let content = Content::of(&input)?;
-            let survey = &mut opened.survey;
-            if let Some(problem) =
-                messages::each_message(&input, content, &mut |message| survey.add(&message))?
-            {
+            let file = ProfileFile::open(path)?;
+            let (survey, only_message) = (&mut opened.survey, opened.only_message.get_mut());
+            let problems = each_message_ahead(std::slice::from_ref(&file), &mut |message| {
+                survey.add(&message);
+                messages += 1;
+                let is_kept = messages == 1 && message.bytes().len() <= KEPT_BYTES;
+                *only_message = is_kept.then_some(message);
+            })?;
+            for problem in problems {
                 writeln!(terminal::stderr(), "otlpprof: {problem}")?;
                 opened.is_damaged = true;
             }
-            opened.inputs.push((input, content));
+            opened.files.push(file);
         }
         Ok(opened)
+    }
+
+    /// A title for what is made of the files: the services, or else the names of the files.
+    pub(in crate::cli) fn title(&self) -> String {
+        let services = self.survey.service_names();
+        if !services.is_empty() && services != NO_SERVICE {
+            return services;
+        }
+        let names = self.files.iter().filter_map(|file| Some(file.input.path.file_name()?.to_string_lossy()));
+        let names: Vec<_> = names.filter(|name| name != "-").collect();
+        match &names[..] {
+            [] => "profile".to_owned(),
+            names if names.len() <= MOST_NAMES => names.join(", "),
+            names => format!("{} and {} more", names[..MOST_NAMES].join(", "), names.len() - MOST_NAMES),
+        }
+    }
+
+    /// Resolves native frames without names from now on.
+    pub(in crate::cli) fn symbolized_by(self, symbolizer: Option<Symbolizer>) -> Self {
+        Self { symbolizer: symbolizer.map(RefCell::new), ..self }
+    }
+
+    /// Writes to standard error how many frames were resolved, and the reasons of the others.
+    pub(in crate::cli) fn print_symbols(&self) -> anyhow::Result<()> {
+        let Some(symbolizer) = &self.symbolizer else { return Ok(()) };
+        let summary = symbolizer.borrow().summary();
+        let mut err = terminal::stderr();
+        summary.lines().iter().try_for_each(|line| writeln!(err, "{line}"))?;
+        Ok(())
+    }
+
+    /// Writes a line to standard error if no sample was selected: an empty result alone would not tell
+    /// whether an option has a mistake.
+    pub(in crate::cli) fn note_if_empty(&self, selected_samples: u64) -> anyhow::Result<()> {
+        let all: u64 = self.survey.measures.values().sum();
+        if selected_samples > 0 || all == 0 {
+            return Ok(());
+        }
+        let during = self.survey.times.map(|(first, last)| {
+            format!(" from {} to {}", time::utc_seconds(first), time::utc_seconds(last))
+        });
+        let during = during.unwrap_or_default();
+        Ok(writeln!(terminal::stderr(), "otlpprof: no sample is selected of the {all} in the files{during}")?)
     }
 
     /// The exit code of a command that has shown these files: it says whether one is damaged.
@@ -53,10 +114,15 @@ impl ProfileInputs {
 
     /// Calls `take` with each message. Files in other formats are converted to messages.
     pub(in crate::cli) fn each_message(&self, mut take: impl FnMut(EncodedMessage)) -> anyhow::Result<()> {
-        for (input, content) in &self.inputs {
-            messages::each_message(input, *content, &mut take)?;
+        let mut take = |message| match &self.symbolizer {
+            Some(symbolizer) => take(symbolizer.borrow_mut().symbolize(message)),
+            None => take(message),
+        };
+        if let Some(only) = self.only_message.take() {
+            take(only);
+            return Ok(());
         }
-        Ok(())
+        each_message_ahead(&self.files, &mut take).map(drop)
     }
 
     /// The measure of this name, or the one that is shown if none is named. If there is none, the error names

@@ -22,7 +22,7 @@ const PPROF_BYTES: u64 = 1 << 30;
 
 /// Calls `take` with each message of the input. Returns the line about a damaged recording, of which
 /// everything that could be read has been taken.
-pub(in crate::cli) fn each_message(
+pub(super) fn each_message(
     input: &Input,
     content: Content,
     take: &mut dyn FnMut(EncodedMessage),

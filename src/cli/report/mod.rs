@@ -8,8 +8,9 @@ mod diff;
 mod head;
 pub(super) mod inputs;
 mod json;
-pub(super) mod messages;
+mod messages;
 mod peek;
+pub(super) mod profile_file;
 pub(super) mod selection_args;
 pub(super) mod single;
 pub(super) mod stack_args;
@@ -32,6 +33,7 @@ use self::stack_args::StackArgs;
 use self::style::Style;
 pub(super) use self::table::kind_name;
 use super::Format;
+use super::symbolize::symbols_args::SymbolsArgs;
 use super::terminal::{self, Terminal};
 use crate::model::attribute_keys;
 use crate::report::function_sums::SortBy;
@@ -54,14 +56,14 @@ pub(super) struct Args {
     #[command(flatten)]
     stacks: StackArgs,
     /// Print this many functions [default: 20, or all with --format json]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["peek", "tree"])]
     top: Option<usize>,
     /// The order of functions
     #[arg(long, value_enum, default_value_t)]
     sort: Sort,
     /// Group samples by this attribute, of the sample, its profile or its resource; `thread` is the thread's
     /// name, `process` the process's id
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["diff", "peek"])]
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["diff", "peek", "tree"])]
     by: Option<String>,
     /// Print the tree of calls
     #[arg(long, conflicts_with_all = ["diff", "peek"])]
@@ -77,6 +79,8 @@ pub(super) struct Args {
     diff: Vec<PathBuf>,
     #[command(flatten)]
     compare: CompareArgs,
+    #[command(flatten)]
+    symbols: SymbolsArgs,
     /// The form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -122,6 +126,7 @@ impl Args {
             peek: None,
             diff: Vec::new(),
             compare: CompareArgs::default(),
+            symbols: SymbolsArgs::default(),
             format: Format::Text,
         }
     }
@@ -169,12 +174,17 @@ fn print(args: &Args, style: Style, out: &mut dyn Write) -> anyhow::Result<ExitC
     {
         bail!("{option}: there is nothing to compare with; name a file with --diff");
     }
-    let inputs = ProfileInputs::open(&args.files)?;
+    let open =
+        |files: &[PathBuf]| anyhow::Ok(ProfileInputs::open(files)?.symbolized_by(args.symbols.symbolizer()?));
+    let inputs = open(&args.files)?;
     if args.diff.is_empty() {
         single::run(args, style, &inputs, out)?;
+        inputs.print_symbols()?;
         return Ok(ProfileInputs::exit_code([&inputs]));
     }
-    let base = ProfileInputs::open(&args.diff)?;
+    let base = open(&args.diff)?;
     compared::run(args, &base, &inputs, out)?;
+    base.print_symbols()?;
+    inputs.print_symbols()?;
     Ok(ProfileInputs::exit_code([&inputs, &base]))
 }

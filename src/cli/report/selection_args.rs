@@ -10,10 +10,11 @@ use crate::report::survey::Survey;
 /// The options that select samples by their attributes and stacks. All of them must hold.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(in crate::cli) struct SampleArgs {
-    /// The kind of profile, such as cpu, wall or alloc-space [default: cpu]
+    /// The kind of profile, such as cpu or alloc-space, or the engine, such as alloc or lock [default: cpu;
+    /// all in outputs that hold several]
     #[arg(long = "type", value_name = "NAME")]
     pub(in crate::cli) measure: Option<String>,
-    /// Only samples with this attribute, of the sample or of its resource
+    /// Only samples with this attribute, of the sample, its profile or its resource
     #[arg(long = "where", value_name = "KEY=VALUE", value_parser = parse_attribute)]
     attributes: Vec<(String, String)>,
     /// Only samples of the thread with this name
@@ -49,7 +50,13 @@ pub(in crate::cli) struct SelectionArgs {
     )]
     to: Option<TimeBound>,
     /// Of profiles that are a state, such as live-space: the last one at this time
-    #[arg(long, value_name = "TIME", value_parser = time_bound::parse, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = time_bound::parse,
+        allow_hyphen_values = true,
+        conflicts_with = "to"
+    )]
     at: Option<TimeBound>,
 }
 
@@ -97,7 +104,7 @@ impl SelectionArgs {
         let from_ns = self.from.map_or(Ok(0), |from| unix_ns(from, "--from"))?;
         let to_ns = match (self.at, self.to) {
             (Some(at), _) => unix_ns(at, "--at")?.saturating_add(1),
-            (None, Some(to)) => unix_ns(to, "--until")?,
+            (None, Some(to)) => unix_ns(to, "--to")?,
             (None, None) => u64::MAX,
         };
         self.samples.selection(Window { from_ns, to_ns })

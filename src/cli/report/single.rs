@@ -30,12 +30,14 @@ pub(super) fn run(
     let mut reader = SampleReader::new(&selection, args.stacks.form());
     let mut collected = Collected::new(measure, selection.window, args.group_key());
     inputs.each_message(|message| reader.read(&message, &mut collected))?;
+    inputs.note_if_empty(reader.selected_samples)?;
     let own = collected.merged();
     let head = Head {
         survey: &inputs.survey,
         measure,
         unit: args.stacks.weight().unit(measure),
         whole: total(&own),
+        from_ns: selection.window.from_ns,
         profiled_ns: collected.profiled_ns(),
         choose: "--type",
     };
@@ -104,7 +106,8 @@ pub(in crate::cli) fn print_overview(
     }
     let (own, unit) = (collected.merged(), &*measure.unit);
     let (whole, profiled_ns) = (total(&own), collected.profiled_ns());
-    head::print(Head { survey, measure, unit, whole, profiled_ns, choose: "otlpprof report --type" }, out)?;
+    let choose = "otlpprof report --type";
+    head::print(Head { survey, measure, unit, whole, from_ns: 0, profiled_ns, choose }, out)?;
     let options = TableOptions { unit, sort_by: SortBy::Own, most, whole, style: Style::of_stdout() };
     table::print(&reader.tree, &reader.frames, &own, options, out)?;
     Ok(writeln!(out)?)

@@ -46,7 +46,8 @@ pub(super) struct Args {
     outputs: OutputArgs,
     #[command(flatten)]
     report: ReportArgs,
-    /// The agent's library [default: libotlpprof.so beside this command, else in ../lib]
+    /// The agent's library [default: libotlpprof.so beside this command, in ../lib, or in
+    /// ../lib/otlpprof]
     #[arg(long, visible_alias = "agent", value_name = "PATH")]
     library: Option<PathBuf>,
 }

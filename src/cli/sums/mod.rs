@@ -21,9 +21,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
-use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
+use crate::otlp::encoded_profiles::EncodedScope;
 use crate::otlp::wire::{Sample, ValueType};
 use crate::report::measure::ProfileMeasure;
+use crate::report::state_times::StateTimes;
 
 use frames::{FrameId, FrameTable, StackId};
 use labels::{LabelSet, LabelSetId, LabelSets};
@@ -65,14 +66,20 @@ impl Sums {
         }
     }
 
-    /// Adds a message's samples.
-    pub(super) fn add(&mut self, message: &EncodedMessage) {
+    /// Adds a message's samples. Of profiles that are a state, the last one of each process counts.
+    pub(super) fn add(&mut self, message: &EncodedMessage, states: &StateTimes) {
         self.most = self.most.max(LEAST_KEPT + message.bytes().len());
         let mut translation = Translation::new(message.tables());
-        let scopes = message.resources().flat_map(EncodedResource::scopes);
-        for profile in scopes.flat_map(EncodedScope::profiles) {
+        let profiles = message.resources().flat_map(|resource| {
+            let process = states.process(message.tables(), resource);
+            resource.scopes().flat_map(EncodedScope::profiles).map(move |profile| (process, profile))
+        });
+        for (process, profile) in profiles {
             let header = profile.header();
             let measure = ProfileMeasure::of(message.tables(), &header);
+            if !states.counts(&measure.measure, process, header.time_unix_nano) {
+                continue;
+            }
             let factor = measure.factor;
             let name = kind_of(message.tables(), header.sample_type, header.period_type);
             let kind = (name, measure.counts_periods);

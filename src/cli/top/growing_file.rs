@@ -34,19 +34,24 @@ pub(super) struct GrowingFile {
 
 /// A message's place in the file.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct MessageSpan {
     offset: u64,
     length: u64,
 }
 
 impl GrowingFile {
+    /// Opens a file. It may be empty. Fails if its first bytes show that no agent writes to it.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let name = || path.display().to_string();
         if !path.metadata().with_context(name)?.is_file() {
             bail!("{}: is no file that grows; name the file that the agent writes to", name());
         }
         let file = File::open(path).with_context(name)?;
-        Ok(Self { path: path.to_owned(), file, form: None, at: 0 })
+        let mut opened = Self { path: path.to_owned(), file, form: None, at: 0 };
+        if opened.file.metadata().with_context(name)?.len() > 0 {
+            opened.form = Some(opened.detect().with_context(name)?);
+        }
+        Ok(opened)
     }
 
     /// Reads the messages that have been appended since the last call, the oldest first. Of many new messages
@@ -84,7 +89,7 @@ impl GrowingFile {
     }
 
     /// The places of the whole messages after the last one.
-    fn new_places(&mut self) -> anyhow::Result<Vec<Place>> {
+    fn new_places(&mut self) -> anyhow::Result<Vec<MessageSpan>> {
         let length = self.file.metadata()?.len();
         if length == self.at {
             return Ok(Vec::new());
@@ -109,17 +114,18 @@ impl GrowingFile {
         match first[0] {
             b'{' => Ok(Form::Lines),
             0..=MOST_FIRST => Ok(Form::LengthPrefixed),
-            _ => bail!("is no file of the agent that grows; otlpprof report shows other files"),
+            _ => bail!("is no file of the agent that grows; `otlpprof report` shows other files"),
         }
     }
 
-    fn new_frames(&mut self, length: u64) -> anyhow::Result<Vec<Place>> {
+    fn new_frames(&mut self, length: u64) -> anyhow::Result<Vec<MessageSpan>> {
         let mut places = Vec::new();
         while length - self.at >= PREFIX {
             let mut prefix = [0; PREFIX as usize];
             self.file.seek(SeekFrom::Start(self.at))?;
             self.file.read_exact(&mut prefix)?;
-            let place = Place { offset: self.at + PREFIX, length: u64::from(u32::from_be_bytes(prefix)) };
+            let place =
+                MessageSpan { offset: self.at + PREFIX, length: u64::from(u32::from_be_bytes(prefix)) };
             if place.length > length - place.offset {
                 break;
             }
@@ -129,7 +135,7 @@ impl GrowingFile {
         Ok(places)
     }
 
-    fn new_lines(&mut self) -> anyhow::Result<Vec<Place>> {
+    fn new_lines(&mut self) -> anyhow::Result<Vec<MessageSpan>> {
         let mut places = Vec::new();
         self.file.seek(SeekFrom::Start(self.at))?;
         let mut from = BufReader::new(&self.file);
@@ -141,12 +147,12 @@ impl GrowingFile {
                 return Ok(places);
             }
             let length = line.len() as u64;
-            places.push(Place { offset: self.at, length });
+            places.push(MessageSpan { offset: self.at, length });
             self.at += length;
         }
     }
 
-    fn message(&mut self, Place { offset, length }: Place) -> anyhow::Result<EncodedMessage> {
+    fn message(&mut self, MessageSpan { offset, length }: MessageSpan) -> anyhow::Result<EncodedMessage> {
         let name = || format!("{}: at byte {offset}", self.path.display());
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(offset)).with_context(name)?;
@@ -209,8 +215,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(GrowingFile::open(folder.path()).unwrap_err().to_string().contains("no file that grows"));
         let path = folder.path().join("x");
-        std::fs::write(&path, b"\x1f\x8b").unwrap();
-        let refused = format!("{:#}", GrowingFile::open(&path).unwrap().read(0).unwrap_err());
-        assert!(refused.contains("no file of the agent"), "{refused}");
+        // A compressed file, and a recording.
+        for first in [&b"\x1f\x8b"[..], b"FLR\0"] {
+            std::fs::write(&path, b"").unwrap();
+            let mut empty = GrowingFile::open(&path).unwrap();
+            std::fs::write(&path, first).unwrap();
+            for refused in [empty.read(0).unwrap_err(), GrowingFile::open(&path).unwrap_err()] {
+                let refused = format!("{refused:#}");
+                assert!(refused.contains("no file of the agent"), "{refused}");
+            }
+        }
     }
 }

@@ -55,7 +55,8 @@ pub(super) struct Args {
     /// Options of the agent if no session runs, such as cpu=5ms,wall
     #[arg(default_value = "")]
     options: String,
-    /// The agent's library. The default is libotlpprof.so beside this command, else in ../lib
+    /// The agent's library. The default is libotlpprof.so beside this command, in ../lib, or in
+    /// ../lib/otlpprof
     #[arg(long, value_name = "PATH")]
     library: Option<PathBuf>,
     #[command(flatten)]
@@ -106,6 +107,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             _ => return Err(error),
         },
     };
+    source.warnings().iter().try_for_each(|line| writeln!(terminal::stderr(), "the agent: {line}"))?;
     let mut recent = Recent::new(&selection, args.window, source.succession());
     let ended = match args.count {
         Some(count) => print_tables(args, count, &mut source, &mut recent, &interrupts),

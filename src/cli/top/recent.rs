@@ -137,7 +137,7 @@ impl<'s> Recent<'s> {
     /// the window.
     fn since_last(&mut self, sums: MessageSums, is_first: bool) -> Option<Slice> {
         let MessageSums { start_ns: from_ns, end_ns: to_ns, .. } = sums;
-        let last = self.running.take().filter(|last| last.start_ns == from_ns);
+        let last = self.running.take().filter(|last| last.has_interval_from(from_ns));
         let Some(mut last) = last else {
             // An interval that began long before this command.
             let is_old = is_first && to_ns.saturating_sub(from_ns) > self.window_ns;
@@ -200,11 +200,15 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A message about the time from `start` to `end`, with counts of samples by function.
+    /// A message about the time from `start` to `end`, in seconds, with counts of samples by function.
     fn message(start: u64, end: u64, counts: &[(&str, i64)]) -> EncodedMessage {
+        message_of_ns(start * SECOND, end * SECOND, counts)
+    }
+
+    fn message_of_ns(start_ns: u64, end_ns: u64, counts: &[(&str, i64)]) -> EncodedMessage {
         let mut tables = Tables::new();
         let mut profile = Profile::new(&types::CPU, 1_000);
-        (profile.start_unix_nano, profile.duration_nano) = (start * SECOND, (end - start) * SECOND);
+        (profile.start_unix_nano, profile.duration_nano) = (start_ns, end_ns - start_ns);
         for (name, count) in counts {
             let function = tables.named_function(name);
             let frame = tables.frames.intern(Frame::Marker { function, frame_type: FrameType::Jvm });
@@ -253,6 +257,23 @@ mod tests {
         // The interval's end, and the next interval.
         let all = [one, two, message(100, 105, &[("a", 5), ("b", 4)]), message(105, 106, &[("b", 2)])];
         assert_eq!(after(Succession::Cumulative, &all), expected(&[("a", 5), ("b", 6)], 6));
+    }
+
+    /// Regression: the agent reads its clocks for each message, so the starts of an interval's messages
+    /// differ by microseconds. Each message was added to the one before.
+    #[test]
+    fn messages_of_an_interval_whose_starts_differ_a_little_replace_each_other() {
+        for jitter_ns in [0, 1, 3_000, 40_000_000] {
+            let messages = [
+                message_of_ns(100 * SECOND + jitter_ns, 101 * SECOND, &[("a", 1)]),
+                message_of_ns(100 * SECOND, 102 * SECOND, &[("a", 2)]),
+                message_of_ns(100 * SECOND + jitter_ns, 103 * SECOND, &[("a", 3)]),
+                message_of_ns(103 * SECOND - jitter_ns, 104 * SECOND, &[("a", 4)]),
+                message_of_ns(103 * SECOND, 105 * SECOND, &[("a", 5)]),
+            ];
+            let (counts, _) = after(Succession::Cumulative, &messages);
+            assert_eq!(counts, expected(&[("a", 8)], 0).0, "{jitter_ns} ns");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The terminal in the mode of a full screen, which is left again however the command ends.
 
 use std::io::{self, Stdout};
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::panic;
 use std::sync::Once;
@@ -17,7 +18,9 @@ use crate::cli::signals::Signals;
 
 /// The terminal in the mode of a full screen, until this value is dropped.
 pub(super) struct Screen {
-    pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: its destructor shows the cursor, as `leave` does, but panics where the terminal is
+    /// gone.
+    pub(super) terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
     /// Has something to read when SIGTSTP has arrived.
     pub(super) stop_signal: OwnedFd,
     signals: Signals,
@@ -30,7 +33,7 @@ impl Screen {
         let stop_signal = signals.descriptor()?;
         enter()?;
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| leave())?;
-        Ok(Self { terminal, stop_signal, signals })
+        Ok(Self { terminal: ManuallyDrop::new(terminal), stop_signal, signals })
     }
 
     /// Handles SIGTSTP: restores the terminal, stops this process until SIGCONT, and takes the terminal
@@ -43,7 +46,7 @@ impl Screen {
         enter()?;
         // A new one: clearing the old one would ask the terminal for the cursor's place, and wait for the
         // answer.
-        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        self.terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?);
         Ok(())
     }
 }

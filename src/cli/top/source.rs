@@ -46,6 +46,14 @@ impl Source {
         }
     }
 
+    /// The warnings that the agent has logged while it started the session.
+    pub(super) fn warnings(&self) -> &[String] {
+        match self {
+            Self::Agent(stream) => stream.warnings(),
+            Self::File { .. } => &[],
+        }
+    }
+
     /// Becomes readable when messages have arrived; `None` of a file, which is looked at now and then.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {

@@ -5,7 +5,7 @@ use regex::Regex;
 
 use super::recent::Totals;
 use crate::report::function_sums::SortBy;
-use crate::report::measure::{Measure, PREFERRED};
+use crate::report::measure::{self, Measure, PREFERRED};
 
 /// Lines that a page key scrolls by.
 const PAGE: usize = 10;
@@ -56,7 +56,7 @@ impl View {
     pub(super) fn shown<'m>(&self, measures: &[&'m Measure]) -> Option<&'m Measure> {
         let named = |name: &str| measures.iter().copied().find(|measure| measure.name == name);
         match &self.measure {
-            Some(name) => named(name),
+            Some(name) => measure::called(measures.iter().copied(), name),
             None => PREFERRED.into_iter().find_map(named).or_else(|| measures.first().copied()),
         }
     }

@@ -11,6 +11,9 @@ use flate2::write::ZlibEncoder;
 const TEMPLATE: &str = include_str!("../../../page/dist/page.html");
 /// Stands for the data in the template.
 const MARK: &str = "@@PROFILE@@";
+/// The level of compression. With the default, 6, a page of 1,000,000 stacks is 1.6 % smaller, and takes 4 %
+/// longer to make: the columns are numbers that seldom repeat, among which longer searches find little.
+const LEVEL: Compression = Compression::new(4);
 
 /// Writes a page. `data` writes the page's data, uncompressed.
 ///
@@ -22,7 +25,7 @@ pub fn write(out: &mut dyn Write, data: impl FnOnce(&mut dyn Write) -> io::Resul
     };
     out.write_all(before.as_bytes())?;
     let mut base64 = EncoderWriter::new(&mut *out, &STANDARD);
-    let mut compressed = ZlibEncoder::new(&mut base64, Compression::default());
+    let mut compressed = ZlibEncoder::new(&mut base64, LEVEL);
     data(&mut compressed)?;
     compressed.finish()?;
     base64.finish()?;

@@ -28,6 +28,15 @@ pub struct Steps {
     pub count: u32,
 }
 
+/// The time of one profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// The start, in nanoseconds since 1970.
+    pub start_ns: u64,
+    /// The length, in nanoseconds.
+    pub length_ns: u64,
+}
+
 impl Steps {
     /// Divides the time from `start_ns` to `end_ns` into at most `most` steps, which begin at whole
     /// milliseconds.
@@ -49,18 +58,21 @@ impl Steps {
         of_length.unwrap_or_else(|| Self::new(start_ns, end_ns, MOST_CHOSEN))
     }
 
-    /// Steps for samples that have the start of their profile as time: one for each interval of
-    /// `interval_ns`, which is the usual length of a profile; 0 if that is not known.
-    pub fn of_intervals(start_ns: u64, end_ns: u64, interval_ns: u64) -> Self {
-        if interval_ns == 0 {
-            return Self::new(start_ns, end_ns, MOST_WITHOUT_INTERVALS);
-        }
-        let step_ns = (interval_ns.saturating_add(MILLISECOND / 2) / MILLISECOND).max(1) * MILLISECOND;
-        // A step begins a little before its profiles do, as their starts vary by some milliseconds. The last
-        // profile begins an interval before the end.
-        let early = start_ns.saturating_sub(step_ns / 8) / MILLISECOND * MILLISECOND;
-        let length = end_ns.saturating_sub(step_ns / 4).saturating_sub(early).max(1);
-        let of_length = Self::of_length(early, length, step_ns).filter(|steps| steps.count <= MOST_CHOSEN);
+    /// Steps for samples that have the start of their profile as time: one for each interval like `usual`;
+    /// `None` if no profile has a length. The last profile in the time from `start_ns` to `end_ns` begins at
+    /// `last_ns`.
+    pub fn of_intervals(start_ns: u64, last_ns: u64, end_ns: u64, usual: Option<Interval>) -> Self {
+        let Some(usual) = usual else { return Self::new(start_ns, end_ns, MOST_WITHOUT_INTERVALS) };
+        let step_ns = (usual.length_ns.saturating_add(MILLISECOND / 2) / MILLISECOND).max(1) * MILLISECOND;
+        // A step begins a little before its profiles do, as their starts vary by some milliseconds. The first
+        // and the last profile may be much shorter than the others, so the others' starts divide the time.
+        let border = usual.start_ns.saturating_sub(step_ns / 16) / MILLISECOND * MILLISECOND;
+        let start = match border.checked_sub(start_ns) {
+            Some(later) => border.saturating_sub(later.div_ceil(step_ns) * step_ns),
+            None => border + (start_ns - border) / step_ns * step_ns,
+        };
+        let length_ns = last_ns.saturating_sub(start).saturating_add(1);
+        let of_length = Self::of_length(start, length_ns, step_ns).filter(|steps| steps.count <= MOST_CHOSEN);
         of_length.unwrap_or_else(|| Self::new(start_ns, end_ns, MOST_CHOSEN))
     }
 
@@ -124,13 +136,35 @@ mod tests {
         for (count, late_ms) in [(1, 0), (6, 3), (360, 1)] {
             let starts = (0..count).map(|at: u64| at * 10 * SECOND + at % 3 * late_ms * MILLISECOND);
             let starts: Vec<_> = starts.map(|start| 100 * SECOND + 12_345 + start).collect();
-            let end_ns = starts.last().unwrap() + 10 * SECOND;
-            let steps = Steps::of_intervals(starts[0], end_ns, 10 * SECOND + 200_000);
-            let of_starts: Vec<_> = starts.iter().map(|&start| u64::from(steps.of(start))).collect();
-            assert_eq!((of_starts, u64::from(steps.count)), ((0..count).collect(), count));
+            assert_eq!(of_starts(&starts, 10 * SECOND + 200_000), (0..count).collect::<Vec<_>>());
         }
-        assert_eq!(Steps::of_intervals(0, 36 * SECOND, 0).count, 360);
-        assert_eq!(Steps::of_intervals(0, 1_000 * SECOND, MILLISECOND).count, 35_715);
+        assert_eq!(Steps::of_intervals(0, 30 * SECOND, 36 * SECOND, None).count, 360);
+        let short = Interval { start_ns: 0, length_ns: MILLISECOND };
+        let end_ns = 1_000 * SECOND;
+        assert_eq!(Steps::of_intervals(0, end_ns, end_ns, Some(short)).count, 35_715);
+    }
+
+    /// Regression: the agent's first interval is a random part of the others, from a tenth on. It shared a
+    /// step with the second one, and a last step was empty.
+    #[test]
+    fn a_short_first_or_last_interval_has_a_step_of_its_own() {
+        for first in [10, 11, 40, 57, 94, 99, 100] {
+            let starts = (0..6).map(|at| match at {
+                0 => 100 * SECOND,
+                _ => (100 + (at - 1) * 10) * SECOND + first * SECOND / 10,
+            });
+            let starts: Vec<_> = starts.collect();
+            assert_eq!(of_starts(&starts, 10 * SECOND), [0, 1, 2, 3, 4, 5], "{first}");
+        }
+    }
+
+    /// The step of each start, where the third profile, or the last one, has the usual length.
+    fn of_starts(starts: &[u64], length_ns: u64) -> Vec<u64> {
+        let usual = Interval { start_ns: starts[2.min(starts.len() - 1)], length_ns };
+        let last_ns = *starts.last().unwrap();
+        let steps = Steps::of_intervals(starts[0], last_ns, last_ns + length_ns / 8, Some(usual));
+        assert_eq!(u64::from(steps.count), starts.len() as u64);
+        starts.iter().map(|&start| u64::from(steps.of(start))).collect()
     }
 
     #[test]
@@ -145,7 +179,8 @@ mod tests {
             lengths.push(steps.step_ns / MILLISECOND);
         }
         assert_eq!((lengths, steps.count), (vec![100, 200, 1_000, 2_000, 10_000], 360));
-        let odd = Steps::of_intervals(0, 7_000 * SECOND, 7 * SECOND);
+        let usual = Interval { start_ns: 0, length_ns: 7 * SECOND };
+        let odd = Steps::of_intervals(0, 6_993 * SECOND, 7_000 * SECOND, Some(usual));
         assert_eq!(odd.longer().map(|(longer, factor)| (longer.count, factor)), Some((500, 2)));
     }
 }

@@ -1,0 +1,24 @@
+//! Messages of any content whose native frames get names: the result is a message that can be read, and has
+//! no frame without a name any more.
+//!
+//! `cargo fuzz run symbolize`; a profile that the agent wrote with `remotesym` makes a good first corpus.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use otlpprof::otlp::encoded::EncodedMessage;
+use otlpprof::otlp::reader::{Limits, Reader};
+use otlpprof::otlp::to_json;
+use otlpprof::symbolize::with_names;
+
+fuzz_target!(|bytes: &[u8]| {
+    let limits = Limits { max_bytes: 1 << 20, ..Limits::default() };
+    for message in Reader::within(bytes, limits).expect("memory can be read").flatten() {
+        for functions in [&["inner", "outer"][..], &["f"]] {
+            let Some(Ok(named)) = with_names(&message, functions) else { continue };
+            let named = EncodedMessage::of_protobuf(named.into_bytes()).expect("a message");
+            assert!(with_names(&named, functions).is_none());
+            let _ = to_json(named.bytes());
+        }
+    }
+});

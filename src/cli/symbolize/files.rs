@@ -1,0 +1,145 @@
+//! Files whose frames are resolved.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use prost::Message as _;
+
+use crate::cli::report::content::Content;
+use crate::cli::report::profile_file::{ProfileFile, each_message_ahead};
+use crate::cli::{EXIT_BAD_INPUT, terminal, whole_file};
+use crate::otlp::encoded::EncodedMessage;
+use crate::otlp::{Form, to_json};
+use crate::symbolize::Symbolizer;
+use crate::symbolize::resolved_message::ResolvedMessage;
+
+/// The number of resolved messages that wait to be written.
+const WAITING: usize = 2;
+
+/// Writes all messages of these files with their frames resolved.
+pub(super) fn run(paths: &[PathBuf], output: &Path, symbolizer: Symbolizer) -> anyhow::Result<ExitCode> {
+    let inputs = paths.iter().map(|path| ProfileFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let form = form_of(&inputs)?;
+    let is_compressed = output.extension().is_some_and(|extension| extension == OsStr::new("gz"));
+    let mut failure = None;
+    let mut done = None;
+    let written = whole_file::write_or_print(output, |out| {
+        let result = match is_compressed {
+            true => {
+                let mut out = GzEncoder::new(out, Compression::default());
+                let result = symbolize(&inputs, form, symbolizer, &mut out);
+                out.finish()?;
+                result
+            }
+            false => symbolize(&inputs, form, symbolizer, out),
+        };
+        match result {
+            Ok(result) => done = Some(result),
+            Err(error) => {
+                failure = Some(error);
+                // The file is not replaced.
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+        }
+        Ok(())
+    });
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    written?;
+    let Done { symbolizer, messages, damage } = done.unwrap_or_default();
+    let place = if output == Path::new("-") { "standard output".into() } else { output.to_string_lossy() };
+    let mut lines = symbolizer.map(|symbolizer| symbolizer.summary().lines()).unwrap_or_default().into_iter();
+    let mut err = terminal::stderr();
+    writeln!(err, "{place} has {messages} messages: {}", lines.next().unwrap_or_default())?;
+    lines.try_for_each(|line| writeln!(err, "{line}"))?;
+    damage.iter().try_for_each(|line| writeln!(err, "otlpprof: {line}"))?;
+    Ok(if damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_BAD_INPUT) })
+}
+
+/// The form of a file's messages.
+fn form_of_file(file: &ProfileFile) -> anyhow::Result<Form> {
+    match file.content {
+        Content::Otlp => {
+            let first = file.input.messages()?.next().transpose()?;
+            Ok(first.map_or(Form::LengthPrefixed, |first| first.form))
+        }
+        _ => Ok(Form::LengthPrefixed),
+    }
+}
+
+/// The form of the result: that of the inputs, or, if they differ or have several messages, protobuf with
+/// length prefixes.
+fn form_of(inputs: &[ProfileFile]) -> anyhow::Result<Form> {
+    let forms = inputs.iter().map(form_of_file).collect::<Result<Vec<_>, _>>()?;
+    Ok(match &forms[..] {
+        [Form::Plain] => Form::Plain,
+        forms if forms.iter().all(|form| *form == Form::Json) => Form::Json,
+        _ => Form::LengthPrefixed,
+    })
+}
+
+#[derive(Default)]
+struct Done {
+    symbolizer: Option<Symbolizer>,
+    messages: u64,
+    /// A line for each damaged recording.
+    damage: Vec<String>,
+}
+
+/// Reads in one thread, resolves in another, and puts the names into the messages and writes in this one.
+fn symbolize(
+    inputs: &[ProfileFile],
+    form: Form,
+    mut symbolizer: Symbolizer,
+    out: &mut dyn Write,
+) -> anyhow::Result<Done> {
+    let (resolved, to_write) = sync_channel::<ResolvedMessage>(WAITING);
+    thread::scope(|scope| {
+        let resolver = scope.spawn(move || {
+            let mut is_awaited = true;
+            let damage = each_message_ahead(inputs, &mut |message| {
+                // Once the result cannot be written, nobody receives.
+                is_awaited = is_awaited && resolved.send(symbolizer.resolve(message)).is_ok();
+            })?;
+            anyhow::Ok((symbolizer, damage))
+        });
+        let (mut messages, mut refused) = (0, Vec::new());
+        let written = to_write.iter().try_for_each(|resolved| {
+            messages += 1;
+            let (message, refused_frames) = resolved.rewritten();
+            refused.extend(refused_frames);
+            write_message(&message, form, out)
+        });
+        drop(to_write);
+        let panicked = |_| anyhow::anyhow!("a thread panicked");
+        let (mut symbolizer, damage) = resolver.join().map_err(panicked)??;
+        written?;
+        refused.into_iter().for_each(|refused| symbolizer.take_back(refused));
+        Ok(Done { symbolizer: Some(symbolizer), messages, damage })
+    })
+}
+
+fn write_message(message: &EncodedMessage, form: Form, out: &mut dyn Write) -> io::Result<()> {
+    let bytes = message.bytes();
+    match form {
+        Form::Plain => out.write_all(bytes),
+        Form::LengthPrefixed => {
+            // A message has less than 2 GiB.
+            out.write_all(&(bytes.len() as u32).to_be_bytes())?;
+            out.write_all(bytes)
+        }
+        Form::Json => {
+            // A document of another writer may have the fields of a message in another order.
+            let json = to_json(bytes).or_else(|| to_json(&message.decode().encode_to_vec()));
+            out.write_all(&json.ok_or(io::ErrorKind::InvalidData)?)?;
+            out.write_all(b"\n")
+        }
+    }
+}

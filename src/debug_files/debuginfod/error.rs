@@ -1,0 +1,53 @@
+//! The errors of a client of debuginfod servers.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::export::config_error::ConfigError;
+use crate::export::endpoint::EndpointError;
+
+/// The reason why servers cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// A server's URL cannot be one.
+    #[error("a URL of DEBUGINFOD_URLS: {0}")]
+    Url(EndpointError),
+    /// A URL of a folder is none.
+    #[error("{url}: a URL of a folder is file:// and an absolute path")]
+    File {
+        /// The URL.
+        url: String,
+    },
+    /// A server's connections cannot be set up.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The file of headers cannot be read.
+    #[error("DEBUGINFOD_HEADERS_FILE {}: {error}", path.display())]
+    Headers {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// There is no folder for downloaded files.
+    #[error("no folder for files of debuginfod servers: set DEBUGINFOD_CACHE_PATH or HOME")]
+    NoCache,
+}
+
+/// The reason why no server has given a file.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FetchError {
+    /// No server has the file.
+    #[error("no server has the file")]
+    Absent,
+    /// A server that may have the file did not give it.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl FetchError {
+    /// Whether all servers have answered that they do not have the file.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}

@@ -1,0 +1,125 @@
+//! Libraries with debug files, and a server of files, for the tests of `debug_files` and `symbols`.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+pub(crate) mod server;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use otlpprof::debug_files::examined::Examined;
+use otlpprof::debug_files::{FileId, ObjectIdentity};
+
+pub(crate) use crate::loud_support::not_tested;
+
+/// Runs a program, which must succeed.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
+    let output = output(program, arguments);
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs a program.
+pub(crate) fn output(program: &str, arguments: &[&str]) -> Output {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    output.unwrap_or_else(|error| panic!("{program}: {error}"))
+}
+
+/// Whether programs are there that scripts/install-toolchain.sh installs. Reports what is not tested
+/// otherwise.
+pub(crate) fn has(programs: &[&str]) -> bool {
+    let is_missing = |program: &&&str| {
+        let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output();
+        !found.is_ok_and(|output| output.status.success())
+    };
+    let missing = programs.iter().find(is_missing);
+    if let Some(missing) = missing {
+        not_tested(&format!(
+            "files of objects, without {missing} (scripts/install-toolchain.sh elfutils llvm)"
+        ));
+    }
+    missing.is_none()
+}
+
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Creates a folder and returns its path.
+pub(crate) fn folder(path: PathBuf) -> PathBuf {
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// A library in several forms, in a folder of its own.
+pub(crate) struct Library {
+    /// With code, symbols and debug information.
+    pub(crate) full: PathBuf,
+    /// With code and exported symbols.
+    pub(crate) stripped: PathBuf,
+    /// With debug information, without code.
+    pub(crate) debug: PathBuf,
+}
+
+impl Library {
+    /// Compiles a library whose only function has this name. Libraries of different functions have different
+    /// build-ids.
+    pub(crate) fn compile(folder: &Path, function: &str, flags: &[&str]) -> Self {
+        let source = folder.join(format!("{function}.c"));
+        let hidden =
+            format!("__attribute__((noinline)) static int inner_{function}(int x) {{ return x * 3; }}");
+        let seen = format!("int {function}(int x) {{ return inner_{function}(x) + 1; }}");
+        fs::write(&source, format!("{hidden}\n{seen}\n")).unwrap();
+        let [full, stripped, debug] =
+            ["full.so", "stripped.so", "so.debug"].map(|ending| folder.join(format!("{function}.{ending}")));
+        let mut arguments = vec!["-shared", "-fPIC", "-O1", "-g", text(&source), "-o", text(&full)];
+        arguments.extend(flags);
+        if !flags.iter().any(|flag| flag.contains("--build-id")) {
+            arguments.push("-Wl,--build-id=sha1");
+        }
+        run("gcc", &arguments);
+        run("objcopy", &["--only-keep-debug", text(&full), text(&debug)]);
+        run("objcopy", &["--strip-all", text(&full), text(&stripped)]);
+        Self { full, stripped, debug }
+    }
+
+    /// Writes a stripped library that names its debug file in `.gnu_debuglink`.
+    pub(crate) fn link(&self, to: &Path, debug: &Path) {
+        let link = format!("--add-gnu-debuglink={}", text(debug));
+        run("objcopy", &[&link, text(&self.stripped), text(to)]);
+    }
+
+    /// The identity in a profile.
+    pub(crate) fn identity(&self) -> ObjectIdentity {
+        let build_id = examine(&self.full).build_id;
+        assert!(build_id.is_some(), "{} has no build-id", self.full.display());
+        ObjectIdentity { build_id, ..ObjectIdentity::default() }
+    }
+
+    pub(crate) fn id(&self) -> FileId {
+        self.identity().file_id().unwrap()
+    }
+}
+
+pub(crate) fn examine(path: &Path) -> Examined {
+    Examined::of_path(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Copies a file to a path, with the folders above it.
+pub(crate) fn copy(from: &Path, to: PathBuf) -> PathBuf {
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    fs::copy(from, &to).unwrap();
+    to
+}
+
+/// The folder of scripts/debug-objects.sh. Nothing if it cannot fetch them, which is reported.
+pub(crate) fn debug_objects() -> Option<PathBuf> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/debug-objects.sh");
+    let output = output(text(&script), &[]);
+    if !output.status.success() {
+        not_tested(&format!("libraries of Debian: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        return None;
+    }
+    Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
+}

@@ -1,0 +1,220 @@
+//! Messages with native frames without names, and the command that resolves them, for the `*symbolize*`
+//! tests.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::path::{Path, PathBuf};
+
+use otlpprof::elf::build_id;
+use otlpprof::elf::file::ElfFile;
+use otlpprof::elf::htlhash::HtlHash;
+use otlpprof::elf::program_header::ProgramHeader;
+use otlpprof::elf::source::FileSource;
+use otlpprof::otlp::lookup::Lookup;
+use otlpprof::otlp::read::read;
+use otlpprof::otlp::wire::{
+    Line, Location, Mapping, Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles,
+};
+use tempfile::TempDir;
+
+use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
+
+/// A function, its linkage name, file, line and column.
+pub(crate) type Named = (String, String, String, i64, i64);
+
+/// The sample library, with debug information.
+pub(crate) const LIBRARY: &str = env!("OTLPPROF_DDPROFTEST");
+
+/// The form in which a message has a frame without a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameForm {
+    /// As this profiler writes frames: a mapping, an address, and the text as an attribute.
+    Agent,
+    /// As OpenTelemetry's eBPF profiler: a mapping with an htlhash alone, and an address.
+    Htlhash,
+    /// As pprof: run-time addresses, at a random base.
+    RunTime,
+    /// The text as the name of a function, without a mapping.
+    Text,
+    /// `[file+0x…]` as the name of a function.
+    Offset,
+}
+
+pub(crate) const FRAME_FORMS: [FrameForm; 5] =
+    [FrameForm::Agent, FrameForm::Htlhash, FrameForm::RunTime, FrameForm::Text, FrameForm::Offset];
+
+/// An object whose frames a message has.
+pub(crate) struct ProfiledObject {
+    /// The path in the message.
+    pub(crate) path: String,
+    build_id: String,
+    htlhash: String,
+    code: ProgramHeader,
+}
+
+/// The base of run-time addresses.
+const BASE: u64 = 0x7f12_3456_7000;
+
+impl ProfiledObject {
+    /// The object in a file, which the message says is at another path.
+    pub(crate) fn of(file: &Path, path: &str) -> Self {
+        let source = || FileSource::open(file).unwrap();
+        let elf = ElfFile::parse(source()).unwrap();
+        let headers = elf.program_headers().unwrap();
+        Self {
+            path: path.into(),
+            build_id: build_id::of_file(file).map_or_else(|_| String::new(), |id| id.to_string()),
+            htlhash: HtlHash::of(&source()).unwrap().to_string(),
+            code: *headers.iter().find(|header| header.is_executable()).unwrap(),
+        }
+    }
+
+    /// The object with this text for its build-id, and no other identity.
+    pub(crate) fn with_build_id(self, build_id: &str) -> Self {
+        Self { build_id: build_id.into(), htlhash: String::new(), ..self }
+    }
+
+    /// Enters the mapping of the object's code.
+    fn mapping(&self, tables: &mut Dictionary, form: FrameForm) -> i32 {
+        let gnu = (form != FrameForm::Htlhash && !self.build_id.is_empty())
+            .then(|| tables.text("process.executable.build_id.gnu", &self.build_id));
+        let htlhash = ((form != FrameForm::RunTime || gnu.is_none()) && !self.htlhash.is_empty())
+            .then(|| tables.text("process.executable.build_id.htlhash", &self.htlhash));
+        let bias = if form == FrameForm::RunTime { BASE } else { 0 };
+        let mapping = Mapping {
+            memory_start: self.code.vaddr.0 + bias,
+            memory_limit: self.code.vaddr.0 + self.code.memory_size + bias,
+            file_offset: self.code.offset.0,
+            filename_strindex: tables.string(&self.path),
+            attribute_indices: gnu.into_iter().chain(htlhash).collect(),
+        };
+        let table = &mut tables.0.mapping_table;
+        let known = table.iter().position(|known| *known == mapping);
+        known.unwrap_or_else(|| {
+            table.push(mapping);
+            table.len() - 1
+        }) as i32
+    }
+
+    /// Enters the frame at an ELF virtual address. Returns the index of its location.
+    pub(crate) fn location(&self, tables: &mut Dictionary, form: FrameForm, vaddr: u64) -> i32 {
+        let remote = format!("{}.<remote>({vaddr:#x})", self.build_id);
+        let file = self.path.rsplit('/').next().unwrap();
+        let native = tables.text("profile.frame.type", "native");
+        let mut location =
+            Location { address: vaddr, attribute_indices: vec![native], ..Location::default() };
+        if form != FrameForm::Text {
+            location.mapping_index = self.mapping(tables, form);
+        }
+        let mut name = |tables: &mut Dictionary, name: &str| {
+            let function_index = tables.function(name, "");
+            location.lines.push(Line { function_index, line: 0, column: 0 });
+        };
+        match form {
+            FrameForm::Agent => {
+                location.attribute_indices.push(tables.text("otlpprof.frame.remote", &remote))
+            }
+            FrameForm::Htlhash => {}
+            FrameForm::RunTime => location.address += BASE,
+            FrameForm::Text => {
+                name(tables, &remote);
+                location.address = 0;
+            }
+            FrameForm::Offset => name(tables, &format!("[{file}+{vaddr:#x}]")),
+        }
+        tables.0.location_table.push(location);
+        tables.0.location_table.len() as i32 - 1
+    }
+}
+
+/// A message with a sample for each location.
+pub(crate) fn message_of(mut tables: Dictionary, locations: &[i32]) -> ProfilesData {
+    let java = tables.java("com.example.Main.main", 7);
+    let samples = locations
+        .iter()
+        .map(|&location| Sample {
+            stack_index: tables.stack(vec![location, java]),
+            values: vec![1],
+            ..Sample::default()
+        })
+        .collect();
+    let profile = Profile {
+        sample_type: tables.value_type("samples", "count"),
+        period_type: tables.value_type("cpu", "nanoseconds"),
+        period: 10_000_000,
+        time_unix_nano: TIME,
+        duration_nano: DURATION,
+        samples,
+        original_payload_format: "linux_perf".into(),
+        original_payload: vec![0, 255, 7],
+        ..Profile::default()
+    };
+    let scope = ScopeProfiles { profiles: vec![profile], ..ScopeProfiles::default() };
+    let attributes = vec![inline("service.name", "shop")];
+    ProfilesData {
+        resource_profiles: vec![ResourceProfiles {
+            resource: Some(Resource { attributes, ..Resource::default() }),
+            scope_profiles: vec![scope],
+            ..ResourceProfiles::default()
+        }],
+        dictionary: Some(tables.0),
+    }
+}
+
+/// The lines of a location.
+pub(crate) fn lines_of(message: &ProfilesData, location: i32) -> Vec<Named> {
+    let lookup = Lookup::new(message);
+    let lines = &lookup.location(location).unwrap().lines;
+    let named = |line: &Line| {
+        let function = lookup.function(line.function_index).unwrap();
+        let text = |index| lookup.text(index).to_owned();
+        let [name, system, file] =
+            [function.name_strindex, function.system_name_strindex, function.filename_strindex].map(text);
+        (name, system, file, line.line, line.column)
+    };
+    lines.iter().map(named).collect()
+}
+
+/// The command with a cache of its own.
+pub(crate) struct Command {
+    pub(crate) folder: TempDir,
+}
+
+impl Command {
+    pub(crate) fn new() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The folder of indexes.
+    pub(crate) fn indexes(&self) -> PathBuf {
+        self.path("cache/indexes")
+    }
+
+    /// The command, which neither asks servers nor knows the user's cache.
+    pub(crate) fn prepared(&self) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+        command.env("OTLPPROF_CACHE", self.path("cache")).env("OTLPPROF_SYMBOLS", self.path("store"));
+        command.env_remove("DEBUGINFOD_URLS");
+        command
+    }
+
+    /// Resolves the frames of a file. Returns the result's path and standard error.
+    pub(crate) fn symbolize(&self, input: &Path, output: &str, options: &[&str]) -> (PathBuf, String) {
+        let out = self.path(output);
+        let mut command = self.prepared();
+        command.arg("symbolize").arg(input).arg("-o").arg(&out).args(options);
+        let output = command.assert().success().get_output().clone();
+        assert_eq!(output.stdout, b"", "nothing on stdout");
+        (out, String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+/// The messages of a file.
+pub(crate) fn messages_of(file: &Path) -> Vec<ProfilesData> {
+    let bytes = std::fs::read(file).unwrap();
+    read(&bytes).map(|message| message.unwrap().data).collect()
+}
