@@ -17,7 +17,7 @@ if JFR_CONVERTER=$(scripts/fetch-maven.sh tools.profiler:jfr-converter:4.5); the
 else
     unset JFR_CONVERTER
 fi
-cargo bench --locked --bench flamegraph </dev/null
+cargo bench --locked --target-dir "${CARGO_TARGET_DIR:-target}/bench" --bench flamegraph </dev/null
 for name in deep labels; do
     scripts/page.sh bench "$name" "$PAGES/$name.html"
 done

@@ -59,4 +59,4 @@ if [ -z "${RECORDINGS:-}" ]; then
     fi
 fi
 export RECORDINGS
-cargo bench --locked --bench jfr </dev/null
+cargo bench --locked --target-dir "$target/bench" --bench jfr </dev/null

@@ -65,5 +65,5 @@ for name in "${names[@]}"; do
         ;;
     *) default=$installed ;;
     esac
-    JDKS=${JDKS:-$default} cargo bench --locked --bench "$name" </dev/null
+    JDKS=${JDKS:-$default} cargo bench --locked --target-dir "$target/bench" --bench "$name" </dev/null
 done

@@ -8,6 +8,7 @@
 # skipped. RESOLVER is our program (default: the example resolve_addresses of a release build).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/medians.sh
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 work=$(mktemp -d)
@@ -18,8 +19,8 @@ singles=${ADDRESSES:-100}
 scripts/install-toolchain.sh rust cc llvm
 file=$(scripts/debug-objects.sh)/libjvm.debug
 if [ -z "${RESOLVER:-}" ]; then
-    cargo build --quiet --release --locked --example resolve_addresses </dev/null
-    RESOLVER=$target/release/examples/resolve_addresses
+    cargo build --quiet --release --locked --target-dir "$target/bench" --example resolve_addresses </dev/null
+    RESOLVER=$target/bench/release/examples/resolve_addresses
 fi
 peers=$target/bench-symbolize-peers/release
 cargo build --quiet --release --locked --manifest-path benches/symbolize_peers/Cargo.toml \
@@ -49,23 +50,9 @@ nm --defined-only -S "$file" | awk -v count=10000 '
         }
     }' >"$work/many"
 
-# Runs a contender once and records its seconds and kilobytes: once NAME ADDRESSES COMMAND…
+# Runs a contender once: once NAME ADDRESSES COMMAND…
 once() {
-    local name=$1 addresses=$2
-    shift 2
-    /usr/bin/time -f '%e %U %M' -a -o "$work/$name" "$@" <"$addresses" >/dev/null
-}
-
-# Prints the medians of a contender: print_medians NAME
-print_medians() {
-    local column medians=() middle
-    [ -f "$work/$1" ] || return 0
-    middle=$((($(wc -l <"$work/$1") + 1) / 2))
-    for column in 1 2 3; do
-        medians+=("$(cut -d' ' -f$column "$work/$1" | sort -n | sed -n "${middle}p")")
-    done
-    printf '%-36s %8.3f s wall  %8.3f s user  %6d MB  (%d runs)\n' "$1" "${medians[0]}" "${medians[1]}" \
-        $((medians[2] / 1024)) "$(wc -l <"$work/$1")"
+    measure "$1" "${@:3}" <"$2" >/dev/null
 }
 
 # Runs every contender on these addresses: all_contenders PREFIX ADDRESSES

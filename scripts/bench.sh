@@ -14,18 +14,23 @@
 #   flamegraph       time, memory and size of flame graph pages of large profiles, beside async-profiler's
 #                    jfrconv; times of the pages in headless Chromium
 #   symbolize        resolving addresses of libjvm, beside llvm-symbolizer, addr2line, blazesym and wholesym
+#   symbolize-hour   an hour's messages with native frames in 20 objects, from indexes
 #   context          nanoseconds of setting a context, beside Datadog's java-profiler, and of reading it in a
 #                    handler
 #
 # Contenders run alternately. Figures are medians with their spread. TURNS sets the number of rounds of
 # startup and context. Measure on a quiet machine: the load average is printed with the figures. See
 # docs/benchmarks.md.
+#
+# Programs with development dependencies are built in target/bench: these enable features of other
+# dependencies, and in one folder each build would compile the library again for the other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-names=(size startup recording_start storm handler encode unwind_compile jfr flamegraph symbolize context)
+names=(size startup recording_start storm handler encode unwind_compile jfr flamegraph symbolize
+    symbolize-hour context)
 if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;
@@ -81,6 +86,10 @@ for name in "${names[@]}"; do
         scripts/bench-symbolize.sh
         continue
         ;;
+    symbolize-hour)
+        scripts/bench-symbolize-hour.sh
+        continue
+        ;;
     context)
         for java in ${JAVAS//:/ }; do
             echo "context, $java"
@@ -89,6 +98,6 @@ for name in "${names[@]}"; do
         name=context_read
         ;;
     esac
-    cargo bench --locked --bench "$name" </dev/null
+    cargo bench --locked --target-dir "$target/bench" --bench "$name" </dev/null
 done
 echo "load average: $(cut -d' ' -f1-3 /proc/loadavg)"

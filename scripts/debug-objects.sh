@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fetches libraries of Debian packages with their debug files, for tests and benchmarks, and prints their
-# folder: libjvm.so, libjvm.debug (openjdk-17), libc.so, libc.debug.
+# folder: libjvm.so, libjvm.debug (openjdk-17), libc.so, libc.debug, and the packages of the latter, libc.deb
+# and libc-dbg.deb.
 #
 # Both files of a pair have one version and one build-id. They are kept in the cache, whatever
 # version is the newest later. Needs Debian's apt and binutils, but not root: the lists of packages are read
@@ -24,10 +25,13 @@ apt() {
     "apt-$1" -o Acquire::Retries=3 -o Dir::State::Lists="$cache/lists" -o Dir::Cache="$cache/apt" "${@:2}"
 }
 
-# Fetches a library and its debug file: fetch NAME PACKAGE DEBUG-PACKAGE LIBRARY'S-NAME
+# Fetches a library and its debug file: fetch NAME PACKAGE DEBUG-PACKAGE LIBRARY'S-NAME [keep]
+# With keep, the packages are kept too.
 fetch() {
     local work version id library debug
-    [ ! -f "$cache/$1.debug" ] || return 0
+    if [ -f "$cache/$1.debug" ] && { [ -z "${5-}" ] || [ -f "$cache/$1-dbg.deb" ]; }; then
+        return
+    fi
     command -v apt-get >/dev/null || fail "apt-get was not found: $1 is fetched on Debian alone"
     if [ ! -d "$cache/lists" ]; then
         mkdir -p "$cache/lists/partial" "$cache/apt/archives/partial"
@@ -48,6 +52,10 @@ fetch() {
     id=$(build_id "$library")
     debug=$work/files/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
     [ -f "$debug" ] && [ "$(build_id "$debug")" = "$id" ] || fail "$3 has no debug file of build-id $id"
+    if [ -n "${5-}" ]; then
+        mv "$work/$2"_*.deb "$cache/$1.deb"
+        mv "$work/$3"_*.deb "$cache/$1-dbg.deb"
+    fi
     mv "$library" "$cache/$1.so"
     # The debug file is moved last: its presence says that both are there.
     mv "$debug" "$cache/$1.debug"
@@ -62,6 +70,6 @@ mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock 9
 fetch libjvm openjdk-17-jre-headless openjdk-17-dbg libjvm.so
-fetch libc libc6 libc6-dbg libc.so.6
+fetch libc libc6 libc6-dbg libc.so.6 keep
 rm -rf "$cache/lists" "$cache/apt"
 echo "$cache"

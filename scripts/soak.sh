@@ -163,7 +163,7 @@ for jdk in "${jdks[@]}"; do
     LEAST=$demo_least sample "$jdk" "$demo_seconds" demo "" Demo
     sample "$jdk" "$seconds" storm "" HiddenClassStorm
     sample "$jdk" "$seconds" short "" ShortThreads
-    if "$jdk/bin/java" -version 2>&1 | grep -Eq 'version "(2[1-9]|[3-9][0-9])'; then
+    if "$jdk/bin/java" -version 2>&1 | grep -E 'version "(2[1-9]|[3-9][0-9])' >/dev/null; then
         sample "$jdk" "$seconds" virtual "" VirtualThreads
     fi
     # The short form has only two minutes.

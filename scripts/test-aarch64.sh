@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Builds everything for aarch64 with warnings as errors, and runs the unit tests under qemu-user, including
-# those of the walkers on recorded states. Arguments are passed to the unit tests. Takes some minutes the
-# first time.
+# Builds for aarch64 with warnings as errors, and runs the unit tests under qemu-user, including those of the
+# walkers on recorded states. Arguments are passed to the unit tests. Takes some minutes the first time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,17 +12,26 @@ export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 scripts/install-aarch64.sh
 . "$(scripts/cache-folder.sh)/aarch64/environment"
 
-# Dependencies are tested elsewhere, so compile them as fast as possible.
-profile=(--config 'profile.dev.debug=false')
-for crate in $(sed -n '/^\[profile.dev.package\]/,/^$/s/^\(.*\)\.opt-level.*/\1/p' Cargo.toml); do
-    profile+=(--config "profile.dev.package.$crate.opt-level=0")
+. scripts/aarch64-profile.sh
+
+# Of the other tests, those whose code depends on the architecture, or whose support modules do.
+depends=target_arch
+for folder in $(grep -rl "$depends" tests/*/ | cut -d/ -f2 | sort -u); do
+    depends+="\|^mod $folder;"
+done
+targets=(--lib --bins --benches --examples)
+for file in tests/*.rs; do
+    ! grep -q "$depends" "$file" || targets+=(--test "$(basename "$file" .rs)")
+done
+for file in tests/*/main.rs; do
+    ! grep -rq "$depends" "$(dirname "$file")" || targets+=(--test "$(basename "$(dirname "$file")")")
 done
 if [ -n "${CLIPPY_DRIVER:-}" ]; then
     # This Rust has no cargo-clippy of its own; do the same as cargo-clippy.
     RUSTC_WORKSPACE_WRAPPER=$CLIPPY_DRIVER CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__" \
-        cargo check --locked "${profile[@]}" --all-targets </dev/null
+        cargo check --locked "${profile[@]}" "${targets[@]}" </dev/null
 else
-    cargo clippy --locked "${profile[@]}" --all-targets -- -D warnings </dev/null
+    cargo clippy --locked "${profile[@]}" "${targets[@]}" -- -D warnings </dev/null
 fi
 # Tests that fail because qemu-user differs from the kernel: vDSO, process_vm_readv, file limits, blocked
 # signals.

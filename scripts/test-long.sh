@@ -27,12 +27,18 @@ declare -A steps=(
     [without-tls]="cargo test --locked --no-default-features --config profile.dev.opt-level=0
         --test export_upload"
     [aarch64]="scripts/test-aarch64.sh"
+    [aarch64-jvms]="env -u OTLPPROF_TEST_EVERYTHING scripts/test-aarch64-jvms.sh --all"
     [aarch64-release]="env CARGO_TARGET_DIR=target/aarch64-release scripts/build-release.sh aarch64"
+    [musl]="scripts/test-musl.sh"
+    [musl-trixie]="scripts/test-musl.sh trixie"
+    [offsets]="scripts/check-offsets.sh"
+    [packages]="scripts/package.sh && scripts/test-packages.sh"
+    [reproducible]="scripts/test-reproducible.sh"
     [soak]="env OTLPPROF_TEST_EVERYTHING=1 PROFILE=release scripts/soak.sh --short"
 )
 
-scripts/install-toolchain.sh rust cc jdk python go openssl maven allocators llvm nextest zig
-scripts/install-jdks.sh
+scripts/install-toolchain.sh rust cc jdk python go openssl maven allocators llvm elfutils nextest zig
+scripts/install-jdks.sh --debian
 scripts/collector.sh >/dev/null
 scripts/python-oracle.sh </dev/null
 scripts/debug-objects.sh >/dev/null
@@ -58,7 +64,7 @@ while read -r name filter digest; do
     ! grep -q "^passed .* $name $digest\$" "$ledger" || continue
     start=$SECONDS result=passed
     if [ "$filter" = step ]; then
-        read -ra command <<<"${steps[$name]//$'\n'/ }"
+        command=(bash -c "${steps[$name]//$'\n'/ }")
     else
         command=(cargo nextest run --locked --profile long --run-ignored all -E "$filter")
     fi

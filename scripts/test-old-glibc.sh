@@ -8,6 +8,7 @@
 # from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/debian-suite.sh
 
 cache=$(scripts/cache-folder.sh)
 readonly DEBIAN=$cache/debian11
@@ -29,11 +30,7 @@ not_tested() {
 
 # Runs apt-get on Debian 11's list only. Installs nothing.
 debian11() {
-    apt-get -qq -o Acquire::Retries=3 \
-        -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-        -o Dir::State="$scratch/state" -o Dir::State::status="$scratch/state/status" \
-        -o Dir::Cache="$scratch/cache" -o APT::Architectures="$(dpkg --print-architecture)" \
-        -o APT::Sandbox::User=root "$@" </dev/null 2>&1
+    apt_apart "$(dpkg --print-architecture)" apt-get "$@" 2>&1
 }
 
 install_debian11() {
@@ -41,13 +38,12 @@ install_debian11() {
     command -v apt-get >/dev/null || not_tested "no apt-get to download Debian 11's C library with"
     # Uses the mirror that this system's own packages come from.
     local mirror said
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
-        grep -m1 '/debian/$' || true)
+    mirror=$(debian_mirror)
     [ -n "$mirror" ] || not_tested "this system is no Debian, whose mirror would have Debian 11's C library"
     mkdir -p "$DEBIAN"
     scratch=$(mktemp -d "$DEBIAN/.download.XXXXXX")
-    mkdir -p "$scratch/state/lists/partial" "$scratch/cache/archives/partial" "$scratch/root"
-    : >"$scratch/state/status"
+    make_apt_folders
+    mkdir "$scratch/root"
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bullseye main" \
         >"$scratch/sources.list"
     said=$(debian11 update && cd "$scratch" && debian11 download libc6 libc-bin) ||

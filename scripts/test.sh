@@ -19,7 +19,7 @@ if [ "${1:-}" = --long ]; then
     exec scripts/test-long.sh "$@"
 fi
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH:$(scripts/cache-folder.sh)/bin"
-scripts/install-toolchain.sh rust cc jdk python go openssl maven allocators llvm nextest
+scripts/install-toolchain.sh rust cc jdk python go openssl maven allocators llvm elfutils nextest
 scripts/install-jdks.sh
 # Tests call these scripts themselves. Calling them here first gives a failed download its own name.
 scripts/collector.sh >/dev/null

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Symbolizes the messages of an hour: scripts/bench-symbolize-hour.sh, called by scripts/bench.sh
+# symbolize-hour
+#
+# 360 messages, each of 2,000 samples and 3,000 native frames in 20 objects: libjvm and libc of Debian with
+# their debug files, and 18 libraries of a JDK with symbol tables. Prints the seconds (wall and user) and the
+# memory of the first run, which makes the indexes, and the medians of TURNS (5) runs with them. Each run
+# writes a new file: to remove the blocks of a file that is replaced is the file system's time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/medians.sh
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+turns=${TURNS:-5}
+
+scripts/install-toolchain.sh rust cc
+debug=$(scripts/debug-objects.sh)
+cargo build --quiet --release --locked --bin otlpprof </dev/null
+cargo build --quiet --release --locked --target-dir "$target/bench" --example symbolize_hour </dev/null
+mkdir "$work/objects"
+ln -s "$debug"/*.so "$debug"/*.debug "$work/objects"
+objects=("$work/objects/libjvm.so=$debug/libjvm.debug" "$work/objects/libc.so=$debug/libc.debug")
+jdk=${JDK:-/usr/lib/jvm/temurin-25-jdk-amd64}
+while read -r library; do
+    ln -s "$library" "$work/objects"
+    objects+=("$work/objects/$(basename "$library")")
+done < <(find "$jdk/lib" -maxdepth 1 -name 'lib*.so' -type f -size +16k | sort | head -18)
+if [ ${#objects[@]} -lt 20 ]; then
+    echo "bench-symbolize-hour: $jdk has too few libraries; name a JDK in JDK" >&2
+    exit 1
+fi
+"$target/bench/release/examples/symbolize_hour" "$work/hour.otlp" "${objects[@]}"
+echo "$(stat -c %s "$work/hour.otlp") bytes of messages, ${#objects[@]} objects"
+
+export OTLPPROF_CACHE=$work/cache
+symbolize() {
+    rm -f "$work/out.otlp"
+    measure "$1" "$target/release/otlpprof" symbolize "$work/hour.otlp" -o "$work/out.otlp" \
+        --path "$work/objects" 2>"$work/summary"
+}
+symbolize first
+sed 's/^/  /' "$work/summary"
+for _ in $(seq "$turns"); do
+    symbolize warm
+done
+print_medians first
+print_medians warm
+echo "indexes: $(du -sh "$work/cache" | cut -f1); goal: warm runs below 2 s"

@@ -1,0 +1,19 @@
+# Times contenders of a benchmark and prints their medians; to be sourced. The measurements of a contender are
+# the lines of a file of its name in the folder $work.
+
+# Runs a command and records its seconds and kilobytes: measure NAME COMMAND…
+measure() {
+    /usr/bin/time -f '%e %U %M' -a -o "$work/$1" "${@:2}"
+}
+
+# Prints the medians of a contender, if it has run: print_medians NAME
+print_medians() {
+    local column medians=() middle
+    [ -f "$work/$1" ] || return 0
+    middle=$((($(wc -l <"$work/$1") + 1) / 2))
+    for column in 1 2 3; do
+        medians+=("$(cut -d' ' -f$column "$work/$1" | sort -n | sed -n "${middle}p")")
+    done
+    printf '%-36s %8.3f s wall  %8.3f s user  %6d MB  (%d runs)\n' "$1" "${medians[0]}" "${medians[1]}" \
+        $((medians[2] / 1024)) "$(wc -l <"$work/$1")"
+}
