@@ -30,15 +30,17 @@ for name in usr bin sbin lib lib64 etc; do
         show "/$name"
     fi
 done
+# Before the folders, which may be below PLACE.
+mkdir "$root$place"
+mount --bind "$volume" "$root$place"
 while [ "$1" != -- ]; do
     show "$1"
     shift
 done
 shift
-mkdir "$root/dev" "$root/proc" "$root$place" "$root/outside"
+mkdir "$root/dev" "$root/proc" "$root/outside"
 mount --rbind /dev "$root/dev"
 mount -t proc proc "$root/proc"
-mount --bind "$volume" "$root$place"
 cd "$root"
 pivot_root . outside
 cd /

@@ -36,17 +36,6 @@ fn attach_copy_in(place: &str, pid: u32, options: &str, working_folder: &Path) -
     attach_command_with(&library, pid, options).current_dir(working_folder).output().unwrap()
 }
 
-/// Whether the JVM that gets a /tmp of its own still sees what the tests have built. Reports if not.
-fn sees_the_build() -> bool {
-    let sees = !agent().starts_with("/tmp");
-    if !sees {
-        not_tested(
-            "attaching to a JVM with a /tmp of its own: the checkout is below /tmp, so that JVM lacks it",
-        );
-    }
-    sees
-}
-
 /// Records until there is a sample. Returns the file of the messages.
 fn record(pid: u32, folder: &Path) -> std::path::PathBuf {
     let output = folder.join("out.otlp");
@@ -107,9 +96,6 @@ fn the_jvm_of_another_user_is_profiled_as_that_user() {
 
 #[test]
 fn a_jvm_in_other_namespaces_gets_a_copy_of_the_library() {
-    if !sees_the_build() {
-        return;
-    }
     let homes = homes_for_nobody();
     if homes.is_empty() {
         return not_tested("attaching across namespaces: no JDK that another user can reach");
@@ -146,9 +132,6 @@ fn a_jvm_in_other_namespaces_gets_a_copy_of_the_library() {
 
 #[test]
 fn a_tmp_that_cannot_be_used_is_named_and_left_as_it_was() {
-    if !sees_the_build() {
-        return;
-    }
     let home = newest_or_all().pop().unwrap();
     // The second message: that for a library that the JVM sees, which needs no copy. The answer still needs a
     // socket.
