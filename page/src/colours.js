@@ -2,13 +2,14 @@
 
 import { KIND_JAVA, KIND_MARKER, KIND_NAMES, KIND_NATIVE } from './profile.js';
 
-/** Hue, its spread over names, and saturation of each kind: Java, native, kernel, stub, marker. */
+/** Hue, its spread over names, and saturation of each kind: Java, native, kernel, stub, marker, other. */
 const KINDS = [
   { hue: 138, spread: 34, saturation: 42 },
   { hue: 12, spread: 22, saturation: 62 },
   { hue: 38, spread: 14, saturation: 72 },
   { hue: 212, spread: 20, saturation: 40 },
   { hue: 260, spread: 10, saturation: 7 },
+  { hue: 300, spread: 24, saturation: 34 },
 ];
 
 /** Numbers of different hues and lightnesses of a kind, of packages, and of sizes of a change. */

@@ -53,6 +53,9 @@ export function formatValue(value, unit) {
     const [number, name] = scaled(value, 1024, BYTE_UNITS);
     return `${name === 'B' && Number.isInteger(number) ? number : digits(number)} ${name}`;
   }
+  if (unit === 'billionths') {
+    return `${Number((value / 1e9).toPrecision(3))}`;
+  }
   const suffix = unit === 'count' || unit === '' ? '' : ` ${unit}`;
   if (Math.abs(value) < 10000) {
     return `${Number.isInteger(value) ? value : digits(value)}${suffix}`;

@@ -1,6 +1,7 @@
 // A tree that is built where it is looked at: the children of a node exist once the node is wide enough to
 // show them. A node merges many entries, which are nodes of the profile's tree.
 
+import { arrayFor } from './arrays.js';
 import { Tree } from './tree.js';
 
 export class LazyTree {
@@ -13,6 +14,7 @@ export class LazyTree {
     this.sums = sums;
     this.frame = [rootFrame];
     this.level = [0];
+    this.levels = 1;
     this.parent = [-1];
     this.from = [0];
     this.to = [0];
@@ -46,6 +48,7 @@ export class LazyTree {
     groups.sort((left, right) => sum(right) - sum(left) || left.frame - right.frame);
     this.firstChild[node] = this.count;
     this.children[node] = groups.length;
+    this.levels = Math.max(this.levels, this.level[node] + 2);
     for (const group of groups) {
       this.frame.push(group.frame);
       this.level.push(this.level[node] + 1);
@@ -79,7 +82,7 @@ export class LazyTree {
   /** The nodes so far in pre-order, with sums for each side, and the number here of each node there. */
   flatten() {
     const count = this.count;
-    const level = new Uint16Array(count);
+    const level = arrayFor(this.levels, count);
     const frame = new Uint32Array(count);
     const ids = new Int32Array(count);
     const sums = this.sums.map(() => new Float64Array(count + 1));

@@ -1,5 +1,6 @@
 // The profile of the page: header and columns, decoded when they are needed.
 
+import { arrayFor } from './arrays.js';
 import { readVarints } from './varints.js';
 import { Tree } from './tree.js';
 
@@ -11,7 +12,7 @@ export const KIND_JAVA = 0;
 export const KIND_NATIVE = 1;
 export const KIND_MARKER = 4;
 /** The kinds of frames, by number. */
-export const KIND_NAMES = ['Java', 'native', 'kernel', 'stub', 'marker'];
+export const KIND_NAMES = ['Java', 'native', 'kernel', 'stub', 'marker', 'other'];
 
 /** Texts in one column of UTF-8, each cut out at its first use. */
 class Texts {
@@ -40,12 +41,6 @@ class Texts {
     this.decoded[index] = text;
     return text;
   }
-}
-
-/** The narrowest array of unsigned integers for numbers below `limit`. */
-function arrayFor(limit, length) {
-  const Kind = limit <= 256 ? Uint8Array : limit <= 65536 ? Uint16Array : Uint32Array;
-  return new Kind(length);
 }
 
 export class Profile {
@@ -124,7 +119,7 @@ export class Profile {
 
   #readNodes() {
     const count = this.header.nodes;
-    const pops = this.#varints('node_pops', new Uint16Array(count));
+    const pops = this.#varints('node_pops', arrayFor(this.header.levels ?? Infinity, count));
     // The levels replace the pops in place.
     let level = 0;
     for (let node = 1; node < count; node++) {

@@ -1,5 +1,6 @@
 // Time order of a thread: its samples one after the other, as a tree whose widths are time.
 
+import { arrayFor } from './arrays.js';
 import { TIME_UNITS } from './format.js';
 import { Tree } from './tree.js';
 
@@ -67,6 +68,7 @@ class OrderBuilder {
   constructor(tree) {
     this.source = tree;
     this.level = [0];
+    this.levels = 1;
     this.frame = [0];
     this.self = [0];
     this.length = [0];
@@ -85,6 +87,7 @@ class OrderBuilder {
     this.path = isBehind ? [...nodes, BLANK] : nodes;
     for (let at = isBehind && path[common] === BLANK ? common + 1 : common; at < this.path.length; at++) {
       this.level.push(at + 1);
+      this.levels = Math.max(this.levels, at + 2);
       this.frame.push(this.path[at] === BLANK ? BLANK : this.source.frame[this.path[at]]);
       this.self.push(0);
       this.length.push(0);
@@ -122,8 +125,10 @@ export function timeOrder(profile, type, admitted, window, keeps) {
   if (reached < count) {
     builder.append([BLANK], 0, count - reached);
   }
+  const level = arrayFor(builder.levels, builder.level.length);
+  level.set(builder.level);
   return {
-    tree: new Tree(Uint16Array.from(builder.level), Int32Array.from(builder.frame)),
+    tree: new Tree(level, Int32Array.from(builder.frame)),
     self: Float64Array.from(builder.self),
     lengths: Float64Array.from(builder.length),
   };

@@ -1,4 +1,4 @@
-// Unsigned LEB128 integers below 2^53.
+// Unsigned LEB128 integers below 2^64. Numbers of 2^53 and more are rounded.
 
 /**
  * Reads `out.length` integers from the section into `out`.
@@ -16,7 +16,7 @@ export function readVarints(bytes, out) {
     let value = byte & 127;
     let scale = 128;
     do {
-      if (at >= length || scale > 2 ** 49) {
+      if (at >= length || scale > 2 ** 63) {
         throw new Error('a number does not end');
       }
       byte = bytes[at++];

@@ -12,7 +12,8 @@ import { random } from './support/random.mjs';
 import { ProfileWriter } from './support/writer.mjs';
 
 test('numbers of every length are read', () => {
-  const numbers = [0, 1, 127, 128, 300, 2 ** 28 - 1, 2 ** 31, 2 ** 35 + 5, 2 ** 49, 2 ** 53 - 1];
+  const limits = [2 ** 49, 2 ** 53 - 1, 2 ** 53, 2 ** 55, 2 ** 56, 2 ** 63];
+  const numbers = [0, 1, 127, 128, 300, 2 ** 28 - 1, 2 ** 31, 2 ** 35 + 5, ...limits];
   const bytes = numbers.flatMap((number) => {
     const out = [];
     let rest = BigInt(number);

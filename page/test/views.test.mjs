@@ -204,3 +204,25 @@ test('boxes of lazy trees that are wide enough are expanded, others after a zoom
     }
   }
 });
+
+// Regression: levels were numbers of 16 bits, so that deeper stacks folded over.
+test('a stack is as deep as the readers of files allow', async () => {
+  for (const depth of [65534, 65535, 65536, 65537, 2 ** 18]) {
+    const frames = someFrames(3);
+    const deep = [...Array(depth - 1).fill(0), 1];
+    const own = { type: 0, labels: {}, time: 0, side: 0, series: 0 };
+    const list = [
+      { stack: deep, value: 7, ...own },
+      { stack: [0, 2], value: 93, ...own },
+    ];
+    const profile = await open(writerOf(list, frames));
+    const [, leaf] = frameNumbers(profile, frames);
+    assert.equal(profile.tree.depth, depth + 1);
+    for (const view of ['main', 'inverted']) {
+      const [{ tree, sums }] = modelOf(profile, { view }, 1e9).graphs();
+      const node = tree.frame.indexOf(leaf);
+      assert.equal(sums[0][tree.end[node]] - sums[0][node], 7, `${view}, ${depth}`);
+      assert.equal(tree.level[node], view === 'main' ? depth : 1);
+    }
+  }
+});

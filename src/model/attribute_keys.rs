@@ -130,6 +130,11 @@ pub const LIMIT_OF_ENGINE: &str = "otlpprof.limit.";
 /// The comments of a profile that was read from pprof, a line each (semantic conventions, "pprof").
 pub const PPROF_COMMENT: &str = "pprof.profile.comment";
 
+// Of scopes.
+
+/// The sample type that a profile read from pprof asks to be shown first (semantic conventions, "pprof").
+pub const PPROF_DEFAULT_SAMPLE_TYPE: &str = "pprof.scope.default_sample_type";
+
 // Of resources.
 
 /// The logical name of the service.

@@ -96,12 +96,18 @@ pub struct Scope {
     pub name: String,
     /// This package.
     pub version: String,
+    /// Attributes. Keys are unique.
+    pub attributes: Vec<(&'static str, String)>,
 }
 
 impl Default for Scope {
     /// This package.
     fn default() -> Self {
-        Self { name: env!("CARGO_PKG_NAME").to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+        Self {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            attributes: Vec::new(),
+        }
     }
 }
 

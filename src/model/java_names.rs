@@ -54,6 +54,12 @@ impl JavaMethod<'_> {
         format!("{class}{separator}{}{}", self.method, self.descriptor)
     }
 
+    /// Whether the class is named by Java's conventions: its simple name begins with an upper-case letter.
+    pub fn has_conventional_class(&self) -> bool {
+        let class = self.class_name();
+        class.rsplit(['/', '.']).next().is_some_and(|simple| simple.starts_with(char::is_uppercase))
+    }
+
     fn class_name(&self) -> Cow<'_, str> {
         if self.normalise { normalise_class_name(self.class) } else { Cow::Borrowed(self.class) }
     }

@@ -34,7 +34,7 @@ pub use label::{LONGEST_LABEL, LONGEST_NAME, label};
 pub use observations::Observation;
 pub use percent::{PercentError, percent_decoded};
 pub use profile::{Profile, Sample, SampleIdentity};
-pub use profile_types::{ProfileType, types};
+pub use profile_types::{BILLIONTHS, ProfileType, types};
 pub use remote_frame::{REMOTE_METHOD, RemoteFrame, native_frame_nowhere, unnamed_native_frame};
 pub use tables::Tables;
 pub use translation::Translation;

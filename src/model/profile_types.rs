@@ -6,6 +6,9 @@
 
 use std::sync::Mutex;
 
+/// The unit of values that are read from numbers with fractions: 1 is 1,000,000,000 billionths.
+pub const BILLIONTHS: &str = "billionths";
+
 /// The meaning of a profile's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProfileType {

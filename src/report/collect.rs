@@ -18,9 +18,15 @@ use crate::otlp::wire::Sample;
 /// The self values of nodes.
 pub type SelfValues = Values<NodeId>;
 
-/// The sum of self values.
+/// The sum of self values, at most the largest number.
 pub fn total(own: &SelfValues) -> i64 {
     own.values().fold(0, |sum, &value| sum.saturating_add(value))
+}
+
+/// Whether the sum of self values is below the largest number, at which sums are cut. Shares of a sum that
+/// was cut would be wrong.
+pub fn is_countable(own: &SelfValues) -> bool {
+    total(own) < i64::MAX
 }
 
 /// A group of samples, by its number in the order of appearance.

@@ -18,8 +18,8 @@ const LONGEST_TEXT: usize = 4096;
 /// The kind of code that a frame is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameKind {
-    /// A method of a managed language.
-    Managed,
+    /// A Java method.
+    Java,
     /// A native function.
     Native,
     /// A function of the kernel.
@@ -28,7 +28,23 @@ pub enum FrameKind {
     Stub,
     /// No code, but a mark such as `[truncated]`.
     Marker,
+    /// A function in another language, of this name.
+    Other(&'static str),
 }
+
+/// The values of `profile.frame.type` for languages other than Java, and the languages' names.
+const LANGUAGES: [(&str, &str); 10] = [
+    ("beam", "Erlang"),
+    ("cpython", "Python"),
+    ("dotnet", ".NET"),
+    ("go", "Go"),
+    ("luajit", "Lua"),
+    ("perl", "Perl"),
+    ("php", "PHP"),
+    ("ruby", "Ruby"),
+    ("rust", "Rust"),
+    ("v8js", "JS"),
+];
 
 /// An interned frame. Its texts are its own, or borrowed for a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -156,11 +172,16 @@ fn kind_of(frame: &Frame<'_>) -> FrameKind {
         _ if is_marker => FrameKind::Marker,
         "kernel" => FrameKind::Kernel,
         "native" => FrameKind::Native,
+        "jvm" => FrameKind::Java,
         "" => match frame.naming {
-            Naming::Function => FrameKind::Managed,
+            // Older converters of recordings leave the type out.
+            Naming::Function => FrameKind::Java,
             _ => FrameKind::Native,
         },
-        _ => FrameKind::Managed,
+        other => {
+            let known = LANGUAGES.iter().find(|(value, _)| *value == other);
+            FrameKind::Other(known.map_or("other", |&(_, name)| name))
+        }
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Survey {
     pub last_start_ns: u64,
     /// Whether samples have times of their own, going by the first sample of each profile.
     pub has_sample_times: bool,
+    /// The measure that the first file with a wish asks to be shown if none is named.
+    pub wished: Option<Measure>,
     /// The last states of processes.
     pub states: StateTimes,
     /// Length and start of the profiles that have a length, in nanoseconds.
@@ -64,19 +66,24 @@ impl Survey {
                 self.resources.add(pairs.map(|(key, value)| (key, text_of(tables, value))));
             }
             let mut process = None;
-            for profile in resource.scopes().flat_map(EncodedScope::profiles) {
-                self.add_profile(tables, resource, &mut process, profile);
+            for scope in resource.scopes() {
+                let wish = wish_of(tables, scope);
+                for profile in scope.profiles() {
+                    self.add_profile(tables, resource, &mut process, profile, wish.as_deref());
+                }
             }
         }
     }
 
     /// Adds a profile. `process` is the number of the resource's process, once a profile has needed it.
+    /// `wish` is the sample type that the scope asks to be shown.
     fn add_profile(
         &mut self,
         tables: EncodedTables<'_>,
         resource: EncodedResource<'_>,
         process: &mut Option<u64>,
         profile: EncodedProfile<'_>,
+        wish: Option<&str>,
     ) {
         let header = profile.header();
         let ProfileMeasure { measure, .. } = ProfileMeasure::of(tables, &header);
@@ -88,6 +95,9 @@ impl Survey {
             // The attributes are hashed here alone: few resources have states.
             let process = *process.get_or_insert_with(|| self.states.process(tables, resource));
             self.states.note(&measure, process, header.time_unix_nano);
+        }
+        if self.wished.is_none() && wish.is_some_and(|wish| tables.value_type(header.sample_type).0 == wish) {
+            self.wished = Some(measure.clone());
         }
         *self.measures.entry(measure).or_default() += profile.sample_count() as u64;
         let has_times = |sample: Sample| !sample.timestamps_unix_nano.is_empty();
@@ -130,16 +140,24 @@ impl Survey {
         })
     }
 
-    /// The measure that is called by this name; without a name the CPU time, else the wall-clock time, else
-    /// the one with the most samples. `None` if there is none.
+    /// The measure that is called by this name; without a name the one that a file asks for, else the CPU
+    /// time, else the wall-clock time, else the one with the most samples. `None` if there is none.
     pub fn measure(&self, name: Option<&str>) -> Option<&Measure> {
         let named = |name: &str| self.measures.keys().find(|measure| measure.name == name);
         match name {
             Some(name) => measure::called(self.measures.keys(), name),
-            None => PREFERRED.into_iter().find_map(named).or_else(|| {
+            None => self.wished.as_ref().or_else(|| PREFERRED.into_iter().find_map(named)).or_else(|| {
                 let most = self.measures.iter().max_by_key(|&(_, samples)| samples);
                 most.map(|(measure, _)| measure)
             }),
         }
     }
+}
+
+/// The sample type that a scope asks to be shown.
+fn wish_of(tables: EncodedTables<'_>, scope: EncodedScope<'_>) -> Option<String> {
+    let attributes = scope.scope().unwrap_or_default().attributes;
+    let is_wish = |key: &str| key == attribute_keys::PPROF_DEFAULT_SAMPLE_TYPE;
+    let wish = attributes.iter().find(|attribute| is_wish(tables.key(attribute)))?;
+    tables.value_text(wish.value.as_ref()?.value.as_ref()?).map(str::to_owned)
 }

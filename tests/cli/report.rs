@@ -101,6 +101,29 @@ fn stubs_are_told_apart_from_native_code() {
     }
 }
 
+/// Regression: functions in Python, Go and other languages were called Java.
+#[test]
+fn functions_in_other_languages_are_called_by_their_language() {
+    let files = Files::new();
+    let samples = [(&["handle", "goexit", "A.a"][..], "main", 4)];
+    let mut data = message("1", &[Spec { types: CPU, period: 1_000_000, start: TIME, samples: &samples }]);
+    let mut tables = Dictionary(data.dictionary.take().unwrap());
+    for (name, language) in [("handle", "cpython"), ("goexit", "go")] {
+        let attribute = tables.text("profile.frame.type", language);
+        let function = tables.function(name, &format!("{name}.java"));
+        let mut locations = tables.0.location_table.iter_mut();
+        let location = locations
+            .find(|location| location.lines.first().is_some_and(|line| line.function_index == function));
+        location.unwrap().attribute_indices = vec![attribute];
+    }
+    data.dictionary = Some(tables.0);
+    let file = files.add("app.otlp", &[data]);
+    let text = stdout(&[&file]);
+    let mut kinds: Vec<_> = rows(&text).into_iter().map(|row| [row[8], row[9]]).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, [["Go", "goexit"], ["Java", "A.a"], ["Python", "handle"]], "{text}");
+}
+
 /// The time in the first line is that of the profiles in the window, as far as they can have samples there.
 #[test]
 fn the_profiled_time_is_that_of_the_window() {

@@ -181,8 +181,10 @@ export class ProfileWriter {
     const open = [[0, 0]];
     let number = 0;
     let previous = -1;
+    this.levels = 1;
     while (open.length > 0) {
       const [node, level] = open.pop();
+      this.levels = Math.max(this.levels, level + 1);
       order[node] = number++;
       pops.varint(node === 0 ? 0 : previous + 1 - level);
       if (node !== 0) {
@@ -240,6 +242,7 @@ export class ProfileWriter {
         labelSets: this.setValues.length,
         frames: this.frames.length,
         nodes: this.nodeFrames.length,
+        levels: this.levels,
         rows: this.rows.map((rows) => rows.length),
         sections: places,
       }),

@@ -1,11 +1,14 @@
 //! Amounts in units that people read.
 
+use crate::model::BILLIONTHS;
+
 /// An amount of a unit as text: nanoseconds as a duration, bytes as a size, anything else as a number.
 pub(in crate::cli) fn amount(value: i64, unit: &str) -> String {
     match unit {
         "nanoseconds" => scaled(value as f64, &DURATIONS),
         "bytes" => scaled(value as f64, &SIZES),
         "count" | "" => grouped(value),
+        BILLIONTHS => decimal(value),
         other => format!("{} {other}", grouped(value)),
     }
 }
@@ -69,6 +72,14 @@ fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     }
 }
 
+/// Billionths as a decimal number, without zeros at its end.
+fn decimal(value: i64) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    let (whole, part) = (value.unsigned_abs() / 1_000_000_000, value.unsigned_abs() % 1_000_000_000);
+    let text = format!("{sign}{whole}.{part:09}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// The number with a comma before each three digits.
 fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
@@ -103,6 +114,9 @@ mod tests {
             (-1_234_567, "count", "-1,234,567"),
             (1_000, "pages", "1,000 pages"),
             (i64::MIN, "count", "-9,223,372,036,854,775,808"),
+            (750_000_000, BILLIONTHS, "0.75"),
+            (-3_000_000_000, BILLIONTHS, "-3"),
+            (1, BILLIONTHS, "0.000000001"),
         ] {
             assert_eq!(amount(value, unit), text);
         }

@@ -31,11 +31,12 @@ impl Style {
         self.begin(
             out,
             match kind {
-                FrameKind::Managed => b"\x1b[32m".as_slice(),
+                FrameKind::Java => b"\x1b[32m".as_slice(),
                 FrameKind::Native => b"\x1b[34m",
                 FrameKind::Kernel => b"\x1b[31m",
                 FrameKind::Stub => b"\x1b[36m",
                 FrameKind::Marker => b"\x1b[90m",
+                FrameKind::Other(_) => b"\x1b[33m",
             },
         )
     }

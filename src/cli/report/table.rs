@@ -55,10 +55,11 @@ pub(super) fn print(
 /// The name of a kind of code.
 pub(in crate::cli) fn kind_name(kind: FrameKind) -> &'static str {
     match kind {
-        FrameKind::Managed => "Java",
+        FrameKind::Java => "Java",
         FrameKind::Native => "native",
         FrameKind::Kernel => "kernel",
         FrameKind::Stub => "stub",
         FrameKind::Marker => "",
+        FrameKind::Other(language) => language,
     }
 }

@@ -119,11 +119,12 @@ fn colour_of(kind: FrameKind) -> Style {
         return Style::new();
     }
     Style::new().fg(match kind {
-        FrameKind::Managed => Color::Green,
+        FrameKind::Java => Color::Green,
         FrameKind::Native => Color::Blue,
         FrameKind::Kernel => Color::Red,
         FrameKind::Stub => Color::Cyan,
         FrameKind::Marker => Color::DarkGray,
+        FrameKind::Other(_) => Color::Yellow,
     })
 }
 
@@ -151,7 +152,7 @@ mod tests {
         let columns = || ["1", "2", "3", "4"].map(str::to_owned);
         let function = |name: &str| FunctionLine {
             columns: columns(),
-            kind: FrameKind::Managed,
+            kind: FrameKind::Java,
             kind_name: "Java",
             name: name.to_owned(),
         };

@@ -29,8 +29,14 @@ const VERSION: u32 = 50;
 /// The version of the format that browsers write, which goes with [`VERSION`].
 const GECKO_VERSION: u32 = 30;
 /// Names and colours of categories, in the order of [`thread_tables::category`].
-const CATEGORIES: [(&str, &str); 5] =
-    [("Other", "grey"), ("Java", "green"), ("Native", "blue"), ("Kernel", "orange"), ("VM stub", "yellow")];
+const CATEGORIES: [(&str, &str); 6] = [
+    ("Other", "grey"),
+    ("Java", "green"),
+    ("Native", "blue"),
+    ("Kernel", "orange"),
+    ("VM stub", "yellow"),
+    ("Other language", "purple"),
+];
 
 /// Writes the file. `product` names the profiled program.
 ///

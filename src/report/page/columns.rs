@@ -80,6 +80,7 @@ pub fn write(
         frame_numbers[frame as usize] = number;
     }
     let (mut pops, mut low, mut high, mut before) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let levels = order.iter().map(|&(_, level)| level + 1).max().unwrap_or(1);
     for &(node, level) in order.iter().skip(1) {
         push_varint(&mut pops, u64::from(before + 1 - level));
         // Low and high bytes apart are a tenth smaller when compressed.
@@ -102,7 +103,8 @@ pub fn write(
     for (number, (_, of_measure)) in measures.iter().enumerate() {
         add_rows(&mut sections, number, of_measure, &places, texts.sides.is_some());
     }
-    let header = header(&measures, rows, &keys, frames.len(), order.len(), texts, &sections);
+    let mut header = header(&measures, rows, &keys, frames.len(), order.len(), texts, &sections);
+    header["levels"] = json!(levels);
     let header = header.to_string();
     out.write_all(MAGIC)?;
     out.write_all(&[VERSION])?;
@@ -188,11 +190,12 @@ fn add_frames(sections: &mut Sections, frames: &FrameTable, numbers: &[u32]) {
         push_varint(&mut name_lengths, entry.name.len() as u64);
         names.extend_from_slice(entry.name.as_bytes());
         kinds.push(match entry.kind {
-            FrameKind::Managed => 0,
+            FrameKind::Java => 0,
             FrameKind::Native => 1,
             FrameKind::Kernel => 2,
             FrameKind::Stub => 3,
             FrameKind::Marker => 4,
+            FrameKind::Other(_) => 5,
         });
         let detail = entry.detail();
         let number = match detail.is_empty() {

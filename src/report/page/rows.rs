@@ -129,6 +129,19 @@ impl PageRows {
         self.weight
     }
 
+    /// Whether a side has a value other than 0.
+    pub fn has_values(&self, side: u8) -> bool {
+        let rows = self.measures.iter().flat_map(|measure| measure.states.contents().chain([&measure.rows]));
+        rows.flatten().any(|(key, &value)| key.side == side && value != 0)
+    }
+
+    /// Puts a measure before the others.
+    pub fn begin_with(&mut self, measure: &Measure) {
+        if let Some(at) = self.measures.iter().position(|known| known.measure == *measure) {
+            self.measures[..=at].rotate_right(1);
+        }
+    }
+
     /// The measures, each with its rows sorted by node.
     pub fn take(&mut self) -> Vec<(Measure, Vec<Row>)> {
         std::mem::take(&mut self.measures).into_iter().map(MeasureRows::sorted).collect()

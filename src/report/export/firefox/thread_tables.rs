@@ -168,9 +168,10 @@ impl ThreadTables {
 pub(super) fn category(kind: FrameKind) -> usize {
     match kind {
         FrameKind::Marker => 0,
-        FrameKind::Managed => 1,
+        FrameKind::Java => 1,
         FrameKind::Native => 2,
         FrameKind::Kernel => 3,
         FrameKind::Stub => 4,
+        FrameKind::Other(_) => 5,
     }
 }

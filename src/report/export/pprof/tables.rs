@@ -143,12 +143,22 @@ impl Tables {
         id_of(self.mappings.intern(entry))
     }
 
-    /// Calls `put` with parts of the profile that have the tables.
+    /// Calls `put` with parts of the profile that have the tables. `program` is the index of the program's
+    /// file, or 0. pprof takes the first mapping for the program's.
     ///
     /// # Errors
     /// The first error of `put`.
-    pub fn parts<E>(&self, mut put: impl FnMut(&Profile) -> Result<(), E>) -> Result<(), E> {
-        for mapping in self.described_mappings() {
+    pub fn parts<E>(&self, program: i64, mut put: impl FnMut(&Profile) -> Result<(), E>) -> Result<(), E> {
+        let mut mappings = self.described_mappings();
+        match mappings.iter().position(|mapping| mapping.filename == program) {
+            _ if program == 0 => {}
+            Some(at) => mappings[..=at].rotate_right(1),
+            None => {
+                let named = Mapping { filename: program, ..Mapping::default() };
+                mappings.insert(0, described(mappings.len() as u64 + 1, named));
+            }
+        }
+        for mapping in mappings {
             put(&Profile { mapping: vec![mapping], ..Profile::default() })?;
         }
         for (id, location) in (1..).zip(self.locations.values()) {
@@ -168,15 +178,8 @@ impl Tables {
 
     /// The mappings with their ids, and with the parts that all of their locations have.
     fn described_mappings(&self) -> Vec<Mapping> {
-        let described = (1..).zip(self.mappings.values()).map(|(id, mapping)| Mapping {
-            id,
-            has_functions: true,
-            has_filenames: true,
-            has_line_numbers: true,
-            has_inline_frames: true,
-            ..*mapping
-        });
-        let mut mappings: Vec<_> = described.collect();
+        let numbered = (1..).zip(self.mappings.values());
+        let mut mappings: Vec<_> = numbered.map(|(id, mapping)| described(id, *mapping)).collect();
         for location in self.locations.values() {
             let Some(at) = location.mapping_id.checked_sub(1) else { continue };
             // SANITY: `mapping` has given out no id beyond the table.
@@ -192,6 +195,18 @@ impl Tables {
             mapping.has_line_numbers &= has_lines && location.lines.iter().all(|line| line.line != 0);
         }
         mappings
+    }
+}
+
+/// A mapping with its id. Nothing is left to resolve in a mapping without locations.
+fn described(id: u64, mapping: Mapping) -> Mapping {
+    Mapping {
+        id,
+        has_functions: true,
+        has_filenames: true,
+        has_line_numbers: true,
+        has_inline_frames: true,
+        ..mapping
     }
 }
 

@@ -9,6 +9,7 @@ use prost::Message as _;
 
 use super::labels::text_label;
 use super::samples::{PprofSamples, SampleKey};
+use crate::model::attribute_keys;
 use crate::pprof::messages::{Label, Profile, Sample};
 
 /// Writes the profile, gzipped. Parts of it are encoded one after another: protobuf merges them.
@@ -27,6 +28,10 @@ pub fn write(samples: PprofSamples, out: &mut dyn Write) -> io::Result<()> {
     let (start_ns, end_ns) = times.unwrap_or_default();
     let nanos = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
     let shared: Vec<_> = processes.shared().map(|(key, value)| format!("{key}={value}")).collect();
+    let of_program = |key| processes.shared().find(|&(known, _)| known == key);
+    let program = of_program(attribute_keys::PROCESS_EXECUTABLE_PATH)
+        .or_else(|| of_program(attribute_keys::PROCESS_EXECUTABLE_NAME));
+    let program = program.map_or(0, |(_, file)| tables.text(file));
     let shown = kinds.last();
     put(&Profile {
         sample_type: kinds.iter().map(|kind| kind.sample_type).collect(),
@@ -58,7 +63,7 @@ pub fn write(samples: PprofSamples, out: &mut dyn Write) -> io::Result<()> {
             vec![Sample { location_ids: tables.location_ids(key.stack), values, labels: labels_of_row }];
         put(&Profile { sample, ..Profile::default() })?;
     }
-    tables.parts(put)?;
+    tables.parts(program, put)?;
     out.finish()?;
     Ok(())
 }
