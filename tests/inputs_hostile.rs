@@ -27,7 +27,7 @@ fn read_pprof(bytes: &[u8]) -> Result<i64, PprofError> {
         sum = samples.fold(sum, |sum, sample| sum.saturating_add(sample.value));
         Ok::<_, PprofError>(())
     })
-    .map(|()| sum)
+    .map(|_| sum)
 }
 
 fn read_collapsed(bytes: &[u8]) -> Result<i64, CollapsedError> {
@@ -37,7 +37,7 @@ fn read_collapsed(bytes: &[u8]) -> Result<i64, CollapsedError> {
         sum = batch.profiles[0].samples().iter().fold(sum, |sum, sample| sum.saturating_add(sample.value));
         Ok::<_, CollapsedError>(())
     })
-    .map(|()| sum)
+    .map(|_| sum)
 }
 
 #[test]
@@ -79,12 +79,15 @@ proptest! {
 }
 
 #[test]
-fn sums_end_at_the_largest_number() {
+fn sums_beyond_the_largest_number_are_refused() {
     let mut profile = valid();
-    profile.sample.iter_mut().for_each(|sample| sample.value = vec![i64::MAX; 2]);
-    assert_eq!(read_pprof(&profile.encode_to_vec()).unwrap(), i64::MAX);
-    let line = format!("a;b {}\n", i64::MAX);
-    assert_eq!(read_collapsed(line.repeat(3).as_bytes()).unwrap(), i64::MAX);
+    profile.sample.truncate(2);
+    profile.sample[0].value = vec![1; 2];
+    for (value, is_read) in [(i64::MAX - 1, true), (i64::MAX, false)] {
+        profile.sample[1].value[1] = value;
+        assert_eq!(read_pprof(&profile.encode_to_vec()).is_ok(), is_read);
+        assert_eq!(read_collapsed(format!("a 1\nb {value}\n").as_bytes()).is_ok(), is_read);
+    }
 }
 
 /// A profile with the parts that a valid one needs, and `unit` as often as fits in `MIBS`.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::report::compare_args::{CompareArgs, measure_of_either};
+use super::report::compare_args::{CompareArgs, empty_side, measure_of_either};
 use super::report::inputs::ProfileInputs;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
@@ -131,7 +131,8 @@ fn write(
     let measures = match (wanted.measure(), base) {
         (Some(name), Some(base)) => vec![measure_of_either(&base.inputs, new, Some(name))?.clone()],
         (Some(name), None) => vec![new.measure(Some(name))?.clone()],
-        (None, _) => new.measure(None).map(|_| Vec::new())?,
+        (None, Some(base)) => measure_of_either(&base.inputs, new, None).map(|_| Vec::new())?,
+        (None, None) => new.measure(None).map(|_| Vec::new())?,
     };
     let is_snapshot = measures.iter().any(Measure::is_snapshot);
     let selection = wanted.selection(&new.survey, is_snapshot)?;
@@ -160,12 +161,16 @@ fn write(
         (rows.window, reader.window) = (selection.window, selection.window);
     }
     new.each_message(|message| reader.read(&message, &mut rows))?;
+    if let Some(measure) = new.survey.measure(None) {
+        rows.begin_with(measure);
+    }
     rows.merge_steps();
     let mut notes = notes(&rows, steps);
     if let Some(base) = base {
         base.compare.check_times([rows.profiled_ns(0), rows.profiled_ns(1)])?;
         let surveys = [&base.inputs.survey, &new.survey];
-        let differences = sides::differences(surveys, [&base_labels, &reader.label_keys]);
+        let mut differences = sides::differences(surveys, [&base_labels, &reader.label_keys]);
+        differences.extend(empty_side([0, 1].map(|side| rows.has_values(side)))?.map(str::to_owned));
         differences.iter().try_for_each(|line| writeln!(terminal::stderr(), "{line}"))?;
         notes.extend(differences);
     }

@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Opens a file. Other formats of profiles have no rules here.
 fn open(path: &Path) -> anyhow::Result<Input> {
-    let ProfileFile { input, content } = ProfileFile::open(path)?;
+    let ProfileFile { input, content, .. } = ProfileFile::open(path)?;
     let command = match content {
         Content::Otlp => return Ok(input),
         Content::Recording => "convert",

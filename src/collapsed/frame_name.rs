@@ -1,5 +1,6 @@
 //! The kind, name and line of a frame of collapsed stacks.
 
+use super::form::Program;
 use crate::model::{
     Execution, Frame, FrameType, JavaMethod, Tables, is_hotspot_stub, java_type_name, markers,
 };
@@ -25,9 +26,9 @@ const SUFFIXES: [(&str, Suffix); 5] = [
 ];
 
 /// The frame of this text. Without a suffix, a name of the form of a Java method's is taken for one
-/// ([`JavaMethod::parse`]), a text in brackets for a marker, the name of one of HotSpot's stubs for the stub,
+/// ([`is_java_method`]), a text in brackets for a marker, the name of one of HotSpot's stubs for the stub,
 /// anything else for a native function.
-pub(super) fn frame(text: &str, tables: &mut Tables) -> Frame {
+pub(super) fn frame(text: &str, program: Program, tables: &mut Tables) -> Frame {
     let found = SUFFIXES.iter().find_map(|&(suffix, kind)| Some((text.strip_suffix(suffix)?, kind)));
     let (name, suffix) = found.unwrap_or((text, Suffix::None));
     let name = &name[..name.floor_char_boundary(LONGEST_NAME)];
@@ -47,7 +48,7 @@ pub(super) fn frame(text: &str, tables: &mut Tables) -> Frame {
             Frame::Marker { function: tables.named_function(name), frame_type: FrameType::Jvm }
         }
         Suffix::None if is_hotspot_stub(name) => Frame::Stub { function: tables.named_function(name) },
-        Suffix::None if JavaMethod::parse(without_line(name).0).is_some() => java(name, None, tables),
+        Suffix::None if is_java_method(name, program) => java(name, None, tables),
         Suffix::None => Frame::Native {
             mapping: None,
             address: None,
@@ -55,6 +56,17 @@ pub(super) fn frame(text: &str, tables: &mut Tables) -> Frame {
             line: 0,
         },
     }
+}
+
+/// Whether a name without a suffix is a Java method's. Functions in Go have names of the same form, such as
+/// `encoding/json.Marshal`. So in an unknown program the class must be named by Java's conventions.
+fn is_java_method(name: &str, program: Program) -> bool {
+    let method = JavaMethod::parse(without_line(name).0);
+    method.is_some_and(|method| match program {
+        Program::Jvm => true,
+        Program::Go => false,
+        Program::Unknown => method.has_conventional_class(),
+    })
 }
 
 /// A Java method with or without a line, or a class, which stands for its objects.
@@ -86,9 +98,9 @@ mod tests {
     use super::*;
 
     /// The name, kind and line of a frame.
-    fn described(text: &str) -> (String, &'static str, u32) {
+    fn described(text: &str, program: Program) -> (String, &'static str, u32) {
         let mut tables = Tables::new();
-        let (function, kind, line) = match frame(text, &mut tables) {
+        let (function, kind, line) = match frame(text, program, &mut tables) {
             Frame::Java { function, line, execution } => {
                 (function, execution.map_or("java", Execution::as_str), line)
             }
@@ -126,7 +138,21 @@ mod tests {
             ("_[k]", "[no_name]", "marker", 0),
             ("a.B.c:99999999999_[j]", "a.B.c:99999999999", "compiled", 0),
         ] {
-            assert_eq!(described(text), (name.to_owned(), kind, line), "{text}");
+            assert_eq!(described(text, Program::Unknown), (name.to_owned(), kind, line), "{text}");
         }
+    }
+
+    /// Regression: functions in Go became Java methods, and their names changed.
+    #[test]
+    fn names_with_slashes_are_javas_in_a_jvm_alone() {
+        let native = |text: &str| (text.to_owned(), "machine code", 0);
+        for program in [Program::Go, Program::Unknown] {
+            for name in ["encoding/json.Marshal", "net/http.readRequest", "crypto/sha256.block"] {
+                assert_eq!(described(name, program), native(name));
+            }
+        }
+        assert_eq!(described("main.Config.Get", Program::Go), native("main.Config.Get"));
+        assert_eq!(described("a/b.c", Program::Jvm), ("a.b.c".to_owned(), "java", 0));
+        assert_eq!(described("a/b.c_[j]", Program::Go), ("a.b.c".to_owned(), "compiled", 0));
     }
 }

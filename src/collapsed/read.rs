@@ -1,17 +1,20 @@
 //! Reads the lines of collapsed stacks, and sums them.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead, Read as _};
+use std::fmt;
+use std::io::{self, BufRead, Read};
 use std::mem;
 
 use foldhash::fast::RandomState;
 use thiserror::Error;
 
+use super::form::{Form, Program};
 use super::frame_name;
-use super::line::{self, LineProblem};
+use super::line::{self, LineProblem, Scale};
+use super::text::text_of;
 use crate::model::{
-    AttributeSetId, Batch, FrameId, LinkId, Profile, ProfileType, SampleIdentity, Tables, attribute_keys,
-    label,
+    AttributeSetId, BILLIONTHS, Batch, FrameId, LinkId, Profile, ProfileType, SampleIdentity, Tables,
+    attribute_keys, label,
 };
 
 /// The longest line, in bytes: far more than a stack of the deepest depth that the JVM walks.
@@ -20,6 +23,8 @@ const LONGEST_LINE: usize = 1 << 22;
 const BATCH_BYTES: usize = 1 << 25;
 /// The samples of a batch.
 const BATCH_SAMPLES: usize = 1 << 16;
+/// The bytes at the beginning of a file that decide the form of its lines.
+const FIRST_BYTES: u64 = 1 << 16;
 
 /// The reason why a file of collapsed stacks cannot be read.
 #[derive(Debug, Error)]
@@ -37,22 +42,46 @@ pub enum CollapsedError {
     },
 }
 
-/// Whether these are the first bytes of collapsed stacks: the first line that is not blank is one. A text of
-/// another kind, such as JSON, seldom has a line that ends in a number; a binary file has none without
-/// control characters.
+/// The parts of a file that are not shown as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// The number of lines that are comments.
+    pub comments: u64,
+}
+
+impl Remarks {
+    /// Whether everything is shown as it is.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl fmt::Display for Remarks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = if self.comments == 1 { "line" } else { "lines" };
+        write!(f, "collapsed stacks, without {} {lines} of comments", self.comments)
+    }
+}
+
+/// Whether these are the first bytes of collapsed stacks: the first line that is neither blank nor a comment
+/// is a stack. A text of another kind, such as JSON, seldom has a line that ends in a number; a binary file
+/// has none without control characters.
 pub fn is_collapsed(first: &[u8]) -> bool {
-    let mut lines = first.split_inclusive(|&byte| byte == b'\n');
-    let Some(line) = lines.find(|line| !line.trim_ascii().is_empty()) else { return false };
-    let is_text = |byte: &u8| *byte >= b' ' || [b'\t', b'\r', b'\n'].contains(byte);
-    if !line.iter().all(is_text) || line.trim_ascii_start().starts_with(b"{") {
+    let mut text = Vec::new();
+    // UTF-16 may be cut within a character.
+    let _ = text_of(first).read_to_end(&mut text);
+    let mut lines = text.split_inclusive(|&byte| byte == b'\n').map(String::from_utf8_lossy);
+    let is_stack = |line: &str| !line.trim_ascii().is_empty() && !line::is_comment(line);
+    let Some(line) = lines.find(|line| is_stack(line)) else { return false };
+    let is_text = |character: char| !character.is_ascii_control() || ['\t', '\r', '\n'].contains(&character);
+    if !line.chars().all(is_text) || line.trim_ascii_start().starts_with('{') {
         return false;
     }
     // A long line may be cut off.
-    let is_whole = line.ends_with(b"\n");
-    let text = String::from_utf8_lossy(line);
-    match line::parse(&text) {
+    let is_whole = line.ends_with('\n');
+    match line::parse(&line, Scale::Whole).or_else(|_| line::parse(&line, Scale::Billionths)) {
         Ok(line) => line.is_some(),
-        Err(_) => !is_whole && text.contains(';'),
+        Err(_) => !is_whole && line.contains(';'),
     }
 }
 
@@ -61,14 +90,21 @@ pub fn is_collapsed(first: &[u8]) -> bool {
 /// # Errors
 /// The first line that cannot be read, an error of the reader, or one that `take` returns.
 pub fn read<E: From<CollapsedError>>(
-    mut from: impl BufRead,
+    from: impl Read,
     mut take: impl FnMut(Batch) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut sums = Sums::new();
-    let mut line = Vec::new();
+) -> Result<Remarks, E> {
+    let mut text = text_of(from);
+    let mut first = Vec::new();
+    text.by_ref().take(FIRST_BYTES).read_to_end(&mut first).map_err(CollapsedError::Io)?;
+    let is_whole = (first.len() as u64) < FIRST_BYTES;
+    let form = Form::of(&first, is_whole);
+    let form = form.map_err(|(number, problem)| CollapsedError::Line { number, problem })?;
+    let mut lines = first.as_slice().chain(text);
+    let (mut sums, mut remarks) = (Sums::new(form), Remarks::default());
+    let (mut line, mut total) = (Vec::new(), 0_i64);
     for number in 1.. {
         line.clear();
-        let mut limited = from.by_ref().take(LONGEST_LINE as u64 + 1);
+        let mut limited = lines.by_ref().take(LONGEST_LINE as u64 + 1);
         if limited.read_until(b'\n', &mut line).map_err(CollapsedError::Io)? == 0 {
             break;
         }
@@ -77,19 +113,28 @@ pub fn read<E: From<CollapsedError>>(
             return Err(CollapsedError::Line { number, problem }.into());
         }
         let text = String::from_utf8_lossy(&line);
-        let parsed = line::parse(&text).map_err(|problem| CollapsedError::Line { number, problem })?;
-        if let Some(line) = parsed {
-            sums.add(line.stack, line.value);
+        let parsed = line::parse(&text, form.scale);
+        let at_line = |problem| CollapsedError::Line { number, problem };
+        match parsed.map_err(at_line)? {
+            Some(line) => {
+                total = total.checked_add(line.value).ok_or(at_line(LineProblem::SumTooLarge))?;
+                sums.add(line.stack, line.value);
+            }
+            None => remarks.comments += u64::from(line::is_comment(&text)),
         }
         if sums.is_full() {
-            take(mem::replace(&mut sums, Sums::new()).batch())?;
+            take(mem::replace(&mut sums, Sums::new(form)).batch())?;
         }
     }
-    if sums.bytes > 0 { take(sums.batch()) } else { Ok(()) }
+    if sums.bytes > 0 {
+        take(sums.batch())?;
+    }
+    Ok(remarks)
 }
 
 /// The sums of lines.
 struct Sums {
+    program: Program,
     tables: Tables,
     profile: Profile,
     /// Cache: frames by their texts.
@@ -100,9 +145,14 @@ struct Sums {
 }
 
 impl Sums {
-    fn new() -> Self {
-        let samples = ("samples", "count");
+    fn new(form: Form) -> Self {
+        let unit = match form.scale {
+            Scale::Whole => "count",
+            Scale::Billionths => BILLIONTHS,
+        };
+        let samples = ("samples", unit);
         Self {
+            program: form.program,
             tables: Tables::new(),
             profile: Profile::new(ProfileType::custom("samples", samples, samples), 1),
             frames: HashMap::default(),
@@ -125,7 +175,7 @@ impl Sums {
                 let frame = match self.frames.get(text) {
                     Some(&known) => known,
                     None => {
-                        let frame = frame_name::frame(text, &mut self.tables);
+                        let frame = frame_name::frame(text, self.program, &mut self.tables);
                         let id = self.tables.frames.intern(frame);
                         self.frames.insert(text.into(), id);
                         id
@@ -205,14 +255,56 @@ mod tests {
         assert_eq!(batches(&long).unwrap_err().to_string(), "line 2: longer than 4194304 bytes");
     }
 
+    /// Regression: a byte order mark was a part of the first root, and comments that end in numbers were
+    /// stacks.
+    #[test]
+    fn encodings_and_comments_do_not_change_the_sums() {
+        let text = "# interval: 100\r\n\r\n  main;run 30\r\nmain;end; 12\r\n# duration: 4200\r\n";
+        let utf16: Vec<_> = "\u{feff}".encode_utf16().chain(text.encode_utf16()).collect();
+        for bytes in [
+            text.as_bytes().to_vec(),
+            format!("\u{feff}{text}").into_bytes(),
+            utf16.iter().flat_map(|unit| unit.to_le_bytes()).collect(),
+            utf16.iter().flat_map(|unit| unit.to_be_bytes()).collect(),
+        ] {
+            assert!(is_collapsed(&bytes));
+            let mut sums = Vec::new();
+            let remarks = read(&bytes[..], |batch| {
+                let samples = batch.profiles[0].samples();
+                sums.extend(samples.iter().map(|sample| sample.value));
+                let root = |at: usize| batch.tables.stacks.get(samples[at].identity.stack).last().copied();
+                assert_eq!(root(0), root(1));
+                Ok::<_, CollapsedError>(())
+            });
+            assert_eq!((remarks.unwrap().comments, &*sums), (2, &[30, 12][..]));
+        }
+    }
+
+    #[test]
+    fn fractions_are_read_where_the_first_values_have_them() {
+        let [batch] = &batches(b"main;run 0.75\nmain 2\n").unwrap()[..] else { panic!("one batch") };
+        assert_eq!(batch.profiles[0].profile_type.sample_unit, "billionths");
+        let values: Vec<_> = batch.profiles[0].samples().iter().map(|sample| sample.value).collect();
+        assert_eq!(values, [750_000_000, 2_000_000_000]);
+        let late = [&b"main 1\n".repeat(1 << 14)[..], b"main 0.5\n"].concat();
+        let error = batches(&late).unwrap_err().to_string();
+        let expected = "line 16385: the value \"0.5\" is a fraction, and the values at the beginning are \
+                        whole numbers";
+        assert_eq!(error, expected);
+        let error = batches(b"main;parse 10 25\nmain;gone 5 0\n").unwrap_err().to_string();
+        assert!(error.starts_with("line 1: two values, 10 and 25"), "{error}");
+    }
+
     #[test]
     fn collapsed_stacks_are_recognised_by_their_first_line() {
-        for text in ["a;b 1\n", "\n\nmain 12\r\n", "a 0", "[t tid=1];a;b 7\nrubbish"] {
+        for text in ["a;b 1\n", "\n\nmain 12\r\n", "a 0", "[t tid=1];a;b 7\nrubbish", "# 1\na .5\n"] {
             assert!(is_collapsed(text.as_bytes()), "{text}");
         }
         assert!(is_collapsed(b"caf\xe9;b 1\n"), "text need not be UTF-8");
         assert!(is_collapsed("long;".repeat(20_000).as_bytes()), "the first line is cut off");
-        for bytes in [&b""[..], b"\n", b"hello\n", b"{\"a\": 1}\n", b"\n{ 1", b"42\n", b"FLR\0;a 1\n"] {
+        for bytes in
+            [&b""[..], b"\n", b"hello\n", b"# 1\n", b"{\"a\": 1}\n", b"\n{ 1", b"42\n", b"FLR\0;a 1\n"]
+        {
             assert!(!is_collapsed(bytes), "{bytes:?}");
         }
         assert!(!is_collapsed(&[0x0a, 5, 0x0a, 3, b'a', b' ', b'1']), "protobuf");

@@ -12,6 +12,8 @@ pub struct EncodeOptions {
     /// Whether each time stands beside its value in profiles that count things, too. Such a message does not
     /// grow with the values. A reader must add up values, as this crate's does.
     pub values_beside_times: bool,
+    /// Whether profiles without samples are written, for their types and times.
+    pub empty_profiles: bool,
     /// The encoding.
     pub format: Format,
 }

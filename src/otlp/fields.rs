@@ -106,6 +106,7 @@ messages! {
     scope {
         NAME = 1 "name",
         VERSION = 2 "version",
+        ATTRIBUTES = 3 "attributes",
     }
     key_value {
         KEY = 1 "key",

@@ -77,17 +77,27 @@ fn write_resource<W: FieldWriter>(w: &mut W, batch: &Batch) {
                 ResourceValue::Bool(value) => AnyValueRef::Bool(*value),
                 ResourceValue::Double(value) => AnyValueRef::Double(*value),
             };
-            w.element(resource::ATTRIBUTES, |w| {
-                w.string(key_value::KEY, key);
-                w.message(key_value::VALUE, |w| write_any_value(w, value));
-            });
+            w.element(resource::ATTRIBUTES, |w| write_key_value(w, key, value));
         }
     });
+}
+
+fn write_key_value<W: FieldWriter>(w: &mut W, key: &str, value: AnyValueRef<'_>) {
+    w.string(key_value::KEY, key);
+    w.message(key_value::VALUE, |w| write_any_value(w, value));
 }
 
 fn write_scope<W: FieldWriter>(w: &mut W, value: &Scope) {
     w.string(scope::NAME, &value.name);
     w.string(scope::VERSION, &value.version);
+    if value.attributes.is_empty() {
+        return;
+    }
+    w.repeated(scope::ATTRIBUTES, |w| {
+        for (key, value) in &value.attributes {
+            w.element(scope::ATTRIBUTES, |w| write_key_value(w, key, AnyValueRef::Str(value)));
+        }
+    });
 }
 
 fn write_any_value<W: FieldWriter>(w: &mut W, value: AnyValueRef<'_>) {
@@ -107,13 +117,13 @@ fn write_profiles<W: FieldWriter>(
     options: &EncodeOptions,
     payload: Option<&Payload>,
 ) {
-    let with_samples = || selections.iter().filter(|selection| !selection.samples.is_empty());
-    if with_samples().next().is_none() {
+    let is_written = |selection: &&Selection| options.empty_profiles || !selection.samples.is_empty();
+    if !selections.iter().any(|selection| is_written(&selection)) {
         return;
     }
     w.repeated(scope_profiles::PROFILES, |w| {
         let mut payload = payload;
-        for selection in with_samples() {
+        for selection in selections.iter().filter(is_written) {
             let profile = &batch.profiles[selection.profile];
             let payload = payload.take();
             w.element(scope_profiles::PROFILES, |w| {

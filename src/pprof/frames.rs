@@ -87,7 +87,8 @@ fn frames(parts: &Parts<'_>, location: &Location, tables: &mut Tables) -> Result
 }
 
 /// The frame of a function. Code with an address or a mapping is machine code. Of other code the source file
-/// or the form of the name tells whether it is of the JVM.
+/// or the form of the name tells whether it is of the JVM. A name of the form of `encoding/json.Marshal` is a
+/// Java method's only with such a file, because functions in Go have that form.
 fn named(
     parts: &Parts<'_>,
     place: &MappedLocation<'_>,
@@ -105,7 +106,8 @@ fn named(
     let start_line = u32::try_from(function.start_line).unwrap_or(0);
     let has_place = place.mapping.is_some() || place.location.address != 0;
     if !has_place {
-        if let Some(method) = JavaMethod::parse(text) {
+        let is_java = |method: &JavaMethod<'_>| method.has_conventional_class() || is_of_jvm(&filename);
+        if let Some(method) = JavaMethod::parse(text).filter(is_java) {
             return Ok(Frame::java(tables.java_function(method, &filename, start_line), line));
         }
         if is_hotspot_stub(text) {
@@ -124,7 +126,7 @@ fn named(
         start_line,
     };
     let function = tables.functions.intern(made);
-    if !has_place && JVM_FILES.iter().any(|extension| filename.ends_with(extension)) {
+    if !has_place && is_of_jvm(&filename) {
         return Ok(Frame::java(function, line));
     }
     let (mapping, address) = (place.mapping.map(|(id, _)| id), place.address());
@@ -132,6 +134,11 @@ fn named(
         true => Frame::Kernel { mapping, address, function },
         false => Frame::Native { mapping, address, function, line },
     })
+}
+
+/// Whether a source file is in a language of the JVM.
+fn is_of_jvm(filename: &str) -> bool {
+    JVM_FILES.iter().any(|extension| filename.ends_with(extension))
 }
 
 /// The frame of a place without a function's name: `[libc.so.6+0x…]` with the offset in the file.

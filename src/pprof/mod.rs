@@ -12,7 +12,7 @@
 //! | labels with text, numbers and units | attributes; `thread` is the thread's name |
 //! | time, duration, comments | of each profile |
 //!
-//! `drop_frames`, `keep_frames`, `default_sample_type` and `doc_url` are not used.
+//! `drop_frames`, `keep_frames` and `doc_url` are not used.
 //!
 //! | Module | Duty |
 //! |---|---|
@@ -34,4 +34,4 @@ mod types;
 
 pub use detect::is_pprof;
 pub use error::PprofError;
-pub use read::read;
+pub use read::{Remarks, read};

@@ -42,6 +42,8 @@ pub(super) struct Parts<'b> {
     pub(super) period_type: Option<ValueType>,
     pub(super) period: i64,
     pub(super) comments: Vec<i64>,
+    /// The name of the type that is shown if none is chosen; 0 if there is none.
+    pub(super) default_sample_type: i64,
 }
 
 /// Parts of one kind, sorted by id.
@@ -119,6 +121,7 @@ impl<'b> Parts<'b> {
                     self.comments.push(packed.varint().map_err(|why| why.to_string())? as i64);
                 }
             }
+            (14, Varint) => self.default_sample_type = value,
             (1..=6 | 11, _) | (9 | 10 | 12, _) => {
                 return Err(format!("field {number} is {}", wire_type.text()));
             }

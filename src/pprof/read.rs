@@ -1,6 +1,7 @@
 //! Reads the samples of a profile.
 
-use std::mem;
+use std::collections::BTreeSet;
+use std::{fmt, mem};
 
 use super::error::PprofError;
 use super::frames::Frames;
@@ -8,8 +9,8 @@ use super::messages::{Label, Sample};
 use super::parts::{Parts, message};
 use super::types::{SampleType, sample_types};
 use crate::model::{
-    AttributeId, AttributeSetId, Batch, FrameId, LinkId, Profile, Resource, SampleIdentity, Tables,
-    attribute_keys, label,
+    AttributeId, AttributeSetId, Batch, FrameId, LinkId, Profile, Resource, SampleIdentity, Scope, StringId,
+    Tables, attribute_keys, label,
 };
 
 /// The label by which profilers name the sampled thread.
@@ -26,6 +27,43 @@ const FRAMES: usize = 1 << 20;
 const BATCH_SAMPLES: usize = 1 << 16;
 const BATCH_FRAMES: usize = 1 << 22;
 
+/// The most names of labels that [`Remarks`] have.
+const MOST_KEYS: usize = 8;
+
+/// The parts of a profile that the model cannot hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// The number of samples that have several values of one label. The first value is kept: an attribute has
+    /// one.
+    pub samples: u64,
+    /// Names of such labels.
+    pub keys: BTreeSet<String>,
+}
+
+impl Remarks {
+    /// Whether the model holds everything.
+    pub fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
+    fn add_key(&mut self, key: &str) {
+        if self.keys.len() < MOST_KEYS && !self.keys.contains(key) {
+            self.keys.insert(key.to_owned());
+        }
+    }
+}
+
+impl fmt::Display for Remarks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = self.keys.iter().map(|key| &**key).collect::<Vec<_>>().join(", ");
+        write!(
+            f,
+            "pprof: {} samples have several values of a label ({keys}): the first is kept",
+            self.samples
+        )
+    }
+}
+
 /// Reads a profile. Passes its samples to `take`, in several batches if there are many.
 ///
 /// Memory beyond the bytes: 24 bytes for each mapping, location, function and string, and one batch.
@@ -35,13 +73,15 @@ const BATCH_FRAMES: usize = 1 << 22;
 pub fn read<E: From<PprofError>>(
     bytes: &[u8],
     mut take: impl FnMut(Batch) -> Result<(), E>,
-) -> Result<(), E> {
+) -> Result<Remarks, E> {
     let parts = Parts::of(bytes)?;
     let head = Head::of(&parts)?;
-    let mut sums = Sums::new(&head);
+    let (mut sums, mut remarks) = (Sums::new(&head), Remarks::default());
+    let mut totals = vec![0_i64; head.types.len()];
     let (mut frames, most_frames) = (0, FRAMES.max(bytes.len().saturating_mul(FRAMES_FOR_EACH_BYTE)));
     for (number, sample) in parts.samples().enumerate() {
-        frames += sums.add(&parts, sample).map_err(|error| error.within(number))?;
+        frames +=
+            sums.add(&parts, sample, &mut totals, &mut remarks).map_err(|error| error.within(number))?;
         if frames > most_frames {
             let detail = format!("more than {most_frames} frames of all samples");
             return Err(PprofError::new(format!("sample {number}"), detail).into());
@@ -51,7 +91,8 @@ pub fn read<E: From<PprofError>>(
         }
     }
     // A profile without samples has its types and its time all the same.
-    take(sums.batch(&head))
+    take(sums.batch(&head))?;
+    Ok(remarks)
 }
 
 /// The facts about the whole profile.
@@ -61,6 +102,7 @@ struct Head {
     duration_nano: u64,
     resource: Resource,
     comment: String,
+    scope: Scope,
 }
 
 impl Head {
@@ -82,12 +124,18 @@ impl Head {
         }
         let comments = parts.comments.iter().map(|&comment| parts.text(comment));
         let comment = comments.collect::<Result<Vec<_>, _>>()?.join("\n");
+        let mut scope = Scope::default();
+        if parts.default_sample_type != 0 {
+            let shown = label(&parts.text(parts.default_sample_type)?).to_owned();
+            scope.attributes.push((attribute_keys::PPROF_DEFAULT_SAMPLE_TYPE, shown));
+        }
         Ok(Self {
             types: sample_types(parts)?,
             start_unix_nano: u64::try_from(parts.time_unix_nano).unwrap_or(0),
             duration_nano: u64::try_from(parts.duration_nano).unwrap_or(0),
             resource,
             comment: label(&comment).to_owned(),
+            scope,
         })
     }
 }
@@ -132,8 +180,14 @@ impl Sums {
         }
     }
 
-    /// Adds an encoded sample. Returns the number of its frames.
-    fn add(&mut self, parts: &Parts<'_>, sample: &[u8]) -> Result<usize, SampleError> {
+    /// Adds an encoded sample, and its values to the totals. Returns the number of its frames.
+    fn add(
+        &mut self,
+        parts: &Parts<'_>,
+        sample: &[u8],
+        totals: &mut [i64],
+        remarks: &mut Remarks,
+    ) -> Result<usize, SampleError> {
         let Sample { location_ids, values, labels } = message(sample).map_err(SampleError::Detail)?;
         if values.len() != self.profiles.len() {
             let detail = format!("{} values for {} sample types", values.len(), self.profiles.len());
@@ -142,6 +196,10 @@ impl Sums {
         if let Some(value) = values.iter().find(|&&value| value < 0) {
             let detail = format!("the negative value {value}; a difference is made by comparing two files");
             return Err(SampleError::Detail(detail));
+        }
+        for (total, &value) in totals.iter_mut().zip(&values) {
+            let detail = || "the sum of the values up to here is not below 2^63".to_owned();
+            *total = total.checked_add(value).ok_or_else(|| SampleError::Detail(detail()))?;
         }
         if labels.len() > MOST_LABELS {
             return Err(SampleError::Detail(format!("{} labels: more than {MOST_LABELS}", labels.len())));
@@ -154,10 +212,20 @@ impl Sums {
             }
         }
         self.attributes.clear();
+        let mut has_several = false;
         for label in labels {
-            let attribute = attribute(parts, label, &mut self.tables)?;
-            self.attributes.extend(attribute);
+            let Some(attribute) = attribute(parts, label, &mut self.tables)? else { continue };
+            let mut known = self.attributes.iter().copied();
+            match known.find(|&known| self.key(known) == self.key(attribute)) {
+                None => self.attributes.push(attribute),
+                Some(known) if known == attribute => {}
+                Some(_) => {
+                    has_several = true;
+                    remarks.add_key(self.tables.strings.get(self.key(attribute)));
+                }
+            }
         }
+        remarks.samples += u64::from(has_several);
         let stack = self.tables.stacks.intern(&self.stack);
         let attributes = self.tables.attribute_set(&self.attributes);
         let identity = SampleIdentity { stack, attributes, link: LinkId::NONE };
@@ -169,22 +237,34 @@ impl Sums {
         Ok(self.stack.len())
     }
 
+    /// The key of an attribute.
+    fn key(&self, attribute: AttributeId) -> StringId {
+        self.tables.attributes.get(attribute).key
+    }
+
     fn batch(self, head: &Head) -> Batch {
         let Self { tables, profiles, .. } = self;
-        Batch { resource: head.resource.clone(), tables, profiles, ..Batch::default() }
+        Batch { resource: head.resource.clone(), scope: head.scope.clone(), tables, profiles }
     }
 }
 
 /// The attribute of a label; `None` for a label with neither a text nor a number, which Go's reader ignores
-/// too.
+/// too, and for one without a name. A thread's name is a text also where it is a number.
 fn attribute(parts: &Parts<'_>, of: Label, tables: &mut Tables) -> Result<Option<AttributeId>, PprofError> {
     let key = parts.text(of.key)?;
-    let key = if key == THREAD { attribute_keys::THREAD_NAME } else { label(&key) };
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let is_thread = key == THREAD;
+    let key = if is_thread { attribute_keys::THREAD_NAME } else { label(&key) };
     if of.text != 0 {
         return Ok(Some(tables.string_attribute(key, label(&parts.text(of.text)?))));
     }
     let unit = parts.text(of.unit)?;
     let is_number = of.number != 0 || of.unit != 0;
+    if is_thread {
+        return Ok(is_number.then(|| tables.string_attribute(key, &of.number.to_string())));
+    }
     Ok(is_number.then(|| tables.int_attribute(key, of.number, label(&unit))))
 }
 

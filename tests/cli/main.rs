@@ -50,6 +50,7 @@ mod export;
 mod export_viewers;
 mod flamegraph;
 mod flamegraph_views;
+mod foreign_inputs;
 mod inputs;
 mod inputs_peers;
 mod merge;

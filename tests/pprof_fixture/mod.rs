@@ -30,6 +30,8 @@ pub(crate) struct Profile {
     pub(crate) period: i64,
     #[prost(int64, repeated, tag = "13")]
     pub(crate) comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    pub(crate) default_sample_type: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

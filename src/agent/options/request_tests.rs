@@ -118,6 +118,7 @@ fn an_empty_option_string_gives_the_documented_defaults() {
             interval: Duration::from_secs(10),
             file_period: None,
             encode: EncodeOptions {
+                empty_profiles: false,
                 native_frames: NativeFrames::Remote,
                 timestamps: false,
                 values_beside_times: false,
@@ -227,6 +228,7 @@ fn every_option_is_read_from_the_string() {
             interval: Duration::from_secs(1),
             file_period: Some(Duration::from_secs(3600)),
             encode: EncodeOptions {
+                empty_profiles: false,
                 native_frames: NativeFrames::Name,
                 timestamps: true,
                 values_beside_times: false,

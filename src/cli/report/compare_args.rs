@@ -49,6 +49,19 @@ impl CompareArgs {
     }
 }
 
+/// The line about a side without values. `has_values` is of the base and the new side.
+///
+/// # Errors
+/// If neither side has a value.
+pub(in crate::cli) fn empty_side(has_values: [bool; 2]) -> anyhow::Result<Option<&'static str>> {
+    match has_values {
+        [true, true] => Ok(None),
+        [false, true] => Ok(Some("the base side has no value: everything is new")),
+        [true, false] => Ok(Some("the new side has no value: everything is gone")),
+        [false, false] => bail!("neither side has a value to compare, or none that the options select"),
+    }
+}
+
 /// The measure of this name on the new side, or on the base side if only that one has it. Without a name the
 /// measure that is shown of the new side. If there is none, the error names the measures of the new side.
 pub(in crate::cli) fn measure_of_either<'i>(

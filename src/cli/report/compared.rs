@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use super::compare_args::measure_of_either;
+use super::compare_args::{empty_side, measure_of_either};
 use super::diff::{Changes, DiffOptions, Side};
 use super::inputs::ProfileInputs;
+use super::single::check_sum;
 use super::{Args, json};
 use crate::cli::Format;
 use crate::report::collect::Collected;
@@ -36,7 +37,11 @@ pub(super) fn run(
         comparison: args.compare.comparison(),
         most: args.most(),
     };
-    let notes = sides::differences([&base.survey, &new.survey], [&base_labels, &reader.label_keys]);
+    [&base_side, &new_side].into_iter().try_for_each(|side| check_sum(&side.own))?;
+    let has_values = [&base_side, &new_side].map(|side| side.own.values().any(|&value| value != 0));
+    let empty = empty_side(has_values)?;
+    let mut notes = sides::differences([&base.survey, &new.survey], [&base_labels, &reader.label_keys]);
+    notes.extend(empty.map(str::to_owned));
     let changes = Changes::between(&reader.tree, &reader.frames, [&base_side, &new_side], options);
     match args.format {
         Format::Json => {

@@ -1,7 +1,7 @@
 //! The messages of an input file of any content. Other formats than OTLP are converted while they are read,
 //! part by part: only a file in pprof's format is in memory as a whole.
 
-use std::io::{BufReader, Read as _};
+use std::io::Read as _;
 
 use anyhow::{Context as _, bail};
 
@@ -12,7 +12,7 @@ use crate::collapsed;
 use crate::convert::{ConvertOptions, JfrToOtlp, Unpacked};
 use crate::model::Batch;
 use crate::otlp::encoded::EncodedMessage;
-use crate::otlp::{EncodeOptions, encode_split};
+use crate::otlp::{EncodeOptions, encode, encode_split};
 use crate::pprof;
 
 /// The most bytes of a message that a batch becomes.
@@ -20,13 +20,21 @@ const MESSAGE_BYTES: usize = 1 << 26;
 /// The most bytes of a file in pprof's format, after decompression.
 const PPROF_BYTES: u64 = 1 << 30;
 
-/// Calls `take` with each message of the input. Returns the line about a damaged recording, of which
-/// everything that could be read has been taken.
+/// The lines about an input that has been read to its end.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// The damage to a recording, of which everything that could be read has been taken.
+    pub(super) damage: Option<String>,
+    /// The parts that are left out although nothing is damaged.
+    pub(super) remark: Option<String>,
+}
+
+/// Calls `take` with each message of the input.
 pub(super) fn each_message(
     input: &Input,
     content: Content,
     take: &mut dyn FnMut(EncodedMessage),
-) -> anyhow::Result<Option<String>> {
+) -> anyhow::Result<Findings> {
     let name = || input.path.display().to_string();
     match content {
         Content::Otlp => {
@@ -34,7 +42,9 @@ pub(super) fn each_message(
                 take(message?);
             }
         }
-        Content::Recording => return of_recording(input, take),
+        Content::Recording => {
+            return Ok(Findings { damage: of_recording(input, take)?, remark: None });
+        }
         Content::Pprof => {
             let mut bytes = Vec::new();
             let mut from = Unpacked::new(input.bytes()?).with_context(name)?.take(PPROF_BYTES + 1);
@@ -43,17 +53,21 @@ pub(super) fn each_message(
                 bail!("{}: a pprof profile of more than {PPROF_BYTES} bytes", name());
             }
             let read = pprof::read(&bytes, |batch| each_of_batch(&batch, take));
-            read.with_context(|| format!("{}: pprof", name()))?;
+            let remarks = read.with_context(|| format!("{}: pprof", name()))?;
+            let remark = (!remarks.is_empty()).then(|| format!("{}: {remarks}", name()));
+            return Ok(Findings { damage: None, remark });
         }
         Content::Collapsed => {
-            let from = BufReader::new(Unpacked::new(input.bytes()?).with_context(name)?);
-            collapsed::read(from, |batch| each_of_batch(&batch, take)).with_context(name)?;
+            let from = Unpacked::new(input.bytes()?).with_context(name)?;
+            let remarks = collapsed::read(from, |batch| each_of_batch(&batch, take)).with_context(name)?;
+            let remark = (!remarks.is_empty()).then(|| format!("{}: {remarks}", name()));
+            return Ok(Findings { damage: None, remark });
         }
     }
-    Ok(None)
+    Ok(Findings::default())
 }
 
-/// Converts a recording chunk by chunk, with the time of each event.
+/// Converts a recording chunk by chunk, with the time of each event. Returns the line about its damage.
 fn of_recording(input: &Input, take: &mut dyn FnMut(EncodedMessage)) -> anyhow::Result<Option<String>> {
     let mut converter = JfrToOtlp::new(ConvertOptions { times: true, ..ConvertOptions::default() });
     let (mut has_events, mut has_converted, mut taken) = (false, false, Ok(()));
@@ -82,6 +96,10 @@ fn each_of_batch(batch: &Batch, take: &mut dyn FnMut(EncodedMessage)) -> anyhow:
     let split = encode_split(batch, &options, MESSAGE_BYTES);
     if split.dropped_samples > 0 {
         bail!("{} samples of more than {MESSAGE_BYTES} bytes each", split.dropped_samples);
+    }
+    if split.messages.is_empty() && !batch.profiles.is_empty() {
+        let bytes = encode(batch, &EncodeOptions { empty_profiles: true, ..options });
+        take(EncodedMessage::of_protobuf(bytes)?);
     }
     for message in split.messages {
         take(EncodedMessage::of_protobuf(message.bytes)?);

@@ -1,14 +1,17 @@
 //! An input file with its content.
 
+use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use anyhow::anyhow;
 
 use super::content::Content;
-use super::messages;
+use super::messages::{self, Findings};
 use crate::cli::input::Input;
+use crate::cli::terminal;
 use crate::otlp::encoded::EncodedMessage;
 
 /// The number of messages that wait until they are taken.
@@ -19,6 +22,8 @@ const WAITING: usize = 1;
 pub(in crate::cli) struct ProfileFile {
     pub(in crate::cli) input: Input,
     pub(in crate::cli) content: Content,
+    /// Whether the line about parts that are left out has been written.
+    is_remarked: AtomicBool,
 }
 
 impl ProfileFile {
@@ -29,16 +34,23 @@ impl ProfileFile {
     pub(in crate::cli) fn open(path: &Path) -> anyhow::Result<Self> {
         let input = Input::open(path)?;
         let content = Content::of(&input)?;
-        Ok(Self { input, content })
+        Ok(Self { input, content, is_remarked: AtomicBool::new(false) })
     }
 
     /// Calls `take` with each message. Returns the line about a damaged recording, of which everything that
-    /// could be read has been taken.
+    /// could be read has been taken. The first reading writes a line to standard error about parts that are
+    /// left out, such as comments.
     pub(in crate::cli) fn each_message(
         &self,
         take: &mut dyn FnMut(EncodedMessage),
     ) -> anyhow::Result<Option<String>> {
-        messages::each_message(&self.input, self.content, take)
+        let Findings { damage, remark } = messages::each_message(&self.input, self.content, take)?;
+        if let Some(remark) = remark
+            && !self.is_remarked.swap(true, Relaxed)
+        {
+            writeln!(terminal::stderr(), "{remark}")?;
+        }
+        Ok(damage)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
+use anyhow::ensure;
+
 use super::amount::{amount, percent};
 use super::head::{self, Head};
 use super::inputs::ProfileInputs;
@@ -12,7 +14,7 @@ use super::tree::{self, TreeOptions};
 use super::{Args, json, peek};
 use crate::cli::Format;
 use crate::otlp::encoded::EncodedMessage;
-use crate::report::collect::{Collected, total};
+use crate::report::collect::{Collected, SelfValues, is_countable, total};
 use crate::report::function_sums::SortBy;
 use crate::report::sample_reader::{SampleForm, SampleReader};
 use crate::report::selection::Selection;
@@ -32,6 +34,7 @@ pub(super) fn run(
     inputs.each_message(|message| reader.read(&message, &mut collected))?;
     inputs.note_if_empty(reader.selected_samples)?;
     let own = collected.merged();
+    check_sum(&own)?;
     let head = Head {
         survey: &inputs.survey,
         measure,
@@ -48,6 +51,12 @@ pub(super) fn run(
             print_samples(args, style, head, &reader, &collected, out)?;
         }
     }
+    Ok(())
+}
+
+/// Fails if the values are too many to be added up.
+pub(super) fn check_sum(own: &SelfValues) -> anyhow::Result<()> {
+    ensure!(is_countable(own), "the values add up to 2^63 - 1 or more: select a part of the samples");
     Ok(())
 }
 
