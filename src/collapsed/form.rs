@@ -2,9 +2,19 @@
 
 use super::line::{self, LineProblem, Scale};
 
-/// Texts of which the first bytes of a JVM's stacks have one: the package that its threads begin in, and the
-/// suffixes that async-profiler gives to Java methods.
-const OF_JVM: [&[u8]; 6] = [b"java/lang/", b"java.lang.", b"_[j]", b"_[i]", b"_[0]", b"_[1]"];
+/// Texts of which the first bytes of a JVM's stacks have one: the package that Java threads begin in, classes
+/// of HotSpot that the VM's threads begin in, and the suffixes that async-profiler gives to Java methods.
+const OF_JVM: [&[u8]; 9] = [
+    b"java/lang/",
+    b"java.lang.",
+    b"CompileBroker::",
+    b"JavaThread::",
+    b"WorkerThread::run",
+    b"_[j]",
+    b"_[i]",
+    b"_[0]",
+    b"_[1]",
+];
 /// Functions that the threads of a Go program begin in.
 const OF_GO: [&[u8]; 3] = [b"runtime.goexit", b"runtime.mcall", b"runtime.mstart"];
 
@@ -102,6 +112,7 @@ mod tests {
         let program = |text: &str| Form::of(text.as_bytes(), true).unwrap().program;
         assert_eq!(program("java/lang/Thread.run;a/b.c 1"), Program::Jvm);
         assert_eq!(program("a/b.c_[0] 1"), Program::Jvm);
+        assert_eq!(program("start_thread;JavaThread::thread_main_inner();a/b.c 1"), Program::Jvm);
         assert_eq!(program("runtime.goexit;main.main 1"), Program::Go);
         assert_eq!(program("main;run 1"), Program::Unknown);
     }

@@ -88,7 +88,7 @@ fn frames(parts: &Parts<'_>, location: &Location, tables: &mut Tables) -> Result
 
 /// The frame of a function. Code with an address or a mapping is machine code. Of other code the source file
 /// or the form of the name tells whether it is of the JVM. A name of the form of `encoding/json.Marshal` is a
-/// Java method's only with such a file, because functions in Go have that form.
+/// Java method's only with such a file or in a profile of a JVM, because functions in Go have that form.
 fn named(
     parts: &Parts<'_>,
     place: &MappedLocation<'_>,
@@ -106,7 +106,8 @@ fn named(
     let start_line = u32::try_from(function.start_line).unwrap_or(0);
     let has_place = place.mapping.is_some() || place.location.address != 0;
     if !has_place {
-        let is_java = |method: &JavaMethod<'_>| method.has_conventional_class() || is_of_jvm(&filename);
+        let is_known = parts.is_of_jvm || is_of_jvm(&filename);
+        let is_java = |method: &JavaMethod<'_>| is_known || method.has_conventional_class();
         if let Some(method) = JavaMethod::parse(text).filter(is_java) {
             return Ok(Frame::java(tables.java_function(method, &filename, start_line), line));
         }

@@ -35,6 +35,8 @@ pub(super) struct Parts<'b> {
     locations: Table<'b>,
     functions: Table<'b>,
     strings: Vec<&'b [u8]>,
+    /// Whether a text is a name in Java's own packages, so that the profile is of a JVM.
+    pub(super) is_of_jvm: bool,
     /// The id of the first mapping, which is the program's by convention.
     pub(super) first_mapping: Option<u64>,
     pub(super) time_unix_nano: i64,
@@ -109,7 +111,10 @@ impl<'b> Parts<'b> {
             }
             (4, Delimited) => self.locations.add(part).map(drop)?,
             (5, Delimited) => self.functions.add(part).map(drop)?,
-            (6, Delimited) => self.strings.push(part),
+            (6, Delimited) => {
+                self.is_of_jvm |= part.starts_with(b"java/lang/") || part.starts_with(b"java.lang.");
+                self.strings.push(part);
+            }
             (9, Varint) => self.time_unix_nano = value,
             (10, Varint) => self.duration_nano = value,
             (11, Delimited) => self.period_type = Some(message(part)?),

@@ -138,6 +138,26 @@ fn functions_in_go_keep_their_names() {
     }
 }
 
+/// Classes of obfuscated and generated code have names that Java's conventions do not allow.
+#[test]
+fn every_class_of_a_jvm_is_java() {
+    let folder = TempDir::new().unwrap();
+    let names = ["java/lang/Thread.run", "a/b.c"];
+    let collapsed = write(&folder, "java.folded", format!("{} 40\n", names.join(";")).as_bytes());
+    let mut profile = valid();
+    let functions = names.map(|name| profile.function(name, ""));
+    let locations = functions.map(|function| profile.location(0, 0, &[(function, 1)]));
+    profile.sample.truncate(1);
+    profile.sample[0].location_id = locations.into_iter().rev().collect();
+    for file in [collapsed, write_pprof(&folder, "java.pb", &profile)] {
+        let rows = rows(&printed(&["report", text(&file), "--type", "samples"]));
+        for name in ["java.lang.Thread.run", "a.b.c"] {
+            let expected = format!("Java {name}");
+            assert!(rows.iter().any(|row| row.ends_with(&expected)), "{name}: {rows:?}");
+        }
+    }
+}
+
 /// Regression: of several values of a label the last one was kept without a word, and a thread that is a
 /// number gave a message that is not valid.
 #[test]
