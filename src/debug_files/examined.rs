@@ -10,7 +10,7 @@ use goblin::elf::section_header::{SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS, SHT_NULL
 
 use super::files::Quality;
 use super::identity::FileId;
-use super::links::{LINK_MAX_LEN, SupplementaryLink};
+use super::links::{LINK_MAX_LEN, SupplementaryLink, own_checksum};
 use crate::core::build_id::BuildId;
 use crate::elf::build_id;
 use crate::elf::debug_link::DebugLink;
@@ -21,7 +21,7 @@ use crate::elf::source::{FileSource, Source};
 /// An ELF file that was read as far as its identity and its sections' headers.
 #[derive(Clone, Debug)]
 pub struct Examined {
-    /// The GNU build-id.
+    /// The GNU build-id, or else the checksum of a supplementary file (DWARF 5, section 7.3.6).
     pub build_id: Option<BuildId>,
     /// The hash of the file's content.
     pub htlhash: HtlHash,
@@ -95,10 +95,7 @@ impl Examined {
         check_inside(&sections, source.len())?;
         let segments = elf.program_headers()?;
         let has_segment = |kind| segments.iter().any(|segment| segment.kind == kind);
-        let read = |name: &str| {
-            let section = find(&sections, name).filter(|section| section.sh_size <= LINK_MAX_LEN)?;
-            source.read(section.sh_offset, section.sh_size).ok()
-        };
+        let read = |name: &str| read_link(source, &sections, name);
         let little = elf.is_little_endian();
         let altlink = || SupplementaryLink::parse(&read(".gnu_debugaltlink")?);
         let dwarf5 = || SupplementaryLink::parse_dwarf5(&read(".debug_sup")?, little);
@@ -107,7 +104,7 @@ impl Examined {
         let is_package = find(&sections, ".debug_cu_index").is_some();
         let has_code = if sections.is_empty() { code_in_segments() } else { sections.iter().any(is_code) };
         Ok(Self {
-            build_id: build_id::of_source(source).ok().filter(|id| FileId::of(id).is_ok()),
+            build_id: build_id_of(source).filter(|id| FileId::of(id).is_ok()),
             htlhash: HtlHash::of(source)?,
             quality: quality(&sections),
             has_code,
@@ -137,6 +134,22 @@ impl Examined {
             None => format!("no build-id, htlhash {}", self.htlhash),
         }
     }
+}
+
+/// The build-id of an ELF file, or the checksum that takes its place in a supplementary file of DWARF 5.
+pub(super) fn build_id_of(source: &impl Source) -> Option<BuildId> {
+    let checksum = || {
+        let elf = ElfFile::parse(source).ok()?;
+        let section = read_link(source, &elf.named_sections().ok()?, ".debug_sup")?;
+        own_checksum(&section, elf.is_little_endian())
+    };
+    build_id::of_source(source).ok().or_else(checksum)
+}
+
+/// Reads a section that names another file.
+fn read_link(source: &impl Source, sections: &Sections, name: &str) -> Option<Vec<u8>> {
+    let section = find(sections, name).filter(|section| section.sh_size <= LINK_MAX_LEN)?;
+    source.read(section.sh_offset, section.sh_size).ok()
 }
 
 type Sections = [(String, SectionHeader)];

@@ -1,5 +1,5 @@
 //! The sections by which a debug file names its supplementary file: `.gnu_debugaltlink` (dwz) and
-//! `.debug_sup` (DWARF 5, section 7.3.6).
+//! `.debug_sup` (DWARF 5, section 7.3.6). The supplementary file's own `.debug_sup` has the file's identity.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -28,22 +28,35 @@ impl SupplementaryLink {
 
     /// Parses `.debug_sup`; `None` if it is malformed, or is a supplementary file's own.
     pub fn parse_dwarf5(section: &[u8], is_little_endian: bool) -> Option<Self> {
-        let (version, rest) = section.split_first_chunk()?;
-        let version =
-            if is_little_endian { u16::from_le_bytes(*version) } else { u16::from_be_bytes(*version) };
-        let (is_supplementary, rest) = rest.split_first()?;
-        if version != 5 || *is_supplementary != 0 {
-            return None;
-        }
-        let (path, rest) = text(rest)?;
-        // A LEB128 number below 128 is one byte, and no checksum has more bytes.
-        let (&len, rest) = rest.split_first()?;
-        Self::of(path, rest.get(..usize::from(len))?)
+        let (path, rest) = text(after_header(section, is_little_endian, false)?)?;
+        Self::of(path, checksum(rest)?)
     }
 
     fn of(path: &[u8], build_id: &[u8]) -> Option<Self> {
         Some(Self { path: OsStr::from_bytes(path).into(), build_id: BuildId::new(build_id)? })
     }
+}
+
+/// The checksum in a supplementary file's own `.debug_sup`, by which other files name the file. dwz gives
+/// such a file no build-id.
+pub fn own_checksum(section: &[u8], is_little_endian: bool) -> Option<BuildId> {
+    let rest = after_header(section, is_little_endian, true)?;
+    // dwz 0.15 leaves out the empty path.
+    BuildId::new(checksum(rest.strip_prefix(b"\0").unwrap_or(rest))?)
+}
+
+/// The bytes of `.debug_sup` after version and kind; `None` if the section has another version or kind.
+fn after_header(section: &[u8], is_little_endian: bool, is_supplementary: bool) -> Option<&[u8]> {
+    let (version, rest) = section.split_first_chunk()?;
+    let version = if is_little_endian { u16::from_le_bytes(*version) } else { u16::from_be_bytes(*version) };
+    let (&kind, rest) = rest.split_first()?;
+    (version == 5 && kind == u8::from(is_supplementary)).then_some(rest)
+}
+
+/// The checksum after its length. A LEB128 number below 128 is one byte, and no checksum has more bytes.
+fn checksum(bytes: &[u8]) -> Option<&[u8]> {
+    let (&len, rest) = bytes.split_first()?;
+    rest.get(..usize::from(len))
 }
 
 /// The text up to a NUL, which is not empty, and the bytes after the NUL.
@@ -67,9 +80,26 @@ mod tests {
         }
     }
 
+    /// Regression: a supplementary file of `dwz -5`, which has no build-id, was not found.
+    #[test]
+    fn a_supplementary_file_has_the_identity_that_others_name() {
+        let id = BuildId::new(&[1, 2]);
+        // As dwz writes the section, and as the specification has it.
+        for section in [&b"\x05\0\x01\x02\x01\x02"[..], b"\x05\0\x01\0\x02\x01\x02"] {
+            assert_eq!(own_checksum(section, true), id, "{section:?}");
+            assert_eq!(own_checksum(section, false), None, "{section:?}");
+        }
+        for bad in
+            [&b"\x05\0\0a\0\x02\x01\x02"[..], b"\x05\0\x01\x03\x01\x02", b"\x05\0\x01\0", b"\x05\0\x01"]
+        {
+            assert_eq!(own_checksum(bad, true), None, "{bad:?}");
+        }
+    }
+
     proptest::proptest! {
         #[test]
         fn any_bytes_are_read_without_panic(bytes: Vec<u8>, little: bool) {
+            let _ = own_checksum(&bytes, little);
             let _ = SupplementaryLink::parse(&bytes);
             let _ = SupplementaryLink::parse_dwarf5(&bytes, little);
         }

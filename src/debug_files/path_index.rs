@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::examined::open;
+use super::examined::{build_id_of, open};
 use super::index_format::{ElfIdentity, IndexedFile, Version, decode, encode};
 use crate::core::build_id::BuildId;
-use crate::elf::build_id;
 use crate::elf::file::{ElfFile, FileError};
 use crate::elf::htlhash::HtlHash;
 use crate::elf::source::Source as _;
@@ -192,6 +191,5 @@ fn identity(path: &Path) -> io::Result<Option<ElfIdentity>> {
         Err(FileError::Io(error)) => return Err(error),
         Err(_) => return Ok(None),
     }
-    let build_id = build_id::of_source(&source).ok();
-    Ok(Some(ElfIdentity { build_id, htlhash: HtlHash::of(&source)? }))
+    Ok(Some(ElfIdentity { build_id: build_id_of(&source), htlhash: HtlHash::of(&source)? }))
 }

@@ -220,14 +220,17 @@ fn debug_information_that_dwz_has_shared_is_resolved_as_llvm_symbolizer_does() {
     let library = compile_cpp(folder.path(), "library", &library);
     let shared = folder.path().join("shared");
     fs::create_dir(&shared).unwrap();
-    for judge in [&program, &library] {
-        fs::copy(judge, shared.join(judge.file_name().unwrap())).unwrap();
-    }
-    // LLVM does not read supplementary files, so that the judges are the files before.
-    run(&shared, "dwz", &["-m", "common", "program", "library"]);
-    for judge in [&program, &library] {
-        let object = shared.join(judge.file_name().unwrap());
-        assert_resolved(&asked_and_judged(judge), &object, &below(&shared));
+    // With `.gnu_debugaltlink`, and with `.debug_sup` of DWARF 5.
+    for form in [&[][..], &["-5"]] {
+        for judge in [&program, &library] {
+            fs::copy(judge, shared.join(judge.file_name().unwrap())).unwrap();
+        }
+        // LLVM does not read supplementary files, so that the judges are the files before.
+        run(&shared, "dwz", &[form, &["-m", "common", "program", "library"]].concat());
+        for judge in [&program, &library] {
+            let object = shared.join(judge.file_name().unwrap());
+            assert_resolved(&asked_and_judged(judge), &object, &below(&shared));
+        }
     }
 }
 

@@ -196,6 +196,17 @@ fn an_object_without_identity_is_not_located_by_its_name() {
 
 #[test]
 fn supplementary_files_are_found_by_build_id() {
+    assert_supplementary_file_is_found(&[]);
+}
+
+/// Regression: dwz gives supplementary files of DWARF 5 a checksum in `.debug_sup` in place of a build-id.
+#[test]
+fn supplementary_files_of_dwarf_5_are_found_by_checksum() {
+    assert_supplementary_file_is_found(&["-5"]);
+}
+
+/// Asserts that the file is found that dwz makes with these options.
+fn assert_supplementary_file_is_found(options: &[&str]) {
     if !has(&["dwz"]) {
         return;
     }
@@ -209,7 +220,7 @@ fn supplementary_files_are_found_by_build_id() {
     let [first, second] = ["dwz_a", "dwz_b"].map(|name| Library::compile(directory.path(), name, &flags));
     let common = directory.path().join("common.debug");
     let arguments = ["-m", text(&common), "-M", "../.dwz/common.debug", "-h"];
-    run("dwz", &[&arguments[..], &[text(&first.debug), text(&second.debug)]].concat());
+    run("dwz", &[options, &arguments, &[text(&first.debug), text(&second.debug)]].concat());
     let link = examine(&first.debug).supplementary.expect("dwz has shared something");
     assert_eq!(Some(link.build_id), examine(&common).build_id);
     // At the place that the link names, relative to the debug file.
