@@ -1,6 +1,9 @@
 // Inlined functions, templates and constructors, for tests of debug information.
 #include <algorithm>
 #include <map>
+#ifdef LARGE
+#include <regex>
+#endif
 #include <string>
 #include <vector>
 
@@ -32,6 +35,11 @@ int work(std::vector<int> values, std::map<std::string, int> &seen) {
     };
     return Local::doubled(sum) + sums::Kept<int>(sum).get() + longest(seen);
 }
+
+#ifdef LARGE
+// Much code, with long chains of inlined functions.
+bool matches(const std::string &text) { return std::regex_search(text, std::regex("[a-c]+(d|e)*")); }
+#endif
 
 #ifndef LIBRARY
 int main(int count, char **) {

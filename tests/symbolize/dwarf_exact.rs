@@ -19,8 +19,8 @@ const COUNT: usize = 10_000;
 const DIRECT: usize = 100;
 
 /// Compares the answers for an object with those for `judge`, which has the same addresses. The number of
-/// addresses without an answer is `unresolved`.
-fn assert_exact_as(judge: &Path, inputs: &Inputs<'_>, unresolved: usize) {
+/// addresses without an answer is `unresolved`. Returns the number of addresses.
+fn assert_exact_as(judge: &Path, inputs: &Inputs<'_>, unresolved: usize) -> usize {
     let (name, asked) = (judge.display().to_string(), addresses(judge, COUNT));
     let judged = judged(judge, &asked);
     assert_eq!(judged.iter().filter(|answer| answer.is_empty()).count(), unresolved, "{name}");
@@ -45,11 +45,12 @@ fn assert_exact_as(judge: &Path, inputs: &Inputs<'_>, unresolved: usize) {
         assert_eq!(answers(&mut index, &[outside]), [[]], "{name}: {outside:#x}");
         assert_eq!(answers(&mut compiled, &[outside]), [[]], "{name}: {outside:#x}");
     }
+    asked.len()
 }
 
-fn assert_exact(object: &Path) {
+fn assert_exact(object: &Path) -> usize {
     let source = FileSource::open(object).unwrap();
-    assert_exact_as(object, &Inputs::of(&source), 0);
+    assert_exact_as(object, &Inputs::of(&source), 0)
 }
 
 /// Addresses that belong to no function and no symbol: before the first section, and after the last.
@@ -64,13 +65,13 @@ fn outside(object: &Path) -> Vec<u64> {
 #[test]
 fn libjvm_is_exact() {
     let Some(folder) = debug_objects().filter(|_| has_judges()) else { return };
-    assert_exact(&folder.join("libjvm.debug"));
+    assert_eq!(assert_exact(&folder.join("libjvm.debug")), COUNT);
 }
 
 #[test]
 fn the_c_library_is_exact() {
     let Some(folder) = debug_objects().filter(|_| has_judges()) else { return };
-    assert_exact(&folder.join("libc.debug"));
+    assert_eq!(assert_exact(&folder.join("libc.debug")), COUNT);
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn a_rust_program_is_exact() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    assert_exact(&compile_rust(folder.path(), "program", &[]));
+    assert_eq!(assert_exact(&compile_rust(folder.path(), "program", &[])), COUNT);
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn a_go_program_is_exact() {
     // The first build of Go's own packages takes long.
     command.env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-build")).env("GO111MODULE", "off");
     assert!(command.status().unwrap().success());
-    assert_exact(&folder.path().join("program"));
+    assert_eq!(assert_exact(&folder.path().join("program")), COUNT);
 }
 
 #[test]
@@ -154,25 +155,30 @@ fn files_compressed_by_dwz_are_exact() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let program = compile_cpp(folder.path(), "program", &["-g"]);
-    let library = compile_cpp(folder.path(), "library", &["-g", "-shared", "-fPIC", "-DLIBRARY"]);
-    for name in ["program", "library"] {
-        fs::copy(folder.path().join(name), folder.path().join(format!("{name}.dwz"))).unwrap();
-    }
+    let flags = ["-g", "-DLARGE", "-shared", "-fPIC", "-DLIBRARY"];
+    let program = compile_cpp(folder.path(), "program", &flags[..2]);
+    let library = compile_cpp(folder.path(), "library", &flags);
     fs::copy(&program, folder.path().join("alone.dwz")).unwrap();
     run(folder.path(), "dwz", &["alone.dwz"]);
     assert!(has_partial_units(&folder.path().join("alone.dwz")));
-    assert_exact(&folder.path().join("alone.dwz"));
-    // LLVM does not read supplementary files, so that the judges are the files before.
-    run(folder.path(), "dwz", &["-m", "shared", "program.dwz", "library.dwz"]);
-    assert!(["shared", "program.dwz"].iter().all(|name| has_partial_units(&folder.path().join(name))));
-    let shared = FileSource::open(&folder.path().join("shared")).unwrap();
-    for (judge, name) in [(program, "program.dwz"), (library, "library.dwz")] {
-        let source = FileSource::open(&folder.path().join(name)).unwrap();
-        assert_exact_as(&judge, &Inputs { supplementary: Some(&shared), ..Inputs::of(&source) }, 0);
-        // Without it, names are missing, which is reported.
-        let compiled = compile(&Inputs::of(&source), None).unwrap();
-        assert!(compiled.all_problems() > 0);
+    assert_eq!(assert_exact(&folder.path().join("alone.dwz")), COUNT);
+    // With `.gnu_debugaltlink`, and with `.debug_sup` of DWARF 5.
+    for form in [&[][..], &["-5"]] {
+        for name in ["program", "library"] {
+            fs::copy(folder.path().join(name), folder.path().join(format!("{name}.dwz"))).unwrap();
+        }
+        run(folder.path(), "dwz", &[form, &["-m", "shared", "program.dwz", "library.dwz"]].concat());
+        assert!(["shared", "program.dwz"].iter().all(|name| has_partial_units(&folder.path().join(name))));
+        let shared = FileSource::open(&folder.path().join("shared")).unwrap();
+        // LLVM does not read supplementary files, so that the judges are the files before.
+        for (judge, name) in [(&program, "program.dwz"), (&library, "library.dwz")] {
+            let source = FileSource::open(&folder.path().join(name)).unwrap();
+            let inputs = Inputs { supplementary: Some(&shared), ..Inputs::of(&source) };
+            assert_eq!(assert_exact_as(judge, &inputs, 0), COUNT);
+            // Without it, names are missing, which is reported.
+            let compiled = compile(&Inputs::of(&source), None).unwrap();
+            assert!(compiled.all_problems() > 0);
+        }
     }
 }
 
@@ -200,17 +206,17 @@ fn split_debug_information_is_exact() {
     }
     for version in ["-gdwarf-5", "-gdwarf-4"] {
         let folder = tempfile::tempdir().unwrap();
-        let program = compile_cpp(folder.path(), "program", &["-gsplit-dwarf", version]);
+        let program = compile_cpp(folder.path(), "program", &["-gsplit-dwarf", "-DLARGE", version]);
         let files = SplitFolder(folder.path().to_owned());
         let source = FileSource::open(&program).unwrap();
         let inputs = Inputs::of(&source);
-        assert_exact_as(&program, &Inputs { split: Some(&files), ..inputs }, 0);
+        assert_eq!(assert_exact_as(&program, &Inputs { split: Some(&files), ..inputs }, 0), COUNT);
         // Without its files, lines are there and functions are missing, which is reported.
         let compiled = compile(&inputs, None).unwrap();
         assert_eq!(compiled.all_problems(), 2, "{:?}", compiled.problems());
         run(folder.path(), "llvm-dwp-19", &["-e", "program", "-o", "program.dwp"]);
         let package = FileSource::open(&folder.path().join("program.dwp")).unwrap();
-        assert_exact_as(&program, &Inputs { package: Some(&package), ..inputs }, 0);
+        assert_eq!(assert_exact_as(&program, &Inputs { package: Some(&package), ..inputs }, 0), COUNT);
     }
 }
 
