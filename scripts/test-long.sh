@@ -23,6 +23,7 @@ touch "$ledger"
 declare -A steps=(
     [fuzz-lints]="cargo clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
         -- -D warnings"
+    [fuzz]="scripts/fuzz.sh"
     # Compiled fast: this test waits for sockets.
     [without-tls]="cargo test --locked --no-default-features --config profile.dev.opt-level=0
         --test export_upload"
