@@ -58,12 +58,9 @@ install_debians_rust() {
     echo "install-aarch64: rustup cannot add $TARGET; downloading Debian's Rust" >&2
     mkdir -p "$HOME_DIR"
     scratch=$(mktemp -d "$HOME_DIR/.download.XXXXXX")
-    make_apt_folders
+    choose_suites "$mirror/debian trixie" "$mirror/debian trixie-updates" \
+        "$mirror/debian-security trixie-security"
     mkdir "$scratch/rust"
-    local signed="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
-    printf 'deb %s %s/%s main\n' "$signed" "$mirror" "debian trixie" \
-        "$signed" "$mirror" "debian trixie-updates" \
-        "$signed" "$mirror" "debian-security trixie-security" >"$scratch/sources.list"
     said=$(debian apt-get update 2>&1) ||
         fail "Debian's packages cannot be listed: $(tail -n1 <<<"$said" | cut -c 1-200)"
     library=$(debian apt-cache depends libstd-rust-web-dev |

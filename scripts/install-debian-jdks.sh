@@ -52,9 +52,7 @@ read_list() {
     mirror=$(debian_mirror)
     [ -n "$mirror" ] || fail "this system is no Debian, whose mirror would have Debian's JDKs"
     scratch=$(mktemp -d "$CACHE/.download.XXXXXX")
-    make_apt_folders
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror unstable main" \
-        >"$scratch/sources.list"
+    choose_suites "$mirror unstable"
     said=$(unstable update -o APT::Update::Error-Mode=any) ||
         fail "unstable's packages cannot be listed: $(last_words <<<"$said")"
 }

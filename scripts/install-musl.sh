@@ -47,9 +47,7 @@ install_c_library() {
     [ -n "$mirror" ] || fail "this system is no Debian, whose mirror would have musl"
     echo "install-musl: downloading musl of Debian $suite for $machine" >&2
     scratch=$(mktemp -d "$CACHE/.download.XXXXXX")
-    make_apt_folders
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" \
-        >"$scratch/sources.list"
+    choose_suites "$mirror $suite"
     said=$(apt_apart "$architecture" apt-get update -o APT::Update::Error-Mode=any 2>&1 &&
         cd "$scratch" && apt_apart "$architecture" apt-get download "musl:$architecture" 2>&1) ||
         fail "musl of Debian $suite cannot be downloaded: $(last_words <<<"$said")"

@@ -42,10 +42,8 @@ install_debian11() {
     [ -n "$mirror" ] || not_tested "this system is no Debian, whose mirror would have Debian 11's C library"
     mkdir -p "$DEBIAN"
     scratch=$(mktemp -d "$DEBIAN/.download.XXXXXX")
-    make_apt_folders
+    choose_suites "$mirror bullseye"
     mkdir "$scratch/root"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror bullseye main" \
-        >"$scratch/sources.list"
     said=$(debian11 update && cd "$scratch" && debian11 download libc6 libc-bin) ||
         fail "Debian 11's C library cannot be downloaded: $(tail -n1 <<<"$said" | cut -c 1-200)"
     local package
@@ -120,4 +118,9 @@ in_debian11 /release/otlpprof validate /out/profiles.otlp >"$work/validate.log" 
 in_debian11 /release/otlpprof print /out/profiles.otlp >"$work/print.log" 2>&1 ||
     fail "$(cat "$work/print.log")"
 grep -q 'programs\.UserLoop' "$work/print.log" || fail "no method of the program: $(cat "$work/print.log")"
+# This C library begins a thread in `clone`, and calls `start_thread` of libpthread, which is stripped.
+in_debian11 /release/otlpprof export /out/profiles.otlp --type wall --to collapsed -o /out/stacks.txt \
+    >"$work/export.log" 2>&1 || fail "$(cat "$work/export.log")"
+grep -q '^clone;start_thread;' "$work/out/stacks.txt" ||
+    fail "no native thread begins in clone and start_thread: $(cut -c 1-200 "$work/out/stacks.txt" | head -n 20)"
 echo "test-old-glibc: $(basename "$jdk") is profiled on glibc 2.31"
