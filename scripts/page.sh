@@ -55,7 +55,7 @@ install_node() {
 # Installs the npm packages of a folder's lock file into the cache. Names their folder there in
 # OTLPPROF_PAGE_PACKAGES, and Chromium's program in OTLPPROF_CHROMIUM.
 install_packages() {
-    version=$(cat "$1/package.json" "$1/package-lock.json" | cksum | cut -d ' ' -f 1)
+    version=$(cat "$1/package.json" "$1/package-lock.json" "$0" | cksum | cut -d ' ' -f 1)
     OTLPPROF_PAGE_PACKAGES=$cache/page-packages-$version
     OTLPPROF_CHROMIUM=$OTLPPROF_PAGE_PACKAGES/browser/chromium
     FONTCONFIG_PATH=$OTLPPROF_PAGE_PACKAGES/browser/fonts
@@ -76,6 +76,10 @@ install_packages() {
             TMPDIR=$OTLPPROF_PAGE_PACKAGES/browser node --input-type=module -e \
                 "await (await import('@sparticuz/chromium')).default.executablePath()" 2>&1) ||
             fail "Chromium cannot be unpacked: $(echo "$said" | last_words)"
+        # Chromium ends where it finds no font, and the package's list of folders has only those of its author.
+        sed -i "s|<dir>/tmp/fonts</dir>|<dir>$FONTCONFIG_PATH</dir>|
+            s|<cachedir>.*</cachedir>|<cachedir>$OTLPPROF_PAGE_PACKAGES/font-cache</cachedir>|" \
+            "$FONTCONFIG_PATH/fonts.conf"
         touch "$OTLPPROF_PAGE_PACKAGES/installed"
     fi
     exec 9>&-
