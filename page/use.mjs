@@ -72,7 +72,8 @@ const STEPS = {
     await page.keyboard.press('Escape');
   },
   async sandwich(page, name) {
-    await click(page, '.rows .row', name, { textOf: 'bdi', target: 'button' });
+    const row = `.rows .row:has(.name[title=${JSON.stringify(name)}])`;
+    await click(page, row, null, { target: 'button' });
   },
   async press(page, key) {
     await page.keyboard.press(key);
@@ -118,7 +119,7 @@ function shown() {
     total: document.querySelector('.total').textContent,
     tooltip,
     table: [...document.querySelectorAll('.rows .row')].map((row) => ({
-      name: row.querySelector('bdi').textContent,
+      name: row.querySelector('.name').title,
       cells: [...row.querySelectorAll('.number')].map((cell) => [cell.className, cell.textContent]),
     })),
     functions: otlpprof.functions().map(({ name, self, total }) => [name, ...self, ...total]),

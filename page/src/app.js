@@ -118,7 +118,13 @@ export class App {
     this.pane.show(model, state, this.palette, colours.background);
     this.#renderTable();
     const [graph] = this.pane.graphs;
-    this.describe(graph, 0);
+    this.describe(graph, this.pane.canvases[0].zoom);
+  }
+
+  /** The node of the profile's tree that fills the graph; 0 in views of other trees. */
+  #zoomedNode() {
+    const [graph] = this.pane.graphs;
+    return graph.role === 'main' ? this.pane.canvases[0].zoom : 0;
   }
 
   /** The table is summed up after the graph is on the screen. */
@@ -132,7 +138,7 @@ export class App {
       this.tableFrame = requestAnimationFrame(() =>
         setTimeout(() => {
           if (isShown()) {
-            this.table.show(this.model, this.state);
+            this.table.show(this.model, this.state, this.#zoomedNode());
           }
           resolve();
         }),
@@ -237,7 +243,7 @@ export class App {
   openLabels() {
     if (this.labels.buttons.length > 0) {
       this.toolbar.openControls();
-      this.labels.toggle(0);
+      this.labels.toggle(this.labels.order[0]);
     }
   }
 

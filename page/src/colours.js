@@ -2,7 +2,7 @@
 
 import { KIND_JAVA, KIND_MARKER, KIND_NAMES, KIND_NATIVE } from './profile.js';
 
-/** Hue, its spread over names, and saturation of each kind: Java, native, kernel, stub, marker, other. */
+/** Hue, its spread over names, and saturation of each kind: Java, native, kernel, VM code, marker, other. */
 const KINDS = [
   { hue: 138, spread: 34, saturation: 42 },
   { hue: 12, spread: 22, saturation: 62 },

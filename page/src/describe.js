@@ -2,12 +2,19 @@
 
 import { BASE, NEW, hasSeconds } from './diff.js';
 import { formatChange, formatShare, formatValue, stepTime } from './format.js';
+import { boxNames } from './names.js';
 import { KIND_NAMES } from './profile.js';
 
-/** The name that a node's box has. */
+/** The whole name of a node. */
 export function nodeName(profile, graph, node) {
   const frame = node === 0 ? graph.rootFrame : graph.tree.frame[node];
   return frame === -1 ? 'all' : profile.name(frame);
+}
+
+/** The names that a node's box may have, longest first. */
+export function nodeNames(profile, graph, node) {
+  const frame = node === 0 ? graph.rootFrame : graph.tree.frame[node];
+  return frame === -1 ? ['all'] : boxNames(profile.name(frame), profile.kinds[frame]);
 }
 
 /** The values of a node, one for each side. */

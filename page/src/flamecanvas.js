@@ -2,7 +2,7 @@
 
 import { deepestLevel, nodeAtPosition, PartBoxes } from './boxes.js';
 import { el } from './dom.js';
-import { cutLeft } from './format.js';
+import { fitting } from './format.js';
 
 const ROW_PIXELS = 20;
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Open Sans", sans-serif';
@@ -40,7 +40,7 @@ export class FlameCanvas {
     this.element.addEventListener('scroll', () => this.draw(), { passive: true });
   }
 
-  /** Takes a graph and its look: `{ flame, palette, matches, minPercent, fillOf, nameOf, background }`. */
+  /** Takes a graph and its look: `{ flame, palette, matches, minPercent, fillOf, namesOf, background }`. */
   show(graph, zoom, look) {
     const isOther =
       graph !== this.graph ||
@@ -217,7 +217,7 @@ export class FlameCanvas {
 
   #drawText(node, left, y, width, isFaded, isMatch) {
     const { context, look } = this;
-    const text = cutLeft(look.nameOf(this.graph, node), width - 2 * PADDING, (code) =>
+    const text = fitting(look.namesOf(this.graph, node), width - 2 * PADDING, (code) =>
       this.letterWidth(code),
     );
     if (text !== '') {

@@ -64,6 +64,17 @@ export function formatValue(value, unit) {
   return `${digits(number)}${name === '' ? '' : ` ${name}`}${suffix}`;
 }
 
+/** What a value within some milliseconds amounts to: cores, threads, or a value per second. */
+export function formatRate(value, ms, { name, unit, snapshot }) {
+  if (snapshot) {
+    return formatValue(value, unit);
+  }
+  if (unit in TIME_UNITS) {
+    return `${digits((value * TIME_UNITS[unit]) / (ms * 1e6))} ${name === 'cpu' ? 'cores' : 'threads'}`;
+  }
+  return `${formatValue((value * 1e3) / ms, unit)}/s`;
+}
+
 /** A part of a whole in percent. */
 export function formatShare(part, whole) {
   if (!(whole > 0)) {
@@ -104,31 +115,45 @@ export function stepTime({ startUnixMs, stepMs, count }, step) {
   return formatTime(startUnixMs + step * stepMs, stepMs * count, stepMs);
 }
 
-/** The text's end within `room`, after an ellipsis; the whole text if it fits, "" if nothing useful does. */
-export function cutLeft(text, room, widthOf) {
+/**
+ * The text's beginning within `room`, before an ellipsis; the whole text if it fits, "" if nothing useful
+ * does.
+ */
+export function cutRight(text, room, widthOf) {
   let width = 0;
-  for (let at = text.length - 1; at >= 0; at--) {
+  for (let at = 0; at < text.length; at++) {
     width += widthOf(text.charCodeAt(at));
     if (width > room) {
-      return cutAfter(text, at, room, widthOf);
+      return cutBefore(text, at, room, widthOf);
     }
   }
   return text;
 }
 
-/** The longest end of the text behind `cut` that leaves room for the ellipsis. */
-function cutAfter(text, cut, room, widthOf) {
+/** The longest beginning of the text before `cut` that leaves room for the ellipsis. */
+function cutBefore(text, cut, room, widthOf) {
   let width = widthOf(ELLIPSIS.charCodeAt(0));
-  let at = text.length;
-  while (at > cut + 1 && width + widthOf(text.charCodeAt(at - 1)) <= room) {
-    at--;
+  let at = 0;
+  while (at < cut && width + widthOf(text.charCodeAt(at)) <= room) {
     width += widthOf(text.charCodeAt(at));
-  }
-  // Half of a surrogate pair is no letter.
-  if (at < text.length && (text.charCodeAt(at) & 0xfc00) === 0xdc00) {
     at++;
   }
-  return text.length - at < 2 ? '' : ELLIPSIS + text.slice(at);
+  // Half of a surrogate pair is no letter.
+  if (at > 0 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800) {
+    at--;
+  }
+  return at < 2 ? '' : text.slice(0, at) + ELLIPSIS;
+}
+
+/** The first of the texts that fits within `room`, or else the last one's beginning. */
+export function fitting(texts, room, widthOf) {
+  for (const text of texts) {
+    const cut = cutRight(text, room, widthOf);
+    if (cut === text || text === texts[texts.length - 1]) {
+      return cut;
+    }
+  }
+  return '';
 }
 
 const ELLIPSIS = '…';

@@ -1,7 +1,7 @@
 // The pane of graphs: one canvas, or callers above callees in a sandwich.
 
 import { BASE, NEW, relativeChange } from './diff.js';
-import { nodeName, nodeTotals } from './describe.js';
+import { nodeNames, nodeTotals } from './describe.js';
 import { el } from './dom.js';
 import { FlameCanvas } from './flamecanvas.js';
 
@@ -59,7 +59,7 @@ export class GraphPane {
         matches: model.matches,
         minPercent: state.minPercent,
         background,
-        nameOf: (own, node) => nodeName(model.profile, own, node),
+        namesOf: (own, node) => nodeNames(model.profile, own, node),
         fillOf: (own, node, frame) => this.#fill(palette, state, own, node, frame),
       });
     });

@@ -1,20 +1,19 @@
 // The layout of the heat map: time runs down each column and on at the top of the next one.
 
-/** Lengths of a column, in milliseconds, that read well: 1 s, 10 s, 1 min, 10 min, 1 h, 6 h, 1 day. */
-const COLUMN_MS = [1e3, 1e4, 6e4, 6e5, 3.6e6, 2.16e7, 8.64e7];
+/** Lengths of a column, in milliseconds, that read well: 10 ms to 1 s, 10 s, 1 min, 10 min, 1 h to 1 day. */
+const COLUMN_MS = [10, 20, 50, 100, 200, 500, 1e3, 1e4, 6e4, 6e5, 3.6e6, 2.16e7, 8.64e7];
+/** The fewest columns of a well-known length. */
+const COLUMNS_FEWEST = 6;
 /** The most cells of a column. */
 export const ROWS_MOST = 60;
 
 /** The number of steps in a column: a well-known length of time where one fits, and not too many columns. */
 export function stepsOfColumn(stepMs, count, columnsMost) {
   const fewest = Math.max(1, Math.ceil(count / columnsMost));
-  for (const length of COLUMN_MS) {
-    const steps = Math.round(length / stepMs);
-    if (steps >= Math.max(2, fewest)) {
-      return steps;
-    }
-  }
-  return Math.max(fewest, Math.round(Math.sqrt(count)));
+  const lengths = COLUMN_MS.map((length) => Math.round(length / stepMs));
+  const steps = lengths.find((length) => length >= Math.max(2, fewest)) ?? Infinity;
+  // A map of few columns shows nothing: a short time has columns of its own length.
+  return count / steps >= COLUMNS_FEWEST ? steps : Math.max(fewest, Math.round(Math.sqrt(count)));
 }
 
 /** The number of steps in a cell: the fewest that divide the column's into at most `ROWS_MOST` cells. */

@@ -9,6 +9,8 @@ import { sumsOfParts } from './timesums.js';
 /** Columns are at least and at most this wide. */
 const NARROWEST = 4;
 const WIDEST = 40;
+/** More columns than these do not read well: columns of a longer time take their place. */
+const COLUMNS_MOST = 120;
 /** Rows share this height, and are at least and at most this high. */
 const MAP_PIXELS = 180;
 const LOWEST = 3;
@@ -29,12 +31,13 @@ export class HeatMap {
     });
     this.cellText = el('output', { class: 'heat-cell', 'aria-live': 'polite' });
     this.caption = el('div', { class: 'strip-caption' });
+    this.scale = el('span');
     this.element = el(
       'section',
       { class: 'heatmap', 'aria-label': 'Heat map of intervals' },
       this.canvas,
       this.caption,
-      this.cellText,
+      el('div', { class: 'heat-line' }, this.cellText, this.scale),
     );
     /** The cells from which and to which a drag or the keyboard has come. */
     this.from = 0;
@@ -54,6 +57,7 @@ export class HeatMap {
     Object.assign(this, { model, state, colours });
     this.#arrange();
     this.#showCaption();
+    this.#showScale();
     this.draw();
   }
 
@@ -65,7 +69,10 @@ export class HeatMap {
 
   #arrange() {
     const width = this.element.clientWidth - this.#padding();
-    this.layout = new HeatLayout(this.times, Math.max(1, Math.floor(width / NARROWEST)));
+    this.layout = new HeatLayout(
+      this.times,
+      Math.max(1, Math.min(COLUMNS_MOST, Math.floor(width / NARROWEST))),
+    );
     const { columns, rows, cells } = this.layout;
     /** The width and the height of a cell. */
     this.cell = Math.max(NARROWEST, Math.min(WIDEST, Math.floor(width / columns)));
@@ -98,6 +105,18 @@ export class HeatMap {
       }),
       el('span', { text: stepTime(times, times.count) }),
     );
+  }
+
+  /** Shows the legend of the colours: from nothing to the largest value of a cell. */
+  #showScale() {
+    const colours = [this.colours.quietest, ...[0.25, 0.5, 0.75, 1].map((share) => this.#shade(share))];
+    const samples = colours.map((colour) => {
+      const sample = el('span', { class: 'sample' });
+      sample.style.background = colour;
+      return sample;
+    });
+    const largest = formatValue(this.largest, this.model.type.unit);
+    this.scale.replaceChildren('0 ', ...samples, `${largest} a cell`);
   }
 
   draw() {

@@ -30,8 +30,9 @@ const SECTIONS = [
     'Search',
     [
       ['/', 'Search by regular expression; capital letters make case matter'],
+      ['Enter', 'The widest match, then the next one'],
       ['n, Shift+n', 'Next match, match before'],
-      ['o', 'Only towers that match'],
+      ['o', 'Only stacks that match'],
       ['e', 'Search for the selected function'],
     ],
   ],

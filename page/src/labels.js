@@ -3,6 +3,27 @@
 import { button, el, press } from './dom.js';
 import { formatShare, formatValue } from './format.js';
 
+/** Labels with names of their own, which come first. */
+const NAMES = new Map([
+  ['thread.name', 'Thread'],
+  ['process.pid', 'Process'],
+]);
+
+/** The name that a label has on its button. */
+export function labelName(key) {
+  return NAMES.get(key) ?? key;
+}
+
+/** The numbers of the labels in the order of their buttons: threads, processes, others, ids of requests. */
+export function labelOrder(keys) {
+  const rank = (key) => {
+    const at = [...NAMES.keys()].indexOf(key);
+    return at >= 0 ? at : key.startsWith('process.') ? 2 : /(^|[._-])id$/i.test(key) ? 4 : 3;
+  };
+  const labels = keys.map((_, label) => label);
+  return labels.sort((one, other) => rank(keys[one]) - rank(keys[other]) || one - other);
+}
+
 /** The width of the list, with the margin at its right. */
 const PANEL_PIXELS = 332;
 /** Values listed at most. Typing narrows the list. */
@@ -36,7 +57,9 @@ export class LabelSelectors {
         'aria-haspopup': 'dialog',
       }),
     );
-    this.element = el('div', { class: 'labels' }, ...this.buttons, this.panel);
+    this.order = labelOrder(profile.labels.map(({ key }) => key));
+    const buttons = this.order.map((label) => this.buttons[label]);
+    this.element = el('div', { class: 'labels' }, ...buttons, this.panel);
     this.open = -1;
     document.addEventListener('pointerdown', (event) => {
       if (!this.element.contains(event.target)) {
@@ -50,12 +73,13 @@ export class LabelSelectors {
     this.state = state;
     this.buttons.forEach((element, label) => {
       const { key, values } = this.profile.labels[label];
+      const own = labelName(key);
       const chosen = [...(state.labels.get(label) ?? [])];
       const names = chosen.map((value) => (value === 0 ? '(none)' : values[value - 1]));
       element.textContent =
         names.length === 0
-          ? `${key} ▾`
-          : `${key}: ${names[0]}${names.length > 1 ? ` +${names.length - 1}` : ''} ▾`;
+          ? `${own} ▾`
+          : `${own}: ${names[0]}${names.length > 1 ? ` +${names.length - 1}` : ''} ▾`;
       press(element, names.length > 0);
     });
     if (this.open !== -1) {

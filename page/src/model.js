@@ -233,10 +233,10 @@ export class Model {
     return graph;
   }
 
-  /** Self and total of each function, for each side. */
-  functions() {
-    return this.stages.functions.get(this.filterKey, () =>
-      this.sums.map((sums) => functionSums(this.profile.tree, sums, this.profile.frames)),
+  /** Self and total of each function, for each side, at and below a node of the profile's tree. */
+  functions(top = 0) {
+    return this.stages.functions.get(`${this.filterKey}\n${top}`, () =>
+      this.sums.map((sums) => functionSums(this.profile.tree, sums, this.profile.frames, top)),
     );
   }
 
@@ -252,14 +252,17 @@ export class Model {
     });
   }
 
-  /** The outermost matching nodes of a graph, in its order. */
+  /** The outermost matching nodes of a graph, the widest first. */
   matchNodes(graph) {
     if (!this.matches || !graph) {
       return new Int32Array(0);
     }
     const { found } = graph;
     if (found?.matches !== this.matches || found.tree !== graph.tree) {
-      const nodes = towers(graph.tree, graph.widths, this.matches);
+      const { tree, widths } = graph;
+      const width = (node) => widths[tree.end[node]] - widths[node];
+      const nodes = towers(tree, widths, this.matches);
+      nodes.sort((left, right) => width(right) - width(left) || left - right);
       graph.found = { matches: this.matches, tree: graph.tree, nodes };
     }
     return graph.found.nodes;

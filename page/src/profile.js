@@ -12,7 +12,7 @@ export const KIND_JAVA = 0;
 export const KIND_NATIVE = 1;
 export const KIND_MARKER = 4;
 /** The kinds of frames, by number. */
-export const KIND_NAMES = ['Java', 'native', 'kernel', 'stub', 'marker', 'other'];
+export const KIND_NAMES = ['Java', 'native', 'kernel', 'VM code', 'marker', 'other'];
 
 /** Texts in one column of UTF-8, each cut out at its first use. */
 class Texts {

@@ -4,6 +4,7 @@ import { changeOf, changeText, valueText } from './describe.js';
 import { BASE, NEW } from './diff.js';
 import { button, el } from './dom.js';
 import { formatShare } from './format.js';
+import { packageName, shortName } from './names.js';
 
 const TABLE_ROW_PIXELS = 24;
 
@@ -25,17 +26,19 @@ export class FunctionTable {
     this.scroll.addEventListener('keydown', (event) => this.#key(event));
   }
 
-  show(model, state) {
+  /** Shows the functions at and below a node of the profile's tree. */
+  show(model, state, top = 0) {
     this.model = model;
     this.state = state;
-    const [first, second] = model.functions();
+    this.isPart = top > 0;
+    const [first, second] = model.functions(top);
     const isDiff = model.profile.sides === 2;
     const next = isDiff ? second : first;
     this.columns = isDiff ? diffColumns(model, first, second) : plainColumns(model, first);
     this.scroll.classList.toggle('diff', isDiff);
     this.head.classList.toggle('diff', isDiff);
     this.#drawHead();
-    const key = [model.filterKey, state.search, state.sort, state.ascending, state.diffMode].join('\n');
+    const key = [model.filterKey, top, state.search, state.sort, state.ascending, state.diffMode].join('\n');
     if (this.key !== key) {
       this.key = key;
       this.frames = this.#sorted(first, next);
@@ -104,12 +107,14 @@ export class FunctionTable {
     body.replaceChildren(...rows);
     const count = frames.length.toLocaleString('en');
     const noun = frames.length === 1 ? 'function' : 'functions';
-    this.note.textContent = `${count} ${this.model?.matches ? 'matching ' : ''}${noun}`;
+    const part = this.isPart ? ' in the zoomed box' : '';
+    this.note.textContent = `${count} ${this.model?.matches ? 'matching ' : ''}${noun}${part}`;
   }
 
   #row(index) {
     const frame = this.frames[index];
-    const name = this.model.profile.name(frame);
+    const { profile } = this.model;
+    const [name, kind] = [profile.name(frame), profile.kinds[frame]];
     const cells = this.columns.slice(1).map((column) => {
       const parts = column.parts(frame);
       const cell = el(
@@ -141,9 +146,12 @@ export class FunctionTable {
           },
           { class: 'small', tabindex: '-1' },
         ),
-        // The end of a long name stays visible: the text runs from the right, the marks keep its letters in
-        // order.
-        el('span', { class: 'text' }, el('bdi', { text: name })),
+        el(
+          'span',
+          { class: 'text' },
+          el('bdi', { text: shortName(name, kind) }),
+          el('bdi', { class: 'package', text: packageName(name, kind) }),
+        ),
       ),
       ...cells,
     );

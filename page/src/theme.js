@@ -15,6 +15,8 @@ export function applyTheme(theme) {
   return {
     isDark: dark,
     background: colour('--graph'),
+    page: colour('--page'),
+    quietText: colour('--quiet-text'),
     accent: colour('--accent'),
     quiet: colour('--bar'),
     quietest: colour('--quietest'),

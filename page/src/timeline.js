@@ -1,7 +1,7 @@
 // The strip of time: sums of steps as bars, and the window that is chosen by dragging.
 
 import { el } from './dom.js';
-import { formatValue, stepTime } from './format.js';
+import { formatRate, formatValue, stepTime } from './format.js';
 import { sumsOfParts } from './timesums.js';
 
 const HEIGHT = 44;
@@ -77,10 +77,26 @@ export class Timeline {
         height,
       );
     });
+    this.#drawScale(context, most, (times.count / bars.length) * times.stepMs);
     if (to - from < times.count) {
       context.strokeStyle = colours.accent;
       const left = (from / times.count) * width;
       context.strokeRect(left + 0.5, 0.5, Math.max(2, ((to - from) / times.count) * width - 1), HEIGHT - 1);
+    }
+  }
+
+  /** Writes at the top of the strip what its full height is: a bar of some milliseconds with this value. */
+  #drawScale(context, most, ms) {
+    if (most > 0) {
+      context.font = '10px system-ui, -apple-system, "Segoe UI", Roboto, "Open Sans", sans-serif';
+      context.textBaseline = 'top';
+      const text = `peak ${formatRate(most, ms, this.model.type)}`;
+      context.fillStyle = this.colours.page;
+      context.globalAlpha = 0.8;
+      context.fillRect(0, 0, context.measureText(text).width + 8, 14);
+      context.globalAlpha = 1;
+      context.fillStyle = this.colours.quietText;
+      context.fillText(text, 4, 2);
     }
   }
 
@@ -109,8 +125,13 @@ export class Timeline {
       this.to = step;
       this.draw();
     }
-    const value = formatValue(this.model.selection.stepSums[step], this.model.type.unit);
-    this.tooltip.showText([stepTime(this.times, step), value], event.clientX + 12, event.clientY + 16);
+    const { selection, type } = this.model;
+    const sum = selection.stepSums[step];
+    const lines = [stepTime(this.times, step), formatValue(sum, type.unit)];
+    if (!type.snapshot) {
+      lines.push(formatRate(sum, this.times.stepMs, type));
+    }
+    this.tooltip.showText(lines, event.clientX + 12, event.clientY + 16);
   }
 
   #finish() {

@@ -74,7 +74,7 @@ export class Toolbar {
     this.found = el('output', { class: 'found', 'aria-live': 'polite' });
     this.before = button('‹', 'Match before (Shift+n)', () => this.app.stepMatch(-1), { class: 'step' });
     this.next = button('›', 'Next match (n)', () => this.app.stepMatch(1), { class: 'step' });
-    this.only = button('Only', 'Show only towers that match (o)', () =>
+    this.only = button('Isolate', 'Show only stacks that match (o)', () =>
       this.app.set({ onlyMatches: !this.app.state.onlyMatches }),
     );
     this.search = el(
@@ -127,10 +127,10 @@ export class Toolbar {
       (colour) => this.app.set({ colour }),
     );
     const widths = [
-      [0, 'Min width: none'],
-      ...[0.1, 0.5, 1, 5].map((percent) => [percent, `Min width: ${percent} %`]),
+      [0, 'All boxes'],
+      ...[0.1, 0.5, 1, 5].map((percent) => [percent, `Boxes from ${percent} %`]),
     ];
-    this.minimum = chooser('Minimum width: narrower boxes are hidden', widths, (percent) =>
+    this.minimum = chooser('Hide boxes with a smaller share', widths, (percent) =>
       this.app.set({ minPercent: Number(percent) }),
     );
     this.heat = this.profile.times
@@ -187,7 +187,7 @@ export class Toolbar {
       ],
       (diffWidth) => this.app.set({ diffWidth }),
     );
-    this.elided = button('Elided', `Only what ${next} no longer has`, () =>
+    this.elided = button('Gone', `Only what ${next} no longer has`, () =>
       this.app.set({ elided: !this.app.state.elided }),
     );
     this.diff.append(this.mode, this.width, this.elided);

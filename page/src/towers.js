@@ -72,14 +72,17 @@ export function towerSum(tree, sums, matches) {
   return { sum, number };
 }
 
-/** Self and total of each function. A recursive function counts once in its total. */
-export function functionSums(tree, sums, frames) {
-  const { frame, end, count } = tree;
+/**
+ * Self and total of each function, in the part of the tree at and below `top`. A recursive function counts
+ * once in its total.
+ */
+export function functionSums(tree, sums, frames, top = 0) {
+  const { frame, end } = tree;
   const self = new Float64Array(frames);
   const total = new Float64Array(frames);
   // The end of the outermost call of each frame: nodes before that end are nested calls.
   const outermostEnd = new Int32Array(frames);
-  for (let node = 1; node < count; node++) {
+  for (let node = Math.max(1, top); node < end[top]; node++) {
     const own = frame[node];
     const begin = sums[node];
     self[own] += sums[node + 1] - begin;

@@ -48,6 +48,24 @@ test('a search shows its share, filters the table, and steps through matches', a
   });
 });
 
+test('the first match is the widest one', async () => {
+  await withPage(browser, tenStacks().text(), {}, async (page) => {
+    await page.keyboard.press('/');
+    await page.keyboard.type('run$');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Escape');
+    const totals = [];
+    for (let match = 0; match < 2; match++) {
+      totals.push(await page.evaluate(() => window.otlpprof.nodes()[window.otlpprof.selected].totals[0]));
+      await page.evaluate(() => window.otlpprof.app.stepMatch(1));
+    }
+    assert.ok(totals[0] >= totals[1], totals.join());
+    const nodes = await page.evaluate(() => window.otlpprof.nodes());
+    const matching = nodes.filter(({ name }) => /run$/.test(name));
+    assert.equal(totals[0], Math.max(...matching.map((node) => node.totals[0])));
+  });
+});
+
 test('click zooms, the way back zooms out, and keys do all of it', async () => {
   await withPage(browser, tenStacks().text(), {}, async (page) => {
     const zoomed = () => page.evaluate(() => window.otlpprof.nodes()[window.otlpprof.zoom[0]].name);
@@ -60,6 +78,13 @@ test('click zooms, the way back zooms out, and keys do all of it', async () => {
     const name = 'com.example.shop.web.CartController.show';
     await page.mouse.click(...(await at(name)));
     assert.equal(await zoomed(), name);
+    const text = (selector) => page.$eval(selector, (element) => element.textContent);
+    assert.match(await text('.facts'), /^com\.example\.shop\.web\.CartController\.show/);
+    await page.evaluate(() => window.otlpprof.app.tableDone);
+    assert.match(await text('.table-note'), / functions in the zoomed box$/);
+    const rows = await page.$$eval('.rows .name', (cells) => cells.map(({ title }) => title));
+    assert.ok(rows.includes('java.util.HashMap.get') && !rows.includes('start_thread'), rows.join());
+    assert.match(await text('.rows .name[title="java.util.HashMap.get"]'), /HashMap\.getjava\.util$/);
     await page.mouse.move(...(await at('java.util.HashMap.get')));
     assert.match(
       await page.$eval('.tooltip', (element) => element.textContent),

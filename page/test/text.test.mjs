@@ -4,8 +4,19 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { hash, packageOf } from '../src/colours.js';
 import { relativeChange, sideFactors, weightedSums, widthWeights } from '../src/diff.js';
-import { cutLeft, formatChange, formatShare, formatTime, formatValue, stepTime } from '../src/format.js';
+import {
+  cutRight,
+  fitting,
+  formatChange,
+  formatRate,
+  formatShare,
+  formatTime,
+  formatValue,
+  stepTime,
+} from '../src/format.js';
+import { labelName, labelOrder } from '../src/labels.js';
 import { decodeState, encodeState, initialState } from '../src/link.js';
+import { boxNames, packageName, shortName } from '../src/names.js';
 import { samples, someFrames, TYPES, writerOf } from './support/generate.mjs';
 import { open } from './support/open.mjs';
 
@@ -54,14 +65,52 @@ test('shares and changes', () => {
   assert.match(stepTime(times, 2.5), /^\d\d:\d\d:\d\d\.050$/);
 });
 
-test('long names keep their end', () => {
+test('a box has the longest form of a name that fits, or the beginning of the shortest', () => {
   const one = () => 1;
-  assert.equal(cutLeft('com.example.Main.run', 20, one), 'com.example.Main.run');
-  assert.equal(cutLeft('com.example.Main.run', 9, one), '…Main.run');
-  assert.equal(cutLeft('com.example.Main.run', 3, one), '…un');
-  assert.equal(cutLeft('com.example.Main.run', 2, one), '');
-  assert.equal(cutLeft('', 5, one), '');
-  assert.equal(cutLeft('aaaa😀bb', 4, one), '…bb');
+  assert.equal(cutRight('Main.run', 8, one), 'Main.run');
+  assert.equal(cutRight('Main.run', 5, one), 'Main…');
+  assert.equal(cutRight('Main.run', 3, one), 'Ma…');
+  assert.equal(cutRight('Main.run', 2, one), '');
+  assert.equal(cutRight('', 5, one), '');
+  assert.equal(cutRight('bb😀aaaa', 4, one), 'bb…');
+  const forms = ['Main.running', 'running'];
+  assert.equal(fitting(forms, 12, one), 'Main.running');
+  assert.equal(fitting(forms, 11, one), 'running');
+  assert.equal(fitting(forms, 6, one), 'runni…');
+});
+
+test('Java methods have short names, and others keep theirs', () => {
+  const [java, native] = [0, 1];
+  for (const [name, kind, inPackage, short, method] of [
+    ['com.example.Main.run', java, 'com.example', 'Main.run', 'run'],
+    ['com.example.Main$Inner.run', java, 'com.example', 'Main$Inner.run', 'run'],
+    ['com.example.Main.run(La.B;)V', java, 'com.example', 'Main.run(La.B;)V', 'run(La.B;)V'],
+    ['com.example.Main$$Lambda/0x7f00.run', java, 'com.example', 'Main$$Lambda/0x7f00.run', 'run'],
+    ['com/example/Main.run', java, 'com/example', 'Main.run', 'run'],
+    ['Main.run', java, '', 'Main.run', 'run'],
+    ['run', java, '', 'run', null],
+    ['[unwalkable: no_frame]', java, '', '[unwalkable: no_frame]', null],
+    ['std::vector<a.b>::push', native, '', 'std::vector<a.b>::push', null],
+    ['', java, '', '', null],
+  ]) {
+    assert.equal(packageName(name, kind), inPackage, name);
+    assert.equal(shortName(name, kind), short, name);
+    assert.deepEqual(boxNames(name, kind), method === null ? [short] : [short, method], name);
+  }
+});
+
+test('a part of time has cores, threads, or a value per second', () => {
+  const cpu = { name: 'cpu', unit: 'nanoseconds', snapshot: false };
+  assert.equal(formatRate(150e6, 100, cpu), '1.50 cores');
+  assert.equal(formatRate(400e6, 100, { ...cpu, name: 'wall' }), '4.00 threads');
+  assert.equal(formatRate(1024, 500, { name: 'alloc', unit: 'bytes', snapshot: false }), '2.00 KiB/s');
+  assert.equal(formatRate(1024, 500, { name: 'live', unit: 'bytes', snapshot: true }), '1.00 KiB');
+});
+
+test('threads and processes come before other labels, ids of requests last', () => {
+  const keys = ['trace_id', 'endpoint', 'process.pid', 'thread.name', 'process.command', 'tenant.id'];
+  const names = labelOrder(keys).map((label) => labelName(keys[label]));
+  assert.deepEqual(names, ['Thread', 'Process', 'process.command', 'endpoint', 'trace_id', 'tenant.id']);
 });
 
 test('packages of names', () => {
