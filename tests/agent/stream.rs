@@ -1,6 +1,6 @@
 //! `stream=INTERVAL`: processes that read the agent's profiles along.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -139,6 +139,11 @@ fn messages_grow_until_the_one_that_the_file_has() {
             }
         }
         let written = in_file(&finished.files()[0]);
+        // Regression: each message had a start of its own, some microseconds apart.
+        let starts = |messages: &[Vec<u8>]| -> BTreeSet<u64> {
+            messages.iter().map(|message| times(message).0).collect()
+        };
+        assert_eq!(starts(&messages), starts(&written), "{label}: one start for each interval");
         assert_eq!(framed(&written), fs::read(&finished.files()[0]).unwrap(), "{label}: a cut message");
         assert!(messages.len() > written.len(), "{label}: nothing between the intervals' ends");
         for message in &written {

@@ -299,6 +299,49 @@ fn a_running_session_goes_on_as_before() {
     }
 }
 
+/// The time of a line or head that begins with it, such as `1.25 s`, in seconds.
+fn seconds(text: &str) -> f64 {
+    let mut words = text.split_whitespace();
+    let value: f64 = words.next().unwrap().parse().unwrap();
+    match words.next().unwrap() {
+        "s" => value,
+        "ms" => value / 1e3,
+        "us" => value / 1e6,
+        unit => panic!("{unit}: {text}"),
+    }
+}
+
+#[test]
+fn a_thread_has_no_more_time_than_has_passed() {
+    // The time between the agent's drain of the samples and its look at the clock. A message that is added
+    // to the one before, in place of replacing it, gives ten times as much within the window.
+    const DRAIN_S: f64 = 1.0;
+    let home = newest_or_all().pop().unwrap();
+    let jvm = jvm(&home);
+    let start = |arguments: &[&str]| {
+        let arguments = [arguments, &["-i", "100ms", "-w", "2s", "--count", "20"]].concat();
+        top(jvm.pid(), &arguments).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let starter = start(&["cpu=1ms,interval=1s"]);
+    let is_loaded = || exit_code(&command("status", jvm.pid())) == 0;
+    wait_for("the session", || is_loaded() && !is_idle(jvm.pid()));
+    let joined = [start(&[]), start(&[])];
+    for (number, top) in [starter].into_iter().chain(joined).enumerate() {
+        let output = top.wait_with_output().unwrap();
+        let text = text_of(&output.stdout);
+        let mut checked = 0;
+        for table in text.split("\n\n") {
+            let Some(main) = table.lines().find(|line| line.ends_with(" main")) else { continue };
+            let (_, covered) = table.lines().next().unwrap().split_once(" in ").unwrap();
+            assert!(seconds(main) <= seconds(covered) + DRAIN_S, "{number}: {table}");
+            checked += 1;
+        }
+        assert!(checked > 0, "{number}: {text}");
+    }
+    jvm.terminate();
+    jvm.finish();
+}
+
 #[test]
 fn a_resized_terminal_is_drawn_in_its_new_size() {
     let home = newest_or_all().pop().unwrap();

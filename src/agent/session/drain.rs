@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::clocks::clocks;
+use super::clocks::Clocks;
 use crate::agent::counters::Recorded;
 use crate::agent::engines;
 use crate::agent::options::Options;
@@ -47,10 +47,8 @@ pub(super) struct DrainedInterval {
     pub(super) interval: Interval,
     /// The counts since the session began.
     pub(super) recorded: Recorded,
-    /// CLOCK_MONOTONIC at the end.
-    pub(super) end_ns: u64,
-    /// The difference to add to CLOCK_MONOTONIC for Unix time.
-    pub(super) unix_offset_ns: i64,
+    /// The clocks at the end.
+    pub(super) end: Clocks,
 }
 
 impl Drain {
@@ -100,14 +98,14 @@ impl Drain {
         let loads = load_counts();
         let mut state = self.state.lock();
         state.drain(self.buffer, loads);
-        let (end_ns, unix_offset_ns) = clocks();
-        let repeatable = wall::settle(end_ns);
+        let end = Clocks::now();
+        let repeatable = wall::settle(end.monotonic_ns);
         state.take_repeats();
         let interval = state.aggregator.take(&repeatable);
         if let Some(methods) = &mut state.resolver.methods {
             methods.advance_interval();
         }
-        DrainedInterval { interval, recorded: state.recorded, end_ns, unix_offset_ns }
+        DrainedInterval { interval, recorded: state.recorded, end }
     }
 
     /// Drains, and copies the interval's sums so far. The interval goes on.
@@ -116,9 +114,9 @@ impl Drain {
         let loads = load_counts();
         let mut state = self.state.lock();
         state.drain(self.buffer, loads);
-        let (end_ns, unix_offset_ns) = clocks();
+        let end = Clocks::now();
         let interval = state.aggregator.so_far();
-        DrainedInterval { interval, recorded: state.recorded, end_ns, unix_offset_ns }
+        DrainedInterval { interval, recorded: state.recorded, end }
     }
 
     /// Takes the native frames that have been drained since the last call.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use super::clocks::Clocks;
 use super::drain::{Drain, DrainedInterval};
 use crate::agent::budget::Budget;
 use crate::agent::counters::{Recorded, Snapshot};
@@ -25,7 +26,6 @@ use crate::core::engine::{Engine, Pace};
 use crate::export::stream::Readers;
 use crate::model::{AttributeId, Batch, Profile, Resource, Scope, Tables, attribute_keys};
 use crate::signal::rate_limit::LIMITS;
-use crate::signal::sample::monotonic_ns;
 
 /// Everything that makes and sends the profiles of a session's intervals.
 pub(super) struct IntervalEnd {
@@ -46,7 +46,9 @@ pub(super) struct IntervalEnd {
 
 /// The start of an interval.
 pub(super) struct IntervalStart {
-    monotonic_ns: u64,
+    /// The offset between the clocks at the start gives all Unix times of the interval, so that all messages
+    /// about the interval have one start.
+    clocks: Clocks,
     counters: Snapshot,
 }
 
@@ -72,7 +74,7 @@ impl IntervalEnd {
         let events = Events::default();
         let (encoded, stream) = Default::default();
         let counters = Snapshot::now(Recorded::default(), events.counts(), encoded, None, None, stream);
-        let start = IntervalStart { monotonic_ns: monotonic_ns(), counters: counters.clone() };
+        let start = IntervalStart { clocks: Clocks::now(), counters: counters.clone() };
         let budget =
             Budget::new(options.budget.map(|hundredths| f64::from(hundredths) / 10_000.0), options.interval);
         Self {
@@ -109,8 +111,8 @@ impl IntervalEnd {
         let mut drained = self.collect(drain, &mut labels);
         let mut left_out = self.select(&mut drained.interval, &labels);
         let mut recorded = drained.recorded;
-        let begin_ns = std::mem::replace(&mut start.monotonic_ns, drained.end_ns);
-        let summed = self.sum(drained, &labels, begin_ns);
+        let begin = std::mem::replace(&mut start.clocks, drained.end);
+        let summed = self.sum(drained, &labels, begin);
         left_out += summed.as_ref().map_or(0, |summed| summed.left_out);
         recorded.left_out += left_out;
         drain.add_left_out(left_out);
@@ -150,8 +152,8 @@ impl IntervalEnd {
 
     /// Step 3: sums the samples to profiles, and adds those of survivors, of reported events and of the
     /// recording. Returns `None` if there is nothing to report.
-    fn sum(&self, drained: DrainedInterval, labels: &IntervalLabels, begin_ns: u64) -> Option<Summed> {
-        let DrainedInterval { mut interval, end_ns, unix_offset_ns, .. } = drained;
+    fn sum(&self, drained: DrainedInterval, labels: &IntervalLabels, begin: Clocks) -> Option<Summed> {
+        let DrainedInterval { mut interval, end, .. } = drained;
         let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
         let numbered =
             interval.numbered_samples(|tables, thread| thread_labels::attributes(tables, thread, labels));
@@ -162,16 +164,16 @@ impl IntervalEnd {
         }
         let stretches = self.take_longest_stretches();
         survivors.update(&interval.tables, &numbered, &alive, &stretches);
-        let (mut tables, mut profiles) = self.sum_samples(interval, unix_offset_ns, labels, &stretches);
-        let end_unix_nano =
-            self.options.encode.timestamps.then(|| end_ns.saturating_add_signed(unix_offset_ns));
+        let (mut tables, mut profiles) = self.sum_samples(interval, begin.unix_offset_ns, labels, &stretches);
+        let end_unix_nano = (self.options.encode.timestamps)
+            .then(|| end.monotonic_ns.saturating_add_signed(begin.unix_offset_ns));
         for engine in Engine::ALL {
             let kinds = profiles_of_survivors(engine, &self.options);
             profiles.extend(survivors.profiles(engine, kinds, &mut tables, &alive, end_unix_nano));
         }
         drop(survivors);
         profiles.extend(self.events.take(&mut tables));
-        set_times(&mut profiles, begin_ns, end_ns, unix_offset_ns);
+        set_times(&mut profiles, begin, end.monotonic_ns);
         // The times of these profiles are those for which the recording has been read.
         let (of_recording, left_out) = self.recording.take(&mut tables);
         profiles.extend(of_recording);
@@ -295,11 +297,11 @@ impl IntervalEnd {
     }
 }
 
-/// Gives the profiles the time from `begin_ns` to `end_ns` of the monotonic clock.
-fn set_times(profiles: &mut [Profile], begin_ns: u64, end_ns: u64, unix_offset_ns: i64) {
+/// Gives the profiles the time from `begin` to `end_ns` of the monotonic clock.
+fn set_times(profiles: &mut [Profile], begin: Clocks, end_ns: u64) {
     for profile in profiles {
-        profile.start_unix_nano = begin_ns.saturating_add_signed(unix_offset_ns);
-        profile.duration_nano = end_ns.saturating_sub(begin_ns);
+        profile.start_unix_nano = begin.unix_ns();
+        profile.duration_nano = end_ns.saturating_sub(begin.monotonic_ns);
     }
 }
 

@@ -35,13 +35,6 @@ impl MessageSums {
         reader.read(message, &mut sink);
         sink.sums
     }
-
-    /// Whether a message that begins at `start_ns` is of the same interval. The agent relates the monotonic
-    /// clock to the time of day for each message, so the starts of its messages differ a little. The next
-    /// interval begins where this message ends.
-    pub(super) fn has_interval_from(&self, start_ns: u64) -> bool {
-        start_ns.abs_diff(self.start_ns) <= start_ns.abs_diff(self.end_ns)
-    }
 }
 
 /// The values of a measure and process, which are added if there are none.

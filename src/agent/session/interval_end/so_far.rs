@@ -2,7 +2,8 @@
 //! its end gives the same profiles as without readers.
 //!
 //! A message covers the time from the interval's start until now, so that each message replaces the one
-//! before. Survivors, reported events and the recording are in the message of the interval's end alone.
+//! before: messages with equal starts are about one interval. Survivors, reported events and the recording
+//! are in the message of the interval's end alone.
 
 use super::super::drain::{Drain, DrainedInterval};
 use super::{IntervalEnd, IntervalStart, Summed, set_times};
@@ -31,10 +32,11 @@ impl IntervalEnd {
 
     /// Sums the samples to profiles.
     fn sum_so_far(&self, drained: DrainedInterval, labels: &IntervalLabels, start: &IntervalStart) -> Summed {
-        let DrainedInterval { interval, end_ns, unix_offset_ns, .. } = drained;
+        let (begin, end_ns) = (start.clocks, drained.end.monotonic_ns);
         let stretches = Self::combined_stretches(self.budget.lock().longest(), LIMITS.longest());
-        let (tables, mut profiles) = self.sum_samples(interval, unix_offset_ns, labels, &stretches);
-        set_times(&mut profiles, start.monotonic_ns, end_ns, unix_offset_ns);
+        let (tables, mut profiles) =
+            self.sum_samples(drained.interval, begin.unix_offset_ns, labels, &stretches);
+        set_times(&mut profiles, begin, end_ns);
         Summed { tables, profiles, stretches, left_out: 0 }
     }
 }
