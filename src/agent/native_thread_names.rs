@@ -5,13 +5,14 @@
 //! or a Java thread's. Such an inherited name is left out.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
-use crate::sampling::thread_records;
 use crate::sampling::threads::next_incarnation;
+use crate::sampling::{task_file, thread_records};
 
 /// The longest name that the kernel keeps, in bytes (`TASK_COMM_LEN` in include/linux/sched.h, without the
 /// zero).
@@ -123,16 +124,17 @@ fn as_kept(name: &str) -> &[u8] {
 }
 
 fn name_of(os_tid: i32) -> Option<String> {
-    read(&format!("/proc/self/task/{os_tid}/comm"))
+    read(task_file::open(os_tid, "comm"))
 }
 
 /// Returns the process's name, which is that of its first thread.
 fn of_process() -> Option<String> {
-    read("/proc/self/comm")
+    read(File::open("/proc/self/comm"))
 }
 
-fn read(path: &str) -> Option<String> {
-    let bytes = fs::read(path).ok()?;
+fn read(file: io::Result<File>) -> Option<String> {
+    let mut bytes = Vec::new();
+    file.ok()?.read_to_end(&mut bytes).ok()?;
     let name = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
 }

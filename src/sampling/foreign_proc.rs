@@ -16,7 +16,10 @@ static NUMBERS: Mutex<Option<Numbers>> = Mutex::new(None);
 
 #[derive(Debug, Default)]
 struct Numbers {
+    /// Ids by number.
     ids: HashMap<i32, i32>,
+    /// Numbers by id.
+    numbers: HashMap<i32, i32>,
 }
 
 /// Checks whether /proc belongs to another namespace.
@@ -30,19 +33,34 @@ pub(super) fn notice() -> bool {
 pub(super) fn own_ids(listed: Vec<i32>) -> Vec<i32> {
     match &mut *NUMBERS.lock() {
         None => listed,
-        Some(numbers) => numbers.own_ids(listed, id_of, |id| cpu_time_of(id).is_some()),
+        Some(numbers) => numbers.own_ids(listed, id_of, is_alive),
     }
 }
 
-/// Returns a thread's number in /proc.
+/// Returns a thread's number in /proc. `None` if the thread has ended.
 pub(super) fn number_of(tid: i32) -> Option<i32> {
-    match &*NUMBERS.lock() {
+    match &mut *NUMBERS.lock() {
         None => Some(tid),
-        Some(numbers) => numbers.ids.iter().find(|(_, id)| **id == tid).map(|(number, _)| *number),
+        Some(numbers) => numbers.number_of(tid, listed, id_of, is_alive),
     }
 }
 
 impl Numbers {
+    /// As [`Numbers::own_ids`]; `list` returns the numbers of all threads. A thread that has begun after the
+    /// last list is looked for in a new one, which then has all other new threads as well.
+    fn number_of(
+        &mut self,
+        tid: i32,
+        list: impl Fn() -> Vec<i32>,
+        read: impl Fn(i32) -> Option<i32>,
+        is_alive: impl Fn(i32) -> bool,
+    ) -> Option<i32> {
+        if !self.numbers.contains_key(&tid) && is_alive(tid) {
+            self.own_ids(list(), read, is_alive);
+        }
+        self.numbers.get(&tid).copied()
+    }
+
     /// `read` returns the id of a thread by its number, and is slow; `is_alive` says whether a thread with
     /// this id exists.
     fn own_ids(
@@ -67,8 +85,19 @@ impl Numbers {
                 self.ids.insert(number, id);
             }
         }
-        self.ids.values().copied().collect()
+        self.numbers = self.ids.iter().map(|(&number, &id)| (id, number)).collect();
+        self.numbers.keys().copied().collect()
     }
+}
+
+/// The numbers of all threads in /proc; none if the list cannot be read.
+fn listed() -> Vec<i32> {
+    let entries = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn is_alive(tid: i32) -> bool {
+    cpu_time_of(tid).is_some()
 }
 
 fn id_of(number: i32) -> Option<i32> {
@@ -88,6 +117,8 @@ fn is_of_outer(status: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -97,6 +128,26 @@ mod tests {
         assert!(is_of_outer(status));
         assert!(!is_of_outer("NSpid:\t4711\n"));
         assert!(!is_of_outer("Name:\tjava\n"), "an old kernel");
+    }
+
+    /// Regression: a thread that armed itself had no number until the next list.
+    #[test]
+    fn a_new_thread_is_listed_when_its_number_is_needed() {
+        let mut numbers = Numbers::default();
+        let lists = Cell::new(0);
+        let mut number_of = |tid, threads: &[(i32, i32)]| {
+            let list = || {
+                lists.set(lists.get() + 1);
+                threads.iter().map(|(number, _)| *number).collect()
+            };
+            let read = |number| threads.iter().find(|(of, _)| *of == number).map(|(_, id)| *id);
+            numbers.number_of(tid, list, read, |id| threads.iter().any(|(_, of)| *of == id))
+        };
+        let threads = [(100, 1), (101, 2), (102, 3)];
+        assert_eq!([1, 2].map(|tid| number_of(tid, &threads[..2])), [Some(100), Some(101)]);
+        assert_eq!(number_of(3, &threads), Some(102));
+        assert_eq!(number_of(4, &threads), None, "ended");
+        assert_eq!(lists.get(), 2);
     }
 
     #[test]

@@ -29,6 +29,7 @@
 //! | `random` | random numbers |
 //! | `reconcile` | the safety net: threads and periods that were not reported |
 //! | `tasks` | the kernel's list of threads |
+//! | [`task_file`] | the files in which the kernel describes a thread |
 //! | `foreign_proc` | the threads' ids if /proc belongs to another PID namespace |
 //! | `process_account` | the process's CPU time compared to that of its threads |
 //! | `run_delay` | the time that threads have waited for a processor |
@@ -54,6 +55,7 @@ mod random;
 mod reconcile;
 mod run_delay;
 mod stoppable_thread;
+pub mod task_file;
 mod tasks;
 pub mod thread_records;
 mod thread_start;

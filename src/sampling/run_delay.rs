@@ -6,18 +6,16 @@
 //! is over, and a sample's share is known when the sample is taken. An error in one sample is corrected by
 //! the next.
 
-use std::fs::File;
 use std::io::Read;
 
-use super::foreign_proc;
+use super::task_file;
 
 /// Returns the time, in ns, for which a thread of the process has been ready to run without a processor,
 /// since the thread began; a wait that is not over is not included. `None` if the thread has ended, or if the
 /// kernel does not provide the number (Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`).
 fn run_delay_of(tid: i32) -> Option<i64> {
     let mut text = [0; 64];
-    let number = foreign_proc::number_of(tid)?;
-    let length = File::open(format!("/proc/self/task/{number}/schedstat")).ok()?.read(&mut text).ok()?;
+    let length = task_file::open(tid, "schedstat").ok()?.read(&mut text).ok()?;
     run_delay(text.get(..length)?)
 }
 

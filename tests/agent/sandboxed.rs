@@ -41,6 +41,8 @@ fn threads_are_found_where_proc_is_another_pid_namespace_s() {
         all.assert_near(used_ns..=f64::INFINITY, &label);
         let wall = stacks_of(&run.messages(), "wall", ("samples", "count"));
         assert!(wall.iter().any(|stack| stack.thread == "main"), "{label}");
+        // Regression: threads of the VM had no names, which were looked for under the inner ids.
+        assert!(wall.iter().any(|stack| stack.thread == "VM Periodic Tas"), "{label}");
     }
 }
 

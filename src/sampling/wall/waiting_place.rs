@@ -1,10 +1,10 @@
 //! The place where a thread waits, as the kernel reports it to other threads. A thread that waits where its
 //! last sample found it need not be woken to find that out.
 
-use std::fs::File;
 use std::io::Read;
 
 use crate::core::thread::WallAccount;
+use crate::sampling::task_file;
 
 /// Whether a thread waits where its last sample found it waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +20,7 @@ pub(super) enum WaitingState {
 /// Compares the place where the thread `tid` waits to the place of its last sample.
 pub(super) fn whereabouts(tid: i32, account: &WallAccount) -> WaitingState {
     let mut text = [0; 256];
-    // The folder below /proc/self, since in some PID namespaces /proc itself has no folder for the thread's
-    // id.
-    let read = File::open(format!("/proc/self/task/{tid}/syscall")).and_then(|mut file| file.read(&mut text));
+    let read = task_file::open(tid, "syscall").and_then(|mut file| file.read(&mut text));
     let Ok(length) = read else { return WaitingState::Unknown };
     let place = text.get(..length).and_then(|text| std::str::from_utf8(text).ok()).and_then(waiting_place);
     let sampled = account.waiting_place();
