@@ -107,8 +107,8 @@ counters! {
     samples_dropped_full,
     /// Samples lost because buffer or object map did not exist.
     samples_dropped_not_ready,
-    /// Samples lost because the thread's stack had no room for a sample, and no stack of the handlers' own
-    /// was free.
+    /// Samples lost because the thread's stack had no room for a sample, or an unknown end, and no stack of
+    /// the handlers' own was free.
     samples_dropped_small_stack,
     /// Signals for which the kernel had no room on the thread's alternate stack.
     signals_undelivered,

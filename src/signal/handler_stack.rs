@@ -4,7 +4,8 @@
 //! takes another frame of the kernel. An alternate signal stack is often smaller (8 KiB in Rust's threads).
 //! So is a coroutine's stack, whose end is not known. So a sample is taken on the thread's stack if that is
 //! known to be ample, and otherwise on one of the stacks of this module. The thread's own stack must have
-//! room for the kernel's frame and [`ENTRY_BYTES`].
+//! room for the kernel's frame and [`ENTRY_BYTES`]. While all stacks of this module are in use, no sample is
+//! taken on a stack whose end is not known.
 //!
 //! The stacks are made at a session's start and never unmapped. A handler claims one, and never waits for
 //! one.
@@ -96,9 +97,9 @@ impl Stretch {
 pub enum Room {
     /// Enough for everything that a handler does.
     Ample,
-    /// Enough for a walk by the handler itself, as far as can be known.
+    /// Enough for a walk by the handler itself.
     ForWalk,
-    /// Too little.
+    /// Too little, or not known.
     TooLittle,
 }
 
@@ -119,12 +120,12 @@ pub fn room(thread: &ThreadRecord, context: *mut c_void) -> Room {
     let known = own.or(alternate).or(ordinary_stack(thread).room_below(here));
     // For a load that faults the kernel puts another frame below this one.
     let needed = WALK_BYTES.wrapping_add(kernel_frame_bytes(here, context));
-    if known.is_none_or(|room| room >= needed) { Room::ForWalk } else { Room::TooLittle }
+    if known.is_some_and(|room| room >= needed) { Room::ForWalk } else { Room::TooLittle }
 }
 
 /// Calls `take` where it has ample room: here, or on one of the handlers' own stacks. If all of these are in
-/// use, `take` is called here, provided that it has room to begin as far as can be known; [`room`] then says
-/// how much it may do. `None`: there is no room.
+/// use, `take` is called here, provided that it is known to have room to begin; [`room`] then says how much
+/// it may do. `None`: there is no room.
 ///
 /// `thread` is the current thread; `context` is the interrupted `ucontext_t`, or null.
 #[inline(always)] // Inlined, since a call needs room that is not known to exist yet.
@@ -175,12 +176,12 @@ fn run<F: FnOnce() -> R, R>(call: &mut Call<F, R>) {
     call.result = call.take.take().map(|take| take());
 }
 
-/// Whether the beginning of a handler has room here, as far as can be known.
+/// Whether the beginning of a handler is known to have room here.
 fn has_room_to_begin(thread: &ThreadRecord, context: *mut c_void) -> bool {
     let here = here();
     let alternate = alternate_stack(context).and_then(|stack| stack.room_below(here));
     let known = alternate.or(ordinary_stack(thread).room_below(here));
-    known.is_none_or(|room| room >= ENTRY_BYTES)
+    known.is_some_and(|room| room >= ENTRY_BYTES)
 }
 
 /// Returns an address on the current stack, near its top.
@@ -294,6 +295,9 @@ mod tests {
     use super::*;
     use std::mem;
 
+    /// Tests that claim stacks run one after another.
+    static SERIAL: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
     /// Returns a context whose thread has an alternate stack that ends `below` bytes below this function's
     /// frame.
     fn on_alternate_stack(below: usize) -> libc::ucontext_t {
@@ -314,7 +318,7 @@ mod tests {
         assert_eq!(room_on_alternate_stack(4 << 10), Room::TooLittle);
         assert_eq!(room_on_alternate_stack(128 << 10), Room::Ample);
         let thread = ThreadRecord::default();
-        assert_eq!(room(&thread, ptr::null_mut()), Room::ForWalk, "as far as can be known");
+        assert_eq!(room(&thread, ptr::null_mut()), Room::TooLittle, "not known");
         let here = here() as u64;
         thread.stack_high.store(here + (1 << 20), Ordering::Relaxed);
         for (below, expected) in
@@ -327,6 +331,7 @@ mod tests {
 
     #[test]
     fn calls_are_made_on_a_stack_of_their_own_where_there_is_little_room() {
+        let _serial = SERIAL.lock();
         assert!(prepare() && prepare());
         let thread = ThreadRecord::default();
         let outside = here();
@@ -341,5 +346,23 @@ mod tests {
         thread.stack_high.store(outside as u64 + (1 << 20), Ordering::Relaxed);
         let inside = with_room(&thread, ptr::null_mut(), here).unwrap();
         assert!(own_stack(inside).is_none(), "where there is enough nothing is changed");
+    }
+
+    /// Regression: while all stacks were in use, a coroutine of 8 KiB was sampled on its own stack.
+    #[test]
+    fn no_sample_is_taken_on_a_stack_of_unknown_bounds() {
+        let _serial = SERIAL.lock();
+        assert!(prepare());
+        let thread = ThreadRecord::default();
+        let here = here() as u64;
+        let claimed: Vec<_> = std::iter::from_fn(ClaimedStack::any).collect();
+        assert_eq!(claimed.len(), STACKS);
+        assert_eq!(with_room(&thread, ptr::null_mut(), || ()), None);
+        thread.stack_low.store(here - (32 << 10), Ordering::Relaxed);
+        thread.stack_high.store(here + (1 << 20), Ordering::Relaxed);
+        let room = with_room(&thread, ptr::null_mut(), || room(&thread, ptr::null_mut()));
+        assert_eq!(room, Some(Room::ForWalk), "bounds that are known");
+        drop(claimed);
+        assert_eq!(with_room(&ThreadRecord::default(), ptr::null_mut(), || ()), Some(()));
     }
 }
