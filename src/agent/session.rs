@@ -37,7 +37,7 @@ use crate::context::slot_names::{SLOT_NAMES, SlotNameError};
 use crate::core::engine::Engine;
 use crate::export::answer::SessionState;
 use crate::export::stream::Readers;
-use crate::sampling::{cpu, own_threads};
+use crate::sampling::{cpu, own_threads, refusals};
 use crate::signal::buffer;
 use crate::signal::rate_limit::LIMITS;
 use crate::signal::sample::SETUP;
@@ -165,6 +165,7 @@ impl ProfilingSession {
 
     /// Starts the engines and the recording, and starts to drain. Returns the engines that were refused.
     fn sample(self: &Arc<Self>) -> Result<Vec<Engine>, SessionError> {
+        refusals::forget();
         let refused = engines::start(self.vm, &self.options, &mut self.guards.lock())?;
         self.threads.recording.start(self.vm, &self.options);
         self.drain.collection_starts();
@@ -321,6 +322,9 @@ impl ProfilingSession {
         let counters = self.interval_end.counters(self.drain.recorded());
         let counts = counters.since(self.interval_end.counters_at_start());
         logging::announce(&announcement::end_line(&self.options, self.started.elapsed(), &counts));
+        if let Some(line) = announcement::nothing_taken(&self.options, &counts, refusals::first) {
+            log::warn!("{line}");
+        }
         log::debug!("{}", as_text(&counts));
     }
 

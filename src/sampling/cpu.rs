@@ -137,7 +137,10 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<CpuSampling, StartErro
     let mut tasks = Tasks::open().map_err(StartError::Tasks)?;
     SignalToken::choose_cookie(random::system_random());
     if !handler_stack::prepare() {
-        log::warn!("no memory for the stacks of signal handlers: threads with small stacks are not sampled");
+        log::warn!(
+            "no memory for the stacks of signal handlers: threads with small or unknown stacks are not \
+             sampled"
+        );
     }
     handle_forks();
     if !threads::make_key() {

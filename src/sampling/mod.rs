@@ -28,6 +28,7 @@
 //! | `stoppable_thread` | the threads of the poller and the wall-clock sampler |
 //! | `random` | random numbers |
 //! | `reconcile` | the safety net: threads and periods that were not reported |
+//! | [`refusals`] | the system's refusals that cost an engine samples |
 //! | `tasks` | the kernel's list of threads |
 //! | [`task_file`] | the files in which the kernel describes a thread |
 //! | `foreign_proc` | the threads' ids if /proc belongs to another PID namespace |
@@ -53,6 +54,7 @@ mod poller;
 mod process_account;
 mod random;
 mod reconcile;
+pub mod refusals;
 mod run_delay;
 mod stoppable_thread;
 pub mod task_file;

@@ -20,7 +20,8 @@ use super::process_account::ENDS;
 use super::random::random;
 use super::tasks::Tasks;
 use super::thread_records::{all_records, claim, release};
-use super::{clock, kernel_rings, perf_events};
+use super::{clock, kernel_rings, perf_events, refusals};
+use crate::core::engine::Engine;
 use crate::core::thread::{ClockKind, RecordState, ThreadRecord, current_os_tid};
 use crate::signal::cpu::{SESSION, thread_cpu_ns};
 use crate::signal::cpu_counters::{COUNTERS, add};
@@ -92,6 +93,11 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
     if config.clock.is_some_and(|clock| !clock::arm(record, config, clock)) {
         release(record);
         cannot_be_sampled(tid);
+        refusals::note(Engine::Cpu, || {
+            "no perf event, POSIX timer or process timer is left for threads (RLIMIT_NOFILE, \
+             RLIMIT_SIGPENDING)"
+                .to_owned()
+        });
         return None;
     }
     perf_events::arm(record);

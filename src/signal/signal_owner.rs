@@ -92,17 +92,15 @@ pub(super) unsafe fn owner_of(info: *const libc::siginfo_t) -> SignalOwner {
             own(token.record(), Occasion::WallRequest)
         }
         SI_TKILL if wall::SESSION.signals_by_tgkill() && wall::SESSION.sends(info.signo) => {
-            owner_of_kill(info._timer_id)
+            // SAFETY: getpid takes nothing and cannot fail.
+            let is_of_this_process = info._timer_id == unsafe { libc::getpid() };
+            if is_of_this_process { owner_without_token() } else { SignalOwner::Foreign }
         }
-        // `SI_USER` with process id 0: the kernel lacked memory, or permission, to queue the signal's data
-        // (kernel/signal.c, `__send_signal_locked`, `collect_signal`). Signals that processes of this PID
-        // namespace send carry the id of their sender.
-        SI_USER
-            if info._timer_id == 0
-                && (wall::SESSION.sends(info.signo) || event::SESSION.sends(info.signo)) =>
-        {
-            SignalOwner::PerhapsForeign
-        }
+        // `SI_USER` with process id 0: the kernel lacked memory, or room below RLIMIT_SIGPENDING, to queue
+        // the signal's data (kernel/signal.c, `__send_signal_locked`, `collect_signal`). Signals that
+        // processes of this PID namespace send carry the id of their sender.
+        SI_USER if info._timer_id == 0 && wall::SESSION.sends(info.signo) => owner_without_token(),
+        SI_USER if info._timer_id == 0 && event::SESSION.sends(info.signo) => SignalOwner::PerhapsForeign,
         code if POLL_CODES.contains(&code) => match fd_owner(info.value as i32) {
             FdOwner::Foreign => SignalOwner::Foreign,
             FdOwner::Closed => SignalOwner::Stale,
@@ -129,13 +127,8 @@ fn own(record: Option<&'static ThreadRecord>, occasion: Occasion) -> SignalOwner
     }
 }
 
-/// Returns the owner of a signal that was sent by `tgkill`, perhaps by the wall-clock sampler. `sender` is
-/// the process id that the signal carries.
-fn owner_of_kill(sender: i32) -> SignalOwner {
-    // SAFETY: getpid takes nothing and cannot fail.
-    if sender != unsafe { libc::getpid() } {
-        return SignalOwner::Foreign;
-    }
+/// Returns the owner of a signal that carries no token, perhaps one of the wall-clock sampler.
+fn owner_without_token() -> SignalOwner {
     match record_of_tid(current_os_tid()) {
         Some(record) if record.wall.owes_sample() => SignalOwner::Own(record, Occasion::WallRequest),
         _ => SignalOwner::PerhapsForeign,

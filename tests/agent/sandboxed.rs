@@ -87,3 +87,31 @@ fn a_line_reports_that_wall_clock_samples_are_impossible_without_signals() {
         assert!(!cpu_stacks(&run.messages()).is_empty(), "{}", run.label);
     }
 }
+
+/// Regression: where no signal may be queued, those of wall-clock sampling come without their data. They were
+/// ignored, and no line said so.
+#[test]
+fn threads_are_sampled_by_signals_that_the_system_cannot_queue() {
+    for home in newest_or_all() {
+        let run = JavaRun::new(&home, "IdleCrowd").argument(20).argument(1).without_queued_signals();
+        let run = run.agent("cpu=off,wall=10ms,file=FILE").run().expect_success();
+        let stacks = stacks_of(&run.messages(), "wall", ("samples", "count"));
+        assert!(stacks.iter().any(|stack| stack.thread == "idle"), "{}: {}", run.label, run.stderr);
+        assert_eq!(count_of(&run.stderr, "no sample of wall"), 0, "{}: {}", run.label, run.stderr);
+    }
+}
+
+/// A real-time signal that cannot be queued is not sent.
+#[test]
+fn a_line_says_why_an_engine_has_taken_nothing() {
+    for home in newest_or_all() {
+        let run = JavaRun::new(&home, "IdleCrowd").argument(20).argument(1).without_queued_signals();
+        let options = format!("cpu=1ms,wall=10ms,wall.signal={},file=FILE", libc::SIGRTMAX());
+        let run = run.agent(&options).run().expect_success();
+        let printed =
+            count_of(&run.stderr, "warning: no sample of wall: the system has no room for the signals");
+        assert_eq!(printed, 1, "{}: {}", run.label, run.stderr);
+        assert!(run.counter("wall.signals_refused") > 0, "{}: {}", run.label, run.stderr);
+        assert!(!cpu_stacks(&run.messages()).is_empty(), "{}", run.label);
+    }
+}

@@ -74,7 +74,7 @@ pub(crate) struct JavaRun {
     in_pid_namespace: bool,
     in_container: bool,
     denied_capabilities: Vec<libc::c_ulong>,
-    locks_no_memory: bool,
+    denied_resources: Vec<libc::__rlimit_resource_t>,
     lasting: Duration,
 }
 
@@ -95,7 +95,7 @@ impl JavaRun {
             in_pid_namespace: false,
             in_container: false,
             denied_capabilities: Vec::new(),
-            locks_no_memory: false,
+            denied_resources: Vec::new(),
             lasting: Duration::ZERO,
         }
     }
@@ -178,8 +178,14 @@ impl JavaRun {
     /// Forbids the program to lock memory, by RLIMIT_MEMLOCK and by removing CAP_IPC_LOCK, which overrides
     /// it.
     pub(crate) fn without_locked_memory(mut self) -> Self {
-        self.locks_no_memory = true;
+        self.denied_resources.push(libc::RLIMIT_MEMLOCK);
         self.without_capability(restricted::CAP_IPC_LOCK)
+    }
+
+    /// Leaves no room for queued signals, by RLIMIT_SIGPENDING.
+    pub(crate) fn without_queued_signals(mut self) -> Self {
+        self.denied_resources.push(libc::RLIMIT_SIGPENDING);
+        self
     }
 
     /// Announces that the program runs for this long, so that a long program is not taken for one that hangs.
@@ -261,8 +267,8 @@ impl JavaRun {
         for capability in &self.denied_capabilities {
             restricted::without_capability(&mut command, *capability);
         }
-        if self.locks_no_memory {
-            restricted::without_locked_memory(&mut command);
+        for resource in &self.denied_resources {
+            restricted::without_resource(&mut command, *resource);
         }
         let label = format!("{} on {}", self.program, self.home.display());
         Running::spawn(label, &self.home, &mut command, self.lasting, folder)

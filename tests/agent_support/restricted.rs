@@ -20,12 +20,12 @@ pub(super) fn without_capability(command: &mut Command, capability: libc::c_ulon
     unsafe { command.pre_exec(drop) };
 }
 
-/// Forbids the program to lock memory.
-pub(super) fn without_locked_memory(command: &mut Command) {
-    let limit = || {
+/// Sets a limit of the program's resources to 0.
+pub(super) fn without_resource(command: &mut Command, resource: libc::__rlimit_resource_t) {
+    let limit = move || {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the kernel reads one rlimit from a valid pointer.
-        let result = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const none) };
+        let result = unsafe { libc::setrlimit(resource, &raw const none) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
     // SAFETY: the code between fork and exec makes one system call and allocates nothing.

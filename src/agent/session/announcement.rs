@@ -1,4 +1,5 @@
-//! The two lines that announce that profiling has begun, and that it has ended.
+//! The two lines that announce that profiling has begun, and that it has ended; and the line about engines
+//! that have taken nothing.
 
 use std::time::Duration;
 
@@ -24,10 +25,7 @@ pub(super) fn start_line(options: &Options, clock: Option<&str>) -> String {
 
 /// The line at the end. `counts` are the session's counters by name.
 pub(super) fn end_line(options: &Options, elapsed: Duration, counts: &[(&str, u64)]) -> String {
-    let count = |wanted: &str| {
-        let wanted = format!("otlpprof.{wanted}");
-        counts.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, count)| *count)
-    };
+    let count = |wanted: &str| count_of(counts, wanted);
     let samples = numbered(count("handler.samples_recorded"), "sample");
     let mut line = format!("profiling has ended after {:.1}s: {samples} taken", elapsed.as_secs_f64());
     let mut add = |count: u64, text: String| {
@@ -54,6 +52,26 @@ pub(super) fn end_line(options: &Options, elapsed: Duration, counts: &[(&str, u6
         add(missing, format!(", {missing} not uploaded"));
     }
     line
+}
+
+/// The warning at the end about engines that were on and have taken nothing, since the system has refused
+/// what they need. `refusal` gives what the system has refused an engine, in words.
+pub(super) fn nothing_taken(
+    options: &Options,
+    counts: &[(&str, u64)],
+    refusal: impl Fn(Engine) -> Option<String>,
+) -> Option<String> {
+    let idle =
+        enabled(options).filter(|engine| count_of(counts, &format!("{}.samples_taken", engine.name())) == 0);
+    let described =
+        idle.filter_map(|engine| Some(format!("no sample of {}: {}", engine.name(), refusal(engine)?)));
+    let described: Vec<_> = described.collect();
+    (!described.is_empty()).then(|| described.join("; "))
+}
+
+fn count_of(counts: &[(&str, u64)], wanted: &str) -> u64 {
+    let is_wanted = |name: &str| name.strip_prefix("otlpprof.") == Some(wanted);
+    counts.iter().find(|(name, _)| is_wanted(name)).map_or(0, |(_, count)| *count)
 }
 
 /// The engines that are on, with the intervals of those that sample time.
@@ -149,5 +167,22 @@ mod tests {
             "profiling has ended after 2.0s: 0 samples taken, and 4 events of the JVM's recorder; \
              0 messages written to /x"
         );
+    }
+
+    /// Regression: an engine to which the system refused every signal ended in silence.
+    #[test]
+    fn engines_that_have_taken_nothing_are_named_with_the_reason() {
+        let options = options("wall,event=page-faults,alloc,file=/x");
+        let refusal = |engine| match engine {
+            Engine::Cpu => Some("no clock".to_owned()),
+            Engine::Wall => Some("no room".to_owned()),
+            Engine::Event => Some("refused once".to_owned()),
+            _ => None,
+        };
+        let line = |counts: &[(&str, u64)]| nothing_taken(&options, counts, refusal);
+        let event = ("otlpprof.event.samples_taken", 2);
+        assert_eq!(line(&[event]).unwrap(), "no sample of cpu: no clock; no sample of wall: no room");
+        let others = [event, ("otlpprof.cpu.samples_taken", 1), ("otlpprof.wall.samples_taken", 1)];
+        assert_eq!(line(&others), None);
     }
 }

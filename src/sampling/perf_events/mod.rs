@@ -28,7 +28,8 @@ use super::handler_wait::HandlerWait;
 use super::handler_watch::{self, Watch, WatchGuard};
 use super::random::random;
 use super::thread_records::for_each_thread;
-use super::{KernelFrames, kernel_rings, perf_descriptor, threads};
+use super::{KernelFrames, kernel_rings, perf_descriptor, refusals, threads};
+use crate::core::engine::Engine;
 use crate::core::thread::ThreadRecord;
 use crate::signal::delivery::install_handler;
 use crate::signal::event::{COUNTS, EventSampleFn, SESSION, SHORTEST_FIRST_PERIOD};
@@ -131,6 +132,7 @@ pub(super) fn arm(record: &ThreadRecord) {
             return;
         }
         COUNTS.threads_unsampled.fetch_add(1, Ordering::Relaxed);
+        refusals::note(Engine::Event, || format!("the system refuses threads their events ({error})"));
         if !armed.has_failed.swap(true, Ordering::Relaxed) {
             log::warn!("event: a thread is not sampled, and others may not be: {error}");
         }

@@ -76,6 +76,8 @@ counts! {
         /// Visits at which a thread was to be signalled but was not, because there are too many threads:
         /// other samples stand for it.
         unasked,
+        /// Signals that the system refused to send, for lack of room for queued signals.
+        signals_refused,
         /// Signals that were not handled in time, and were sent again.
         signals_lost,
         /// Rounds that took longer than the interval, because there are too many threads.

@@ -8,7 +8,10 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::{COUNTS, count};
+use crate::core::engine::Engine;
 use crate::core::thread::ThreadRecord;
+use crate::sampling::refusals;
 use crate::signal::thread_table::SignalToken;
 use crate::signal::wall::SESSION;
 
@@ -54,7 +57,7 @@ impl Sender {
         }
         match self.queue(record, tid) {
             Ok(()) => {}
-            Err(error) if is_of_thread(&error) => log::debug!("a thread cannot be signalled: {error}"),
+            Err(error) if is_of_thread(&error) => note_unsent(&error),
             Err(error) => {
                 if !HAS_LOGGED_REFUSED.swap(true, Ordering::Relaxed) {
                     log::warn!(
@@ -91,8 +94,10 @@ impl Sender {
         }
         let error = io::Error::last_os_error();
         if is_of_thread(&error) {
-            log::debug!("a thread cannot be signalled: {error}");
-        } else if !HAS_LOGGED_UNREACHABLE.swap(true, Ordering::Relaxed) {
+            return note_unsent(&error);
+        }
+        refusals::note(Engine::Wall, || format!("the system refuses tgkill ({error})"));
+        if !HAS_LOGGED_UNREACHABLE.swap(true, Ordering::Relaxed) {
             log::warn!("wall: the system refuses tgkill as well ({error}): there are no wall-clock samples");
         }
     }
@@ -102,6 +107,19 @@ impl Sender {
 /// queued.
 fn is_of_thread(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EAGAIN))
+}
+
+/// Notes that one thread has not been signalled, by an error of [`is_of_thread`].
+fn note_unsent(error: &io::Error) {
+    log::debug!("a thread cannot be signalled: {error}");
+    if error.raw_os_error() == Some(libc::EAGAIN) {
+        count(&COUNTS.signals_refused);
+        refusals::note(Engine::Wall, || {
+            "the system has no room for the signals that ask threads for samples; `ulimit -i` raises the \
+             limit"
+                .to_owned()
+        });
+    }
 }
 
 #[cfg(test)]
