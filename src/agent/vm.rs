@@ -238,6 +238,8 @@ impl Vm {
             vm_vendor: property(c"java.vm.vendor"),
             vm_name: property(c"java.vm.name"),
             vm_version: property(c"java.vm.version"),
+            java_command: property(c"sun.java.command"),
+            class_path: property(c"java.class.path"),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::jfr::values::{Struct, Value};
-use crate::model::{Resource, ResourceValue, attribute_keys, label, percent_decoded};
+use crate::model::{Resource, ResourceValue, attribute_keys, label, percent_decoded, program_of};
 
 /// The description of the process that the recordings contain.
 #[derive(Debug, Default)]
@@ -12,6 +12,10 @@ pub(super) struct Described {
     current: HashMap<&'static str, ResourceValue>,
     /// The value of `OTEL_RESOURCE_ATTRIBUTES`, which lists further attributes.
     listed: Option<String>,
+    /// The JVM's command, with the program's arguments.
+    java_command: Option<String>,
+    /// The property `java.class.path`.
+    class_path: Option<String>,
     /// The attributes on which all earlier recordings agree; `None` before the first one has ended.
     agreed: Option<Vec<(String, ResourceValue)>>,
 }
@@ -29,8 +33,8 @@ pub(super) const EVENTS: [&str; 4] = [
 ];
 
 impl Described {
-    /// Takes one of [`EVENTS`]. Command lines are skipped, as in the agent, because they often contain
-    /// passwords.
+    /// Takes one of [`EVENTS`]. Arguments of the program and of the JVM are left out, as in the agent,
+    /// because they often contain passwords.
     pub(super) fn note(&mut self, event: &str, values: &Struct<'_>) {
         let chunk = values.chunk();
         let text = |name| {
@@ -45,6 +49,7 @@ impl Described {
                 let described = [text("jvmName"), text("jvmVersion")];
                 let described: Vec<_> = described.into_iter().flatten().collect();
                 self.set(attribute_keys::PROCESS_RUNTIME_DESCRIPTION, Some(described.join(" ")));
+                self.java_command = text("javaArguments").or(self.java_command.take());
             }
             "jdk.OSInformation" => {
                 let lines = text("osVersion").unwrap_or_default();
@@ -56,6 +61,8 @@ impl Described {
                 Some("java.runtime.version" | "java.vm.version") => {
                     self.set(attribute_keys::PROCESS_RUNTIME_VERSION, text("value"));
                 }
+                Some("sun.java.command") => self.java_command = text("value").or(self.java_command.take()),
+                Some("java.class.path") => self.class_path = text("value"),
                 _ => {}
             },
             "jdk.InitialEnvironmentVariable" => match text("key").as_deref() {
@@ -76,9 +83,12 @@ impl Described {
 
     /// Ends a recording. Only attributes on which all recordings agree remain.
     pub(super) fn end_recording(&mut self) {
-        self.agreed = Some(self.common());
-        self.current.clear();
-        self.listed = None;
+        *self = Self { agreed: Some(self.common()), ..Self::default() };
+    }
+
+    /// The program's main class or jar.
+    fn program(&self) -> Option<&str> {
+        program_of(self.java_command.as_ref()?, self.class_path.as_deref()).map(label)
     }
 
     /// The attributes on which this recording and all earlier ones agree.
@@ -96,6 +106,9 @@ impl Described {
         for (key, value) in current {
             resource.set(*key, value.clone());
         }
+        if let Some(program) = self.program() {
+            resource.set(attribute_keys::PROCESS_COMMAND, program);
+        }
         let mut attributes = resource.attributes().to_vec();
         if let Some(agreed) = &self.agreed {
             attributes.retain(|attribute| agreed.contains(attribute));
@@ -107,7 +120,7 @@ impl Described {
     pub(super) fn resource(&self) -> Resource {
         let mut resource = Resource::default();
         resource.set(attribute_keys::SERVICE_NAME, "unknown_service:java");
-        let is_between = self.current.is_empty() && self.listed.is_none();
+        let is_between = self.current.is_empty() && self.listed.is_none() && self.java_command.is_none();
         let attributes = match &self.agreed {
             Some(agreed) if is_between => agreed.clone(),
             _ => self.common(),

@@ -143,6 +143,10 @@ pub const SERVICE_NAME: &str = "service.name";
 /// The process id.
 pub const PROCESS_PID: &str = "process.pid";
 
+/// The program that the JVM runs: its main class, or the file name of its jar. The conventions describe the
+/// command's name, which for all JVMs is `java`.
+pub const PROCESS_COMMAND: &str = "process.command";
+
 /// The name of the executable.
 pub const PROCESS_EXECUTABLE_NAME: &str = "process.executable.name";
 

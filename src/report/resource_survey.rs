@@ -1,16 +1,23 @@
 //! The attributes of resources in profile files. Some differ, and tell processes and services apart.
+//! Processes are known by their ids and by the programs that they run.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::attribute_keys;
+
 /// The most keys that are compared, so that memory is bounded whatever the files have.
 const MOST_KEYS: usize = 256;
+/// The most processes whose programs are kept.
+const MOST_PROCESSES: usize = 4096;
 
 /// The attributes of all resources that were added.
 #[derive(Debug, Default)]
 pub struct ResourceSurvey {
     resources: u64,
     keys: BTreeMap<String, Known>,
+    /// The programs by process id. Processes of several hosts may have one id.
+    programs: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// An attribute.
@@ -28,7 +35,13 @@ impl ResourceSurvey {
     /// Adds a resource by its attributes, with their values as text. An empty text counts as no value.
     pub fn add<'a>(&mut self, attributes: impl IntoIterator<Item = (&'a str, Cow<'a, str>)>) {
         self.resources += 1;
+        let (mut pid, mut program) = (None, None);
         for (key, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
+            match key {
+                attribute_keys::PROCESS_PID => pid = Some(value.clone().into_owned()),
+                attribute_keys::PROCESS_COMMAND => program = Some(value.clone().into_owned()),
+                _ => {}
+            }
             if let Some(known) = self.keys.get_mut(key) {
                 known.resources += 1;
                 known.differs |= known.value != value;
@@ -37,6 +50,17 @@ impl ResourceSurvey {
                 self.keys.insert(key.to_owned(), known);
             }
         }
+        if let (Some(pid), Some(program)) = (pid, program)
+            && (self.programs.len() < MOST_PROCESSES || self.programs.contains_key(&pid))
+        {
+            self.programs.entry(pid).or_default().insert(program);
+        }
+    }
+
+    /// The programs that processes with this id run, separated by commas; empty if unknown.
+    pub fn programs_of(&self, pid: &str) -> String {
+        let programs = self.programs.get(pid).into_iter().flatten();
+        programs.map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
     /// The keys of the attributes that are not the same in all resources: the values differ, or some
@@ -68,5 +92,14 @@ mod tests {
         assert_eq!(differing(&[&one[..1], &one]), ["pid"]);
         assert_eq!(differing(&[&one, &[("service", "shop"), ("pid", "")]]), ["pid"]);
         assert_eq!(differing(&[&one, &[]]), ["pid", "service"]);
+    }
+
+    #[test]
+    fn processes_have_their_programs() {
+        let mut survey = ResourceSurvey::default();
+        for (pid, program) in [("1", "shop.jar"), ("2", ""), ("1", "shop.jar"), ("3", "a.B"), ("3", "a.A")] {
+            survey.add([("process.command", program.into()), ("process.pid", pid.into())]);
+        }
+        assert_eq!(["1", "2", "3", "4"].map(|pid| survey.programs_of(pid)), ["shop.jar", "", "a.A, a.B", ""]);
     }
 }

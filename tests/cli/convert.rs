@@ -187,6 +187,10 @@ fn a_resource_says_whose_recording_it_is() {
             panic!("{attributes:?}");
         };
         assert!(version.starts_with("17."), "{version}");
+        let Some(wire::Value::StringValue(program)) = value("process.command") else {
+            panic!("{attributes:?}");
+        };
+        assert!(!program.is_empty() && !program.contains([' ', '/']), "{program}");
         assert!(value("service.name").is_some() && value("process.command_args").is_none());
     }
 }

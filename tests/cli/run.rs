@@ -123,7 +123,8 @@ fn each_jvm_of_a_program_is_a_group_of_the_report() {
     let groups: Vec<_> = stderr.split("process.pid = ").skip(1).collect();
     assert_eq!(groups.len(), 2, "{stderr}");
     for pid in pids {
-        let group = groups.iter().find(|group| group.starts_with(&format!("{pid}: "))).unwrap();
+        let heading = format!("{pid} (programs.RunAndExit): ");
+        let group = groups.iter().find(|group| group.starts_with(&heading)).unwrap();
         assert!(group.contains("programs.RunAndExit.burn"), "{stderr}");
     }
     let messages = profiles::messages(&place.path("both.otlp"));

@@ -5,8 +5,9 @@
 //! module, once when a session starts.
 //!
 //! Names are those of the OpenTelemetry semantic conventions ("Resource": process, host, os, container,
-//! telemetry, service). The command line (`process.command_args`) is left out: it often contains passwords,
-//! and backends store it. A user who wants it sets it with `resource`.
+//! telemetry, service). Of the command line only the main class or the jar's file name is kept
+//! (`process.command`): arguments often contain passwords, and backends store them. A user who wants them
+//! sets them with `resource`.
 
 mod container;
 
@@ -15,7 +16,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Resource, ResourceValue, attribute_keys, label};
+use crate::model::{Resource, ResourceValue, attribute_keys, label, program_of};
 
 /// The JVM's system properties that describe it, with HotSpot's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,10 @@ pub struct JvmProperties {
     pub vm_name: Option<String>,
     /// `java.vm.version`: "17.0.15+6-Debian-1deb12u1".
     pub vm_version: Option<String>,
+    /// `sun.java.command`: main class or jar, and the program's arguments.
+    pub java_command: Option<String>,
+    /// `java.class.path`.
+    pub class_path: Option<String>,
 }
 
 /// Detects this process's attributes. Attributes that the user set override them.
@@ -38,6 +43,11 @@ pub fn detect(jvm: &JvmProperties, user: &[(String, String)]) -> Resource {
     let mut resource = Resource::default();
     resource.set(attribute_keys::SERVICE_NAME, default_service_name(executable.as_deref()));
     process(executable, &mut resource);
+    if let Some(program) =
+        jvm.java_command.as_deref().and_then(|command| program_of(command, jvm.class_path.as_deref()))
+    {
+        resource.set(attribute_keys::PROCESS_COMMAND, program);
+    }
     runtime(jvm, &mut resource);
     host(&mut resource);
     if let Some(id) = container::id_of_this_process() {
@@ -148,6 +158,8 @@ mod tests {
             vm_vendor: Some("Eclipse Adoptium".into()),
             vm_name: Some("OpenJDK 64-Bit Server VM".into()),
             vm_version: Some("25.0.3+9-LTS".into()),
+            java_command: Some("/opt/my shop/shop.jar --password=secret".into()),
+            class_path: Some("/opt/my shop/shop.jar".into()),
         }
     }
 
@@ -208,9 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_stay_at_home() {
+    fn a_program_is_named_and_its_arguments_stay_at_home() {
         let resource = detect(&jvm(), &[]);
-        assert!(resource.attributes().iter().all(|(key, _)| !key.starts_with("process.command")));
+        assert_eq!(string(&resource, "process.command"), Some("shop.jar"));
+        assert!(resource.attributes().iter().all(|(_, value)| !format!("{value:?}").contains("secret")));
+        assert!(detect(&JvmProperties::default(), &[]).get("process.command").is_none());
     }
 
     #[test]

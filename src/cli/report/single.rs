@@ -13,6 +13,7 @@ use super::table::{self, TableOptions};
 use super::tree::{self, TreeOptions};
 use super::{Args, json, peek};
 use crate::cli::Format;
+use crate::model::attribute_keys;
 use crate::otlp::encoded::EncodedMessage;
 use crate::report::collect::{Collected, SelfValues, is_countable, total};
 use crate::report::function_sums::SortBy;
@@ -85,7 +86,12 @@ fn print_samples(
         let name = if name.is_empty() { "(none)" } else { name };
         let (value, share) = (amount(total(own), unit), percent(total(own), whole));
         out.write_all(if at > 0 { b"\n" } else { b"" })?;
-        writeln!(out, "{key} = {name}: {value}, {share:.1} %")?;
+        let programs = match key {
+            attribute_keys::PROCESS_PID => head.survey.resources.programs_of(name),
+            _ => String::new(),
+        };
+        let of = if programs.is_empty() { programs } else { format!(" ({programs})") };
+        writeln!(out, "{key} = {name}{of}: {value}, {share:.1} %")?;
         table::print(tree, frames, own, options, out)?;
     }
     Ok(())
