@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use architecture_support::file_imports::FileImports;
+use architecture_support::linker_lock;
 use architecture_support::source::{Source, sources, without_comments};
 
 /// The modules that `agent` and `cli` may both import.
@@ -353,6 +354,12 @@ fn the_signal_zone_uses_core_and_libc_alone() {
         }
     }
     assert_none(&complaints);
+}
+
+/// An allocator that unwinds waits for the linker's lock while it holds its own.
+#[test]
+fn little_is_done_with_the_linkers_lock() {
+    assert_none(&linker_lock::complaints(&sources()));
 }
 
 #[test]

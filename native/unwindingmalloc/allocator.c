@@ -1,24 +1,30 @@
 /* Preloaded by tests: an allocator that unwinds inside malloc, as heap profilers do: each call visits the
  * dynamic linker's list. Heap profilers hold a lock of their own meanwhile. A thread that allocates while
  * it visits that list would sooner or later wait for a thread that waits for the list. Here every such
- * mistake is detected: an allocation, or a lock of pthreads, inside a callback of dl_iterate_phdr ends the
- * process with status 86 and a line on stderr. So this allocator needs no lock. With a lock, glibc's
+ * mistake is detected: an allocation, a lock of pthreads, or a call of syscall() inside a callback of
+ * dl_iterate_phdr ends the process with status 86 and a line on stderr. Rust's locks (std, parking_lot) wait
+ * and wake by futexes through syscall(). A lock of theirs that nobody else holds is taken without a call:
+ * tests/architecture.rs finds these. So this allocator needs no lock. With a lock, glibc's
  * dlclose would wait for ever: it frees memory while it holds the linker's lock (elf/dl-close.c,
  * _dl_close_worker).
  *
- * UNWINDING_MALLOC_SELF_CHECK=malloc or =mutex makes it do this itself. At the process's end it writes
- * what it has counted. */
+ * UNWINDING_MALLOC_SELF_CHECK=malloc, =mutex or =futex makes it do this itself. At the process's end it
+ * writes what it has counted. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -35,6 +41,7 @@ typedef int call_back(struct dl_phdr_info *, size_t, void *);
 
 static int (*real_iterate)(call_back *, void *);
 static int (*real_mutex_lock)(pthread_mutex_t *);
+static long (*real_syscall)(long, ...);
 static atomic_ulong visits, unwindings;
 /* The number of callbacks that the thread is in, and whether it is in the allocator. */
 PER_THREAD int visiting;
@@ -140,6 +147,21 @@ EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
     return real_mutex_lock(mutex);
 }
 
+EXPORT long syscall(long number, ...) {
+    forbid(number == SYS_futex ? "futex" : "syscall");
+    if (!real_syscall) {
+        real_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    }
+    va_list arguments;
+    va_start(arguments, number);
+    long passed[6];
+    for (int i = 0; i < 6; i++) {
+        passed[i] = va_arg(arguments, long);
+    }
+    va_end(arguments);
+    return real_syscall(number, passed[0], passed[1], passed[2], passed[3], passed[4], passed[5]);
+}
+
 struct visit {
     call_back *visit;
     void *data;
@@ -168,6 +190,9 @@ static int misbehave(struct dl_phdr_info *info, size_t size, void *data) {
     if (strcmp(data, "malloc") == 0) {
         void *volatile block = malloc(1);
         free(block);
+    } else if (strcmp(data, "futex") == 0) {
+        static unsigned int word;
+        syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX);
     } else {
         pthread_mutex_lock(&mutex);
     }

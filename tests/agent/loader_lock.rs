@@ -47,7 +47,7 @@ fn libraries_come_and_go_under_an_allocator_that_unwinds() {
 #[test]
 fn the_allocator_ends_a_process_that_allocates_or_locks_with_the_linkers_lock() {
     let Some(home) = newest_or_all().pop() else { return };
-    for (check, function) in [("malloc", "malloc"), ("mutex", "pthread_mutex_lock")] {
+    for (check, function) in [("malloc", "malloc"), ("mutex", "pthread_mutex_lock"), ("futex", "futex")] {
         let run = with_allocator(JavaRun::new(&home, "Hello")).variable("UNWINDING_MALLOC_SELF_CHECK", check);
         let run = run.run();
         assert_eq!(libc::WEXITSTATUS(run.status), 86, "{check}: {}", run.stderr);

@@ -2,4 +2,5 @@
 
 pub(crate) mod code_paths;
 pub(crate) mod file_imports;
+pub(crate) mod linker_lock;
 pub(crate) mod source;

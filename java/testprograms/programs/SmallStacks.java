@@ -6,7 +6,8 @@ import java.util.stream.IntStream;
  * Work where a signal handler has little room: {@code SmallStacks SECONDS KIND BYTES...}. The kinds are
  * {@code alternate} (Java code, shallow and deep, on a thread with an alternate signal stack of BYTES bytes),
  * {@code thread} (a pthread with a stack of that size) and {@code fiber} (native code on a separate stack of
- * that size). A line for each size has the number of bytes by which the stack was overrun.
+ * that size). A line for each size has the number of bytes by which the stack was overrun. The thread of an
+ * alternate stack is called {@code small BYTES}.
  */
 public final class SmallStacks {
     private static final int DEEP = 1_500;
@@ -41,8 +42,8 @@ public final class SmallStacks {
                 Work.sink += descend(i % 4 == 0 ? DEEP : i % 40);
             }
         };
-        Thread thread =
-                new Thread(null, () -> overrun[0] = Native.alternateStack(bytes, task), "small", 16 << 20);
+        Runnable onSmallStack = () -> overrun[0] = Native.alternateStack(bytes, task);
+        Thread thread = new Thread(null, onSmallStack, "small " + bytes, 16 << 20);
         thread.start();
         thread.join();
         return overrun[0];
