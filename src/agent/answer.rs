@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::logging;
-use super::options::split_leading;
 use crate::export::answer::{ANSWER_OPTION, Answer, connect_at_once, peer};
+use crate::options::split_leading;
 
 /// Splits the socket's path off an agent string: `answer=/tmp/NAME,OPTIONS`.
 pub(super) fn split(options: &[u8]) -> (Option<&Path>, &[u8]) {

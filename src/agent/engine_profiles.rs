@@ -1,9 +1,9 @@
 //! The profiles that the samples of each engine become in an interval.
 
 use super::engine_table::row;
-use super::options::Options;
 use crate::aggregate::{EngineProfiles, ProfileKind};
 use crate::core::engine::{Engine, Pace};
+use crate::options::Options;
 
 /// The profiles of an engine's sampled memory or objects that are still allocated.
 pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> EngineProfiles {

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use super::options::Options;
 use crate::aggregate::{EngineProfiles, ProfileKind};
 use crate::core::engine::Engine;
 use crate::jvm::jvmti::Capability;
 use crate::model::{ProfileType, attribute_keys, types};
+use crate::options::Options;
 
 /// The row of an engine.
 pub(super) struct Row {
@@ -209,7 +209,7 @@ fn both(profile_types: [&'static ProfileType; 2], period: Option<u64>) -> Engine
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::options::{Environment, Request, parse};
+    use crate::options::{Environment, Request, parse};
 
     #[test]
     fn each_engine_is_enabled_by_its_option_and_turned_off_alone() {

@@ -14,12 +14,12 @@ use super::callbacks::callbacks;
 use super::engines;
 use super::lifecycle;
 use super::logging;
-use super::options::{self, Environment, Request};
 use super::session::ProfilingSession;
 use crate::export::answer::Answer;
 use crate::export::stream::MOST_READERS;
 use crate::jvm::jvmti::Jvmti;
 use crate::jvm::jvmti_error::{DETACHED, JvmtiError};
+use crate::options::{self, Environment, Request};
 
 /// The longest wait for a JVM that is still starting when the agent is attached.
 const START_PATIENCE: Duration = Duration::from_secs(10);

@@ -15,7 +15,6 @@ use super::entry;
 use super::events::{Event, EventKind};
 use super::java_strings::{new_string, text_of, texts_of, throw};
 use super::lifecycle::{self, Agent};
-use super::options::{self, Request};
 use super::{logging, publication, virtual_contexts};
 use crate::context::counts::{COUNTS, add};
 use crate::context::dictionary::{DICTIONARY, Interned, LONGEST_VALUE, MAX_VALUES};
@@ -25,6 +24,7 @@ use crate::context::{changes, threads, virtual_blocks};
 use crate::core::context::{BLOCK_BYTES, ContextBlock, ContextRecord, ValueRef};
 use crate::jvm::thread_kinds::ThreadKind;
 use crate::model::{Link, attribute_keys};
+use crate::options::{self, Request};
 
 /// Returns `body`'s result, or `otherwise` if it panics.
 fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {

@@ -14,7 +14,6 @@ use thiserror::Error;
 use super::engines;
 use super::logging;
 use super::mounts::{self, MountCallbacks};
-use super::options::{Options, Request};
 use super::other_copy;
 use super::output::Output;
 use super::session::{ProfilingSession, SessionError};
@@ -26,6 +25,7 @@ use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::{Event, EventCallbacks};
 use crate::jvm::jvmti_table::Capabilities;
 use crate::jvm::live_phase;
+use crate::options::{Options, Request};
 use crate::sampling::own_threads;
 
 /// The longest time for which the end of a session, or of the JVM, waits for pending messages to be sent.

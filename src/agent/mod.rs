@@ -6,7 +6,7 @@
 //!
 //! | Module | Duty |
 //! |---|---|
-//! | [`options`], [`resource`] | the user's options; the resource attributes of the process |
+//! | [`resource`] | the resource attributes of the process |
 //! | `entry` | `Agent_OnLoad`, `Agent_OnAttach`, `Agent_OnUnload` |
 //! | `answer` | the socket on which a command of another process waits for an answer |
 //! | `callbacks` | JVMTI's events |
@@ -57,7 +57,6 @@ mod native_frames;
 mod native_roots;
 mod native_thread_names;
 mod objects;
-pub mod options;
 mod other_copy;
 mod output;
 mod publication;

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::options::Options;
 use crate::export::file_error::FileError;
 use crate::export::notice::Notices;
 use crate::export::stats::{FileStats, UploadStats};
@@ -13,6 +12,7 @@ use crate::export::stream::Readers;
 use crate::export::upload::{ConfigError, Room, Splitter};
 use crate::export::{ContentType, FileExporter, Message, Uploader};
 use crate::model::Batch;
+use crate::options::Options;
 use crate::otlp::{EncodeOptions, Format, Split, encode_split, halve};
 use crate::sampling::own_threads;
 

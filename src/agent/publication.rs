@@ -7,13 +7,13 @@
 
 use parking_lot::Mutex;
 
-use super::options::{ContextPublication, Options};
 use super::virtual_contexts;
 use super::vm::Vm;
 use crate::context::slot_names::SLOT_NAMES;
 use crate::context::{published_threads, thread_pointer};
 use crate::export::process_context::{ProcessContext, ProcessContextError};
 use crate::model::Resource;
+use crate::options::{ContextPublication, Options};
 use crate::otlp::process_context::encode_process_context;
 
 struct Publication {

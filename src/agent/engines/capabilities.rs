@@ -2,10 +2,10 @@
 //! granted only while the VM starts.
 
 use crate::agent::engine_table::{enabled, row};
-use crate::agent::options::Options;
 use crate::jvm::jvmti::{Capability, Jvmti};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_table::Capabilities;
+use crate::options::Options;
 
 /// Acquires the capabilities that the engines need. An engine without its capabilities is turned off, with a
 /// line in the log.

@@ -4,11 +4,11 @@ use parking_lot::Mutex;
 
 use crate::agent::engine_table::is_any_enabled;
 use crate::agent::guards::Guard;
-use crate::agent::options::{CpuClock, Options, RecordedEvents};
 use crate::agent::thread_renames;
 use crate::agent::vm::Vm;
 use crate::core::stack_walker::StackWalker;
 use crate::core::thread::ClockKind;
+use crate::options::{CpuClock, Options, RecordedEvents};
 use crate::sampling::config::{ClockChoice, Config};
 use crate::sampling::cpu;
 use crate::signal::sample;

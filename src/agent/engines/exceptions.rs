@@ -13,10 +13,10 @@ use super::gate::Gate;
 use super::{exception_turns, new_throwables, own_sample};
 use crate::agent::guarded::guarded;
 use crate::agent::guards::Guard;
-use crate::agent::options::Options;
 use crate::agent::vm::Vm;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::jvmti_table::RawEnv;
+use crate::options::Options;
 
 static GATE: Gate = Gate::new();
 const EVENTS: &[Event] = &[Event::Exception];

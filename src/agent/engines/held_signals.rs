@@ -4,7 +4,7 @@
 //! merged for a thread, and a profiler by perf events that misses a signal of its own may never get another.
 //! So the engine stays off, and the user is notified.
 
-use crate::agent::options::{CpuClock, Options};
+use crate::options::{CpuClock, Options};
 use crate::signal::delivery::is_held_by_another;
 
 /// Turns off the engines whose signals have a handler of another agent or of the program, with a line in the

@@ -24,7 +24,6 @@ use super::java_frames::java_frames;
 use super::{class_hook, own_sample};
 use crate::agent::guarded::guarded;
 use crate::agent::guards::Guard;
-use crate::agent::options::TracedMethods;
 use crate::agent::vm::Vm;
 use crate::core::engine::Engine;
 use crate::core::record::{FrameRecord, Subject};
@@ -36,6 +35,7 @@ use crate::jvm::jvmti::{Jvmti, Phase};
 use crate::jvm::jvmti_error::JvmtiError;
 use crate::jvm::jvmti_events::Event;
 use crate::jvm::local_references;
+use crate::options::TracedMethods;
 use crate::signal::sample::monotonic_ns;
 
 static GATE: Gate = Gate::new();

@@ -48,13 +48,13 @@ use jni::sys::{JNIEnv, jobject};
 
 use super::engine_table::{enabled, row};
 use super::guards::{Guard, Guards};
-use super::options::Options;
 use super::resolve::FrameResolver;
 use super::vm::Vm;
 use crate::aggregate::Alive;
 use crate::core::engine::Engine;
 use crate::core::record::{FrameRecord, SampleHeader};
 use crate::jvm::jvmti_events::EventCallbacks;
+use crate::options::Options;
 use crate::sampling::cpu as cpu_sampling;
 
 pub(super) use self::cpu::{check_clock, clock_name, turn_off_if_refused, warm_up};

@@ -2,9 +2,9 @@
 //! freed.
 
 use crate::agent::guards::Guard;
-use crate::agent::options::Options;
 use crate::aggregate::{Alive, Remains};
 use crate::core::engine::Engine;
+use crate::options::Options;
 use crate::sampling::native_memory::{self, NativeMemoryConfig};
 use crate::signal::native_memory::{BLOCKS, MAPPINGS};
 

@@ -1,8 +1,8 @@
 //! A perf event of each thread, such as cache misses or page faults.
 
 use crate::agent::guards::Guard;
-use crate::agent::options::Options;
 use crate::core::stack_walker::StackWalker;
+use crate::options::Options;
 use crate::sampling::{KernelFrames, perf_events};
 use crate::signal::sample;
 

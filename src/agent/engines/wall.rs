@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::agent::guards::Guard;
-use crate::agent::options::Options;
+use crate::options::Options;
 use crate::sampling::wall::{self, WallConfig};
 use crate::signal::sample::{self, SETUP};
 

@@ -13,12 +13,12 @@ use super::recorder::{self, Recorder, RecorderError};
 use super::repository::{self, Mark};
 use super::selection::Selection;
 use super::shared::{Progress, Shared, stop_noting};
-use crate::agent::options::Options;
 use crate::agent::vm::Vm;
 use crate::convert::{ConvertOptions, Growing, GrowingRead, JfrToOtlp};
 use crate::jfr::error::JfrError;
 use crate::jvm::layout::Release;
 use crate::jvm::system_properties::system_property;
+use crate::options::Options;
 
 /// The time between two reads of the file and of the changes of contexts.
 const PERIOD: Duration = Duration::from_millis(100);

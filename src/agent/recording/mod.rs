@@ -32,11 +32,11 @@ use parking_lot::{Condvar, Mutex};
 
 use self::contexts::Contexts;
 use self::shared::{Progress, Shared, stop_noting};
-use super::options::{Options, RecordedEvents};
 use super::vm::Vm;
 use crate::context::changes;
 use crate::context::dictionary::DICTIONARY;
 use crate::model::{Profile, Tables};
+use crate::options::{Options, RecordedEvents};
 use crate::sampling::own_threads;
 
 /// The name of the thread that reads the recording.

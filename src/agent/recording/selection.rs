@@ -1,10 +1,10 @@
 //! The events that are recorded, and their settings.
 
 use crate::agent::engine_table::{enabled, row};
-use crate::agent::options::{Options, RecordedEvents};
 use crate::convert::{RequestedEvent, events::CONVERSIONS};
 use crate::core::engine::Engine;
 use crate::jvm::layout::Release;
+use crate::options::{Options, RecordedEvents};
 
 /// The least duration of recorded events of the table. With the JVM's own setting of 20 ms (`default.jfc`,
 /// JDK 17), half of all time in socket calls may be missing.
@@ -173,7 +173,7 @@ fn is_jvms_own(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::options::{Environment, Request, parse};
+    use crate::options::{Environment, Request, parse};
 
     fn select(text: &str, feature: u32) -> Selection {
         let Request::Start(options) = parse(&format!("file=x,{text}"), &Environment::default()).unwrap()

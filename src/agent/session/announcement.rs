@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use crate::agent::engine_table::{enabled, row};
-use crate::agent::options::{Options, RecordedEvents};
 use crate::core::engine::Engine;
 use crate::export::pattern::PathPattern;
+use crate::options::{Options, RecordedEvents};
 
 /// The line at the start: version, engines, clock, stack walker and destination. `clock` is the name of the
 /// CPU clock.
@@ -112,7 +112,7 @@ fn numbered(count: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::options::{Environment, Request, parse};
+    use crate::options::{Environment, Request, parse};
 
     fn options(text: &str) -> Options {
         match parse(text, &Environment::default()) {

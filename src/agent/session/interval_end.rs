@@ -17,7 +17,6 @@ use crate::agent::engines;
 use crate::agent::events::Events;
 use crate::agent::native_frames::NativeFrames;
 use crate::agent::objects::Objects;
-use crate::agent::options::Options;
 use crate::agent::output::Output;
 use crate::agent::recording::Recording;
 use crate::agent::thread_labels::{self, IntervalLabels, OwnerLabels};
@@ -25,6 +24,7 @@ use crate::aggregate::{Interval, Survivors};
 use crate::core::engine::{Engine, Pace};
 use crate::export::stream::Readers;
 use crate::model::{AttributeId, Batch, Profile, Resource, Scope, Tables, attribute_keys};
+use crate::options::Options;
 use crate::signal::rate_limit::LIMITS;
 
 /// Everything that makes and sends the profiles of a session's intervals.

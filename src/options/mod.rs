@@ -28,7 +28,7 @@ mod traced_methods;
 mod types;
 mod value;
 
-pub use agent_string::split_leading;
+pub use agent_string::{is_known, split_leading};
 pub use environment::Environment;
 pub use error::OptionError;
 pub use help::help;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use log::LevelFilter;
 
 use super::*;
-use crate::agent::options::types::*;
 use crate::aggregate::{NamePattern, NameSelection};
 use crate::core::engine::Engine;
 use crate::export::upload::Compression;
 use crate::export::{Endpoint, UploadConfig};
+use crate::options::types::*;
 use crate::otlp::{EncodeOptions, Format, NativeFrames};
 use crate::sampling::KernelFrames;
 

@@ -69,6 +69,12 @@ pub(super) fn split(text: &str) -> Result<(Command, Vec<GivenOption<'_>>), Strin
     Ok((command, given))
 }
 
+/// Whether an item of an agent string names an option or a command, whatever its value.
+pub fn is_known(item: &str) -> bool {
+    let name = item.split_once('=').map_or(item, |(name, _)| name);
+    table::find(name).is_some() || command(name).is_some()
+}
+
 /// Returns the value of `strict`, as far as it can be found in a string that has mistakes in it.
 pub(super) fn find_strict(text: &str) -> Option<&str> {
     text.split(',').find_map(|item| match item.strip_prefix("strict")? {

@@ -1,12 +1,12 @@
 //! The options of a sample's contents: its stack, its names, its context.
 
-use crate::agent::options::option_spec::{LIST_SEPARATOR, OptionSpec, PLAIN, set};
-use crate::agent::options::types::{ContextPublication, StackWalker};
-use crate::agent::options::value;
 use crate::aggregate::{NamePattern, NameSelection};
 use crate::context::slot_names;
 use crate::core::context::SLOTS;
 use crate::elf::debug_file_places::DEBUG_ROOT;
+use crate::options::option_spec::{LIST_SEPARATOR, OptionSpec, PLAIN, set};
+use crate::options::types::{ContextPublication, StackWalker};
+use crate::options::value;
 use crate::otlp::NativeFrames;
 
 pub(super) const OPTIONS: &[OptionSpec] = &[

@@ -44,7 +44,7 @@ impl TracedMethods {
     ///
     /// # Errors
     /// A description of valid items.
-    pub(in crate::agent) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, shortest) = match text.split_once(':') {
             Some((name, duration)) => {
                 (name, value::duration(duration, Duration::ZERO, Duration::from_secs(3600))?)

@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_document_of_options_has_every_variable_of_the_standard() {
-        let document = include_str!("../../../docs/options.md");
+        let document = include_str!("../../docs/options.md");
         let text = help();
         let suffixes = text.split("OTEL_EXPORTER_OTLP_{").nth(1).and_then(|rest| rest.split('}').next());
         let suffixes: Vec<_> = suffixes.expect("a list").split(',').map(str::trim).collect();
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_document_of_options_has_every_option_as_it_is() {
-        let document = include_str!("../../../docs/options.md");
+        let document = include_str!("../../docs/options.md");
         let row = |option: &super::super::option_spec::OptionSpec| {
             let values = option.value.replace('|', "\\|");
             let default = option.default.map(|default| format!("`{default}`")).unwrap_or_default();

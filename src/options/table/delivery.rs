@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use log::LevelFilter;
 
-use crate::agent::options::draft::Destination;
-use crate::agent::options::option_spec::{
-    COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set,
-};
-use crate::agent::options::value;
 use crate::core::engine::Engine;
 use crate::export::Endpoint;
 use crate::export::endpoint::PROFILES_PATH;
 use crate::export::pattern::PathPattern;
 use crate::model::attribute_keys::SERVICE_NAME;
+use crate::options::draft::Destination;
+use crate::options::option_spec::{COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
+use crate::options::value;
 use crate::otlp::Format;
 
 const KIB: usize = 1 << 10;

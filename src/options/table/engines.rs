@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::agent::options::option_spec::{GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
-use crate::agent::options::traced_methods::TracedMethods;
-use crate::agent::options::types::{CpuClock, RecordedEvents};
-use crate::agent::options::value;
 use crate::convert::InvalidEvent;
+use crate::options::option_spec::{GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
+use crate::options::traced_methods::TracedMethods;
+use crate::options::types::{CpuClock, RecordedEvents};
+use crate::options::value;
 use crate::sampling::KernelFrames;
 use crate::sampling::config::Config;
 use crate::sampling::perf_events::names::{EventSpec, read_period};
