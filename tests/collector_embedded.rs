@@ -414,7 +414,7 @@ fn the_command_says_that_nothing_can_be_stored() {
     // its own.
     unsafe { libc::kill(process.id().cast_signed(), libc::SIGTERM) };
     let stderr = String::from_utf8(process.wait_with_output().unwrap().stderr).unwrap();
-    let start = format!("otlpprof: --out {}: cannot store a message: No such file", out.display());
+    let start = format!("otlpprof: --output {}: cannot store a message: No such file", out.display());
     assert!(stderr.lines().count() == 1 && stderr.starts_with(&start), "{stderr}");
 }
 
@@ -475,7 +475,7 @@ fn an_unusable_address_or_folder_is_one_line() {
         ("127.0.0.1:0", missing.as_path(), "missing/deeper: No such file or directory"),
         ("127.0.0.1:0", file.as_path(), "file: not a folder"),
         // A folder in which no user can create files.
-        ("127.0.0.1:0", Path::new("/proc/self"), "--out /proc/self: no file can be created in it: "),
+        ("127.0.0.1:0", Path::new("/proc/self"), "--output /proc/self: no file can be created in it: "),
         (&address, folder.path(), "--listen"),
         ("nowhere", folder.path(), "--listen nowhere"),
     ] {

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::call_grammar::CallGrammar;
+use super::format_args::FormatArgs;
 use super::input::Input;
 use super::terminal::{self, write_json};
 use super::{EXIT_FAILED, Format};
@@ -55,9 +56,8 @@ pub(super) struct Args {
     /// Print this many roots, and as many ends of broken stacks
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// The form of the output
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    form: FormatArgs,
 }
 
 /// The number of stacks for which observations are summed before the stacks are judged.
@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         anyhow::bail!("no sample has a time: --distinct-times is for profiles taken with timestamps=true");
     }
     let mut out = terminal::stdout();
-    match args.format {
+    match args.form.format() {
         Format::Text => tally.print(args.top, &mut out)?,
         Format::Json => write_json(&tally.to_json(args.top), &mut out)?,
     }

@@ -5,12 +5,15 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::bail;
+
+use super::outputs::DEFAULT_PAGE;
 use super::report::compare_args::{CompareArgs, empty_side, measure_of_either};
 use super::report::inputs::ProfileInputs;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
 use super::symbolize::symbols_args::SymbolsArgs;
-use super::{terminal, whole_file};
+use super::{browser, terminal, whole_file};
 use crate::report::measure::Measure;
 use crate::report::page::columns::{self, PageTexts};
 use crate::report::page::html;
@@ -37,9 +40,8 @@ pub(super) struct Args {
     /// pprof, collapsed stacks; gzipped or not. - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The page; - is standard output
-    #[arg(short, long, value_name = "HTML")]
-    output: PathBuf,
+    #[command(flatten)]
+    place: PageOutput,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
@@ -61,15 +63,40 @@ pub(super) struct DiffArgs {
     /// The file that is shown
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// The page; - is standard output
-    #[arg(short, long, value_name = "HTML")]
-    output: PathBuf,
+    #[command(flatten)]
+    place: PageOutput,
     #[command(flatten)]
     compare: CompareArgs,
     #[command(flatten)]
     selection: SelectionArgs,
     #[command(flatten)]
     page: PageArgs,
+}
+
+/// The place of a page.
+#[derive(Clone, Debug, clap::Args)]
+struct PageOutput {
+    /// The page; - is standard output
+    #[arg(short, long, value_name = "HTML", default_value = DEFAULT_PAGE)]
+    output: PathBuf,
+    /// Open the page in a browser
+    #[arg(long)]
+    open: bool,
+}
+
+impl PageOutput {
+    /// Fails if the page cannot be where it is to be.
+    fn check<P: AsRef<Path>>(&self, inputs: &[P]) -> anyhow::Result<()> {
+        if self.open && self.output == Path::new("-") {
+            bail!("--open: the page goes to standard output; name a file by -o NAME.html");
+        }
+        whole_file::check_is_no_input(&self.output, inputs)
+    }
+
+    /// Opens the page in a browser, if the options say so.
+    fn show(&self) -> anyhow::Result<()> {
+        if self.open { browser::open(&self.output, |_| {}) } else { Ok(()) }
+    }
 }
 
 /// The options of a page.
@@ -100,9 +127,11 @@ struct Base {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    whole_file::check_is_no_input(&args.output, &args.files)?;
+    args.place.check(&args.files)?;
     let new = args.page.open(&args.files)?;
-    write(&args.output, None, &new, &args.selection, &args.page, args.steps)
+    let code = write(&args.place.output, None, &new, &args.selection, &args.page, args.steps)?;
+    args.place.show()?;
+    Ok(code)
 }
 
 /// Writes a page of everything in these files.
@@ -112,12 +141,14 @@ pub(super) fn write_page(files: &[PathBuf], output: &Path) -> anyhow::Result<()>
 }
 
 pub(super) fn run_diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
-    whole_file::check_is_no_input(&args.output, &[&args.base, &args.new])?;
+    args.place.check(&[&args.base, &args.new])?;
     let inputs = args.page.open(std::slice::from_ref(&args.base))?;
     let new = args.page.open(std::slice::from_ref(&args.new))?;
     let name = |path: &Path| path.display().to_string();
     let base = Base { inputs, sides: [name(&args.base), name(&args.new)], compare: args.compare };
-    write(&args.output, Some(&base), &new, &args.selection, &args.page, None)
+    let code = write(&args.place.output, Some(&base), &new, &args.selection, &args.page, None)?;
+    args.place.show()?;
+    Ok(code)
 }
 
 fn write(

@@ -8,19 +8,28 @@ mod agent_library;
 mod agent_string;
 mod allocator;
 mod attach;
+mod browser;
 mod call_grammar;
 mod check_stacks;
 pub mod collect;
+mod command_line;
+mod completions;
 mod convert;
+mod duration;
+mod event_args;
+mod executable;
 mod export;
 mod flamegraph;
+mod format_args;
 mod input;
 mod merge;
 mod message_frames;
+mod outputs;
 mod payload;
 mod print;
 mod recording;
 mod report;
+mod results;
 mod rfc3339;
 mod run;
 mod signals;
@@ -29,6 +38,7 @@ mod sums;
 mod symbolize;
 pub mod symbols;
 mod terminal;
+mod time_bound;
 mod top;
 mod validate;
 mod whole_file;
@@ -37,41 +47,10 @@ mod whole_messages;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::ValueEnum;
 
-/// Profiles Java programs, and reads, checks and receives OpenTelemetry profiles.
-#[derive(Debug, Parser)]
-#[command(version, max_term_width = 100)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Run(run::Args),
-    Report(report::Args),
-    Flamegraph(flamegraph::Args),
-    Diff(flamegraph::DiffArgs),
-    Export(export::Args),
-    Merge(merge::Args),
-    Print(print::Args),
-    Validate(validate::Args),
-    CheckStacks(check_stacks::Args),
-    Collect(collect::Args),
-    Convert(convert::Args),
-    Payload(payload::Args),
-    Symbolize(symbolize::Args),
-    Symbols(symbols::Args),
-    Attach(attach::AttachArgs),
-    Status(attach::StatusArgs),
-    Stop(attach::StopArgs),
-    Flush(attach::FlushArgs),
-    List(attach::ListArgs),
-    Record(attach::RecordArgs),
-    Top(top::Args),
-}
+use self::command_line::Command;
+use crate::options;
 
 /// The format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -88,47 +67,37 @@ const EXIT_FAILED: u8 = 1;
 /// The command line or an input is wrong.
 const EXIT_BAD_INPUT: u8 = 2;
 
-/// The help for arguments that no option takes, of commands that also take the agent's options.
-const WORDS_OF_AGENT: &str = "The agent's options are one argument, separated by commas: cpu=5ms,alloc. The \
-                              program of `run` comes after --: otlpprof run -- java -jar app.jar";
-
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Standard error may be closed, but the exit code reports the error all the same.
-            let _ = error.print();
-            let command = std::env::args().nth(1).unwrap_or_default();
-            let takes_options = ["run", "attach", "record"].contains(&&*command);
-            if takes_options && error.kind() == ErrorKind::UnknownArgument {
-                let _ = writeln!(terminal::stderr(), "\n{}", WORDS_OF_AGENT);
-            }
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_BAD_INPUT));
-        }
+    let command = match command_line::parse(std::env::args_os().collect()) {
+        Ok(command) => command,
+        Err(code) => return code,
     };
-    let result = match cli.command {
+    let result = match command {
         Command::Run(args) => run::run(&args),
+        Command::Record(args) => attach::record(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Attach(args) => attach::attach(&args),
+        Command::Status(args) => attach::status(&args),
+        Command::Flush(args) => attach::flush(&args),
+        Command::Stop(args) => attach::stop(&args),
+        Command::List(args) => attach::list(&args),
+        Command::Options => print_options(),
         Command::Report(args) => report::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Diff(args) => flamegraph::run_diff(&args),
+        Command::Print(args) => print::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Merge(args) => merge::run(&args),
-        Command::Print(args) => print::run(&args),
-        Command::Validate(args) => validate::run(&args),
-        Command::CheckStacks(args) => check_stacks::run(&args),
-        Command::Collect(args) => collect::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Payload(args) => payload::run(&args),
+        Command::Collect(args) => collect::run(&args),
         Command::Symbolize(args) => symbolize::run(&args),
         Command::Symbols(args) => symbols::run(&args),
-        Command::Attach(args) => attach::attach(&args),
-        Command::Status(args) => attach::status(&args),
-        Command::Stop(args) => attach::stop(&args),
-        Command::Flush(args) => attach::flush(&args),
-        Command::List(args) => attach::list(&args),
-        Command::Record(args) => attach::record(&args),
-        Command::Top(args) => top::run(&args),
+        Command::Validate(args) => validate::run(&args),
+        Command::CheckStacks(args) => check_stacks::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => completions::write_man_pages(&args),
     };
     match result {
         Ok(code) => code,
@@ -141,17 +110,13 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// Prints the agent's options, as its own option `help` does.
+fn print_options() -> anyhow::Result<ExitCode> {
+    io::stdout().write_all(options::help().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let io_error = error.downcast_ref::<io::Error>();
     io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
-    }
 }

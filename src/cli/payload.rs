@@ -16,10 +16,11 @@ use crate::otlp::found_payloads::PayloadPlace;
 use crate::otlp::is_gzip;
 use crate::otlp::payload::{copy_payload, find_payloads};
 
-/// Extract the original payload of a file: the recording that a profile was converted from
+/// Extract the recording that a profile was converted from
 ///
-/// If several profiles of the file have a payload, the payloads are written one after the other, which is
-/// again a recording.
+/// The recording is the payload that `otlpprof convert --include-payload` has put into the profile. If several
+/// profiles of the file have a payload, the payloads are written one after the other, which is again a
+/// recording.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A file of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is

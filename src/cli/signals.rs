@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
-/// SIGINT and SIGTERM, and possibly SIGHUP, which are waited for rather than handled.
+/// SIGINT and SIGTERM, and possibly SIGQUIT and SIGHUP, which are waited for rather than handled.
 pub(super) struct Signals(libc::sigset_t);
 
 impl Signals {
@@ -12,16 +12,16 @@ impl Signals {
         Self::block_all(&[libc::SIGINT, libc::SIGTERM])
     }
 
-    /// Blocks SIGHUP, too, unless it is ignored: a command that `nohup` has started goes on without its
-    /// terminal.
-    pub(super) fn block_with_hangup() -> Self {
+    /// Blocks all signals of a terminal that end a command: SIGQUIT, too, and SIGHUP unless it is ignored, since
+    /// a command that `nohup` has started goes on without its terminal.
+    pub(super) fn block_all_of_terminal() -> Self {
         // SAFETY: the structure consists of integers and a pointer, so zeros are a valid value.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         // SAFETY: a null pointer changes nothing, and the other is to a variable of this frame.
         unsafe { libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut action) };
         match action.sa_sigaction {
-            libc::SIG_IGN => Self::block(),
-            _ => Self::block_all(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]),
+            libc::SIG_IGN => Self::block_all(&[libc::SIGINT, libc::SIGTERM, libc::SIGQUIT]),
+            _ => Self::block_all(&[libc::SIGINT, libc::SIGTERM, libc::SIGQUIT, libc::SIGHUP]),
         }
     }
 

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
+use super::format_args::FormatArgs;
 use super::input::Input;
 use super::report::content::Content;
 use super::report::profile_file::ProfileFile;
@@ -33,9 +34,8 @@ pub(super) struct Args {
     /// Print at most this many breaches of each rule, and the number of the others
     #[arg(long, value_name = "N", default_value_t = 5)]
     show: usize,
-    /// The form of the output
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    form: FormatArgs,
     /// List the rules, and check nothing
     #[arg(long)]
     rules: bool,
@@ -44,7 +44,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut out = terminal::stdout();
     if args.rules {
-        print_rules(args.format, &mut out)?;
+        print_rules(args.form.format(), &mut out)?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let report =
             validate_stream(input.bytes()?, args.show).with_context(|| path.display().to_string())?;
         worst = worst.max(severities(&report, args.strict).max());
-        match args.format {
+        match args.form.format() {
             Format::Text => print_text(path, &report, args.strict, &mut out)?,
             Format::Json => documents.push(to_json(path, &report, args.strict)),
         }
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let _ = writeln!(terminal::stderr(), "otlpprof: {line}");
         }
     }
-    if args.format == Format::Json {
+    if args.form.format() == Format::Json {
         write_json(&Value::from(documents), &mut out)?;
     }
     out.flush()?;

@@ -226,10 +226,15 @@ pub(crate) fn as_nobody(home: &Path) -> Target {
 /// A process that has libjvm.so mapped, as a JVM that is still starting, and no handlers. `libraries` are
 /// mapped, too.
 pub(crate) fn starting_jvm(libraries: &[PathBuf]) -> Target {
+    starting_program(Path::new("sleep"), libraries)
+}
+
+/// As [`starting_jvm`], of another program that does what `sleep` does.
+pub(crate) fn starting_program(program: &Path, libraries: &[PathBuf]) -> Target {
     let home = crate::jdk_support::loadable_homes().pop().unwrap();
     let mut preloaded = vec![home.join("lib/server/libjvm.so")];
     preloaded.extend_from_slice(libraries);
-    let mut command = Command::new("sleep");
+    let mut command = Command::new(program);
     command.arg("600").env("LD_PRELOAD", std::env::join_paths(&preloaded).unwrap());
     let target = Target::start(&mut command);
     let is_mapped = |library: &PathBuf| maps(target.pid()).iter().any(|path| Path::new(path) == library);

@@ -281,7 +281,7 @@ fn a_window_without_events_is_reported() {
     let dir = ConversionDir::new();
     let (code, printed) = dir.convert(&recording(SHAPE), &["--end", "1000"]);
     assert_eq!(code, 2, "{printed}");
-    let nothing = "the window of --start and --end has no event, and 40 lie outside; the recording spans \
+    let nothing = "the window of --from and --to has no event, and 40 lie outside; the recording spans \
                    2023-11-14T22:13:20.000Z to 2023-11-14T22:13:20.000Z\n";
     assert!(
         printed.contains("0 converted, 0 without a stack, 40 outside") && printed.ends_with(nothing),
@@ -290,7 +290,7 @@ fn a_window_without_events_is_reported() {
     assert!(!dir.path("out").exists());
     let (_, printed) = convert_stdin(&recording(SHAPE), &dir.path("out"), &["--follow", "--end", "1000"]);
     assert!(
-        printed.contains("nothing to convert in -: the window of --start and --end has no event"),
+        printed.contains("nothing to convert in -: the window of --from and --to has no event"),
         "{printed}"
     );
 }

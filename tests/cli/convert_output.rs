@@ -114,7 +114,7 @@ fn each_input_may_have_a_window_of_its_own() {
 
     let (code, printed) =
         otlpprof(&["convert", "-o", "/dev/null", "a", "b", "c", "--start", "1", "--start", "2"]);
-    assert!(code == 2 && printed.contains("2 --start for 3 recordings"), "{printed}");
+    assert!(code == 2 && printed.contains("2 --from for 3 recordings"), "{printed}");
 }
 
 #[test]

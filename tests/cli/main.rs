@@ -38,6 +38,7 @@ mod attach_places;
 mod attach_sidecar;
 mod bounds;
 mod check_stacks;
+mod command_line;
 mod compare;
 mod convert;
 mod convert_follow;

@@ -9,11 +9,12 @@ use crate::attach_support::{
     PATIENCE, attach, command, exit_code, jvm, otlpprof, ready, refusal, request_of, send, starting_jvm,
     state, text_of, wait_for,
 };
+use crate::run_support::RunFolder;
 use tempfile::TempDir;
 
 fn record_command(pid: u32, arguments: &[&str]) -> std::process::Command {
     let mut command = otlpprof();
-    command.args(["record", &pid.to_string(), "--library"]).arg(agent()).args(arguments);
+    command.args(["record", &pid.to_string(), "--no-page", "--library"]).arg(agent()).args(arguments);
     command
 }
 
@@ -23,7 +24,11 @@ fn record(pid: u32, arguments: &[&str]) -> Output {
 
 /// Starts a recording, and waits until it has samples. Returns the folder of its temporary file, too.
 fn begin(pid: u32, arguments: &[&str]) -> (Child, PathBuf) {
-    let mut command = record_command(pid, &[&["cpu=1ms", "-d", "24h"], arguments].concat());
+    begin_with(&mut record_command(pid, &[&["cpu=1ms", "-d", "24h"], arguments].concat()), pid)
+}
+
+/// As [`begin`], by this command.
+fn begin_with(command: &mut std::process::Command, pid: u32) -> (Child, PathBuf) {
     let mut recording = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let start = Instant::now();
     while samples(pid) == 0 {
@@ -93,7 +98,7 @@ fn an_interrupt_ends_a_recording_early_and_shows_it() {
             let output = recording.wait_with_output().unwrap();
             assert!(output.status.success(), "{output:?}");
             assert!(text_of(&output.stderr).contains(&format!("{file} written")), "{output:?}");
-            assert_eq!(text_of(&output.stdout), "");
+            assert!(text_of(&output.stdout).starts_with("cpu of "), "{output:?}");
             assert!(!folder.exists() && is_idle(pid), "{}", folder.display());
         }
         profiles::assert_valid("a recording", Path::new(&messages));
@@ -103,6 +108,66 @@ fn an_interrupt_ends_a_recording_early_and_shows_it() {
         jvm.terminate();
         jvm.finish();
     }
+}
+
+/// As a run does, a recording leaves a page, and as many files as are named.
+#[test]
+fn a_recording_leaves_a_page_and_all_named_files() {
+    let home = newest_or_all().pop().unwrap();
+    let (jvm, out) = (jvm(&home), RunFolder::new());
+    let pid = jvm.pid();
+    let opener = out.script("bin/xdg-open", "#!/bin/sh\necho \"$1\" > opened.new\nmv opened.new opened\n");
+    let opened = out.path("opened");
+    let finished = |arguments: &[&str], signal: i32| {
+        let mut command = otlpprof();
+        command.current_dir(out.path("")).env("TMPDIR", out.path("tmp"));
+        let path = std::env::join_paths([opener.parent().unwrap(), Path::new("/bin"), Path::new("/usr/bin")]);
+        command.env("PATH", path.unwrap());
+        command.args(["record", &pid.to_string(), "cpu=1ms", "-d", "24h", "--library"]).arg(agent());
+        let (recording, folder) = begin_with(command.args(arguments), pid);
+        send(&recording, signal);
+        let output = recording.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(!folder.exists() && is_idle(pid), "{}", folder.display());
+        output
+    };
+    let output = finished(&["--open", "--top", "1"], libc::SIGHUP);
+    assert!(text_of(&output.stderr).contains("otlpprof.html written"), "{output:?}");
+    assert!(text_of(&output.stdout).starts_with("cpu of "), "{output:?}");
+    wait_for("the opened page", || opened.exists());
+    let page = out.path("otlpprof.html").canonicalize().unwrap();
+    assert_eq!(Path::new(std::fs::read_to_string(&opened).unwrap().trim_end()), page);
+    std::fs::remove_file(&page).unwrap();
+    finished(&["-o", "a.htm", "-o", "b.html", "-o", "c.otlp", "--keep", "kept"], libc::SIGQUIT);
+    assert!(!page.exists(), "other files were named");
+    for page in ["a.htm", "b.html"] {
+        let html = std::fs::read_to_string(out.path(page)).unwrap();
+        assert!(html.starts_with("<!DOCTYPE html>"), "{page}");
+    }
+    for kept in ["c.otlp", "kept"] {
+        assert!(!profiles::messages(&out.path(kept)).is_empty(), "{kept}");
+    }
+    jvm.terminate();
+    jvm.finish();
+}
+
+/// Regression: a recording whose standard error was closed ended at its first line, and left the agent running.
+#[test]
+fn a_closed_standard_error_ends_no_recording() {
+    let home = newest_or_all().pop().unwrap();
+    let jvm = jvm(&home);
+    let pid = jvm.pid();
+    let mut command = record_command(pid, &["cpu=1ms", "-d", "24h"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let recording = command.stdout(Stdio::piped()).stderr(writer).spawn().unwrap();
+    wait_for("samples", || samples(pid) > 0);
+    send(&recording, libc::SIGINT);
+    let output = recording.wait_with_output().unwrap();
+    assert!(output.status.success() && is_idle(pid), "{output:?}");
+    assert!(text_of(&output.stdout).starts_with("cpu of "), "{output:?}");
+    jvm.terminate();
+    jvm.finish();
 }
 
 #[test]
@@ -178,7 +243,10 @@ fn mistakes_are_one_line_and_reach_no_jvm() {
     };
     for ending in ["x.pprof", "x", "-", "x.otlp.gz"] {
         let line = refused(&["-o", ending]);
-        assert!(line.contains("record writes NAME.html or NAME.otlp"), "{line}");
+        assert!(
+            line.contains("write NAME.html for a page, NAME.otlp for profiles; `otlpprof export`"),
+            "{line}"
+        );
     }
     let folder = TempDir::new().unwrap();
     let line = refused(&["-o", &path_text(&folder, "missing/x.otlp")]);

@@ -194,7 +194,10 @@ fn mistakes_are_one_line_before_the_program_starts() {
     let place = RunFolder::new();
     let script = place.script("started.sh", "#!/bin/sh\necho started\n");
     for (arguments, reason) in [
-        (&["-o", "page.svg"][..], "-o page.svg: write NAME.html for a page, NAME.otlp for profiles"),
+        (
+            &["-o", "page.svg"][..],
+            "-o page.svg: write NAME.html for a page, NAME.otlp for profiles; `otlpprof export` writes other formats from NAME.otlp",
+        ),
         (&["-o", "no/such/page.html"], "no/such/page.html: the folder no/such does not exist; create it"),
         (&["--no-page", "--open"], "--open: no page is written; name one by -o NAME.html"),
         (&["--library", "none.so"], "--library none.so: No such file or directory (os error 2)"),

@@ -5,12 +5,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::agent_string::RelativePath;
+use crate::cli::event_args::EventError;
 
 /// A reason why a JVM cannot be commanded.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum AttachError {
     #[error("there is no process {0}; `otlpprof list` shows the JVMs")]
     NoProcess(u32),
+    #[error("no JVM has `{0}` in the name of its main class or jar; `otlpprof list` shows the JVMs")]
+    NoMatch(String),
+    #[error("`{name}` is in the names of several JVMs: {jvms}; name one by its process id")]
+    SeveralMatches { name: String, jvms: String },
+    #[error("/proc: {0}")]
+    List(io::Error),
     #[error("/proc is not that of this PID namespace; mount it by `mount -t proc proc /proc`")]
     ForeignProc,
     #[error("{id} is a thread of process {process}; name the process")]
@@ -95,6 +102,8 @@ pub(in crate::cli) enum AttachError {
     TooLong { what: &'static str, length: usize, most: usize },
     #[error(transparent)]
     RelativePath(#[from] RelativePath),
+    #[error(transparent)]
+    Event(#[from] EventError),
     #[error(
         "the JVM {pid} does not see the folder {}, where relative paths begin; write absolute paths of the \
          JVM's own files", folder.display()

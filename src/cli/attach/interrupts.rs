@@ -1,5 +1,5 @@
-//! Waits that SIGINT, SIGTERM and SIGHUP end, so that files in the target's /tmp are removed before the
-//! command ends.
+//! Waits that SIGINT, SIGTERM, SIGQUIT and SIGHUP end, so that files in the target's /tmp are removed before
+//! the command ends.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ pub(in crate::cli) struct Interrupts {
 impl Interrupts {
     /// Takes the signals over. The command gives up after `timeout`.
     pub(in crate::cli) fn new(timeout: Duration) -> Result<Self, AttachError> {
-        let signals = Signals::block_with_hangup();
+        let signals = Signals::block_all_of_terminal();
         let arrived = signals.descriptor().map_err(AttachError::Wait)?;
         Ok(Self { signals, arrived, started: Instant::now(), timeout })
     }

@@ -11,12 +11,12 @@ use super::target_files::TargetFiles;
 
 /// A JVM.
 pub(super) struct Jvm {
-    pid: u32,
+    pub(super) pid: u32,
     user: String,
     /// The Java version, if the JVM's home says so.
     version: Option<String>,
     /// The main class or jar.
-    main: String,
+    pub(super) main: String,
     /// The path of the loaded agent.
     agent: Option<String>,
 }
@@ -115,6 +115,14 @@ pub(super) fn to_json(jvms: &[Jvm]) -> Value {
         object
     };
     jvms.iter().map(jvm).collect()
+}
+
+#[cfg(test)]
+impl Jvm {
+    /// A JVM of which only these facts matter.
+    pub(super) fn named(pid: u32, main: &str) -> Self {
+        Self { pid, user: String::new(), version: None, main: main.to_owned(), agent: None }
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 //! needed, and reaches JVMs in other PID and mount namespaces through /proc/PID/root.
 
 mod command;
+mod countdown;
 mod error;
 mod interrupts;
 mod jvm_agent;
+mod jvm_name;
 mod library;
 mod list;
 mod listener;
@@ -30,13 +32,16 @@ use self::command::Received;
 pub(super) use self::error::AttachError;
 pub(super) use self::interrupts::Interrupts;
 use self::jvm_agent::JvmAgent;
+pub(super) use self::jvm_name::JvmName;
 pub(super) use self::record::{RecordArgs, record};
 pub(super) use self::stream::{AgentStream, Opened, StreamArgs};
+use super::event_args::EventArgs;
+use super::format_args::FormatArgs;
 use super::terminal::{self, write_json};
-use super::{EXIT_FAILED, Format};
+use super::{EXIT_FAILED, Format, duration};
 use crate::export::answer::Answer;
 
-/// Loads the agent into a running JVM and starts to profile
+/// Load the agent into a running JVM and start to profile
 #[derive(Debug, clap::Args)]
 pub(super) struct AttachArgs {
     #[command(flatten)]
@@ -44,51 +49,52 @@ pub(super) struct AttachArgs {
     #[command(flatten)]
     agent: AgentArgs,
     #[command(flatten)]
-    answer: AnswerArgs,
+    answer: FormatArgs,
 }
 
-/// Shows what the agent in a JVM does, and what it has sampled and sent
+/// Show what the agent in a JVM does, has sampled and has sent
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArgs {
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
-    answer: AnswerArgs,
+    answer: FormatArgs,
 }
 
-/// Makes the agent in a JVM write and upload pending profiles, and stop
+/// Write and upload pending profiles, and stop the agent in a JVM
 #[derive(Debug, clap::Args)]
 pub(super) struct StopArgs {
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
-    answer: AnswerArgs,
+    answer: FormatArgs,
 }
 
-/// Makes the agent in a JVM write pending profiles and queue them for upload
+/// Write pending profiles of a JVM, and queue them for upload
 #[derive(Debug, clap::Args)]
 pub(super) struct FlushArgs {
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
-    answer: AnswerArgs,
+    answer: FormatArgs,
 }
 
-/// Lists the JVMs of this machine: process, user, Java version, whether the agent is loaded, main class
+/// List the JVMs of this machine
+///
+/// Shows process, user, Java version, whether the agent is loaded, and main class.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormatArgs,
 }
 
 /// The JVM.
 #[derive(Debug, clap::Args)]
 struct Target {
-    /// The JVM's process id
-    pid: u32,
+    /// The JVM's process id, or a part of its main class's name
+    jvm: JvmName,
     /// Give up if the JVM does not answer within this time
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "30s")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
     timeout: Duration,
 }
 
@@ -96,20 +102,21 @@ struct Target {
 #[derive(Debug, clap::Args)]
 struct AgentArgs {
     /// Options of the agent, such as cpu=5ms,wall. Relative paths begin at the current folder
-    #[arg(default_value = "")]
+    #[arg(value_name = "AGENT_OPTIONS", default_value = "", hide_default_value = true)]
     options: String,
+    #[command(flatten)]
+    events: EventArgs,
     /// The agent's library. The default is libotlpprof.so beside this command, in ../lib, or in
     /// ../lib/otlpprof
     #[arg(long, value_name = "PATH")]
     library: Option<PathBuf>,
 }
 
-/// The form of the agent's answer.
-#[derive(Debug, clap::Args)]
-struct AnswerArgs {
-    /// Print the agent's answer as JSON
-    #[arg(long)]
-    json: bool,
+impl AgentArgs {
+    /// The agent string, with the chosen events.
+    fn options(&self) -> Result<String, AttachError> {
+        Ok(self.events.with_events(&self.options)?)
+    }
 }
 
 /// A command to the agent.
@@ -121,40 +128,39 @@ enum Request<'a> {
 }
 
 pub(super) fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
-    run(&args.target, &args.answer, &Request::Attach(args))
+    run(&args.target, args.answer, &Request::Attach(args))
 }
 
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    run(&args.target, &args.answer, &Request::Command("status"))
+    run(&args.target, args.answer, &Request::Command("status"))
 }
 
 pub(super) fn stop(args: &StopArgs) -> anyhow::Result<ExitCode> {
-    run(&args.target, &args.answer, &Request::Command("stop"))
+    run(&args.target, args.answer, &Request::Command("stop"))
 }
 
 pub(super) fn flush(args: &FlushArgs) -> anyhow::Result<ExitCode> {
-    run(&args.target, &args.answer, &Request::Command("flush"))
+    run(&args.target, args.answer, &Request::Command("flush"))
 }
 
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let jvms = list::jvms()?;
     let mut out = terminal::stdout();
-    match args.json {
-        true => write_json(&list::to_json(&jvms), &mut out)?,
-        false => list::print(&jvms, &mut out)?,
+    match args.form.format() {
+        Format::Json => write_json(&list::to_json(&jvms), &mut out)?,
+        Format::Text => list::print(&jvms, &mut out)?,
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(target: &Target, form: &AnswerArgs, request: &Request<'_>) -> anyhow::Result<ExitCode> {
+fn run(target: &Target, form: FormatArgs, request: &Request<'_>) -> anyhow::Result<ExitCode> {
     let Received { answer, json, .. } = match answer(target, request) {
         // All files have been removed by now. A shell sees the signal in the exit code.
         Err(AttachError::Interrupted(signal)) => return Ok(ExitCode::from(128 + signal)),
         answer => answer?,
     };
-    let format = if form.json { Format::Json } else { Format::Text };
-    match format {
+    match form.format() {
         Format::Json => {
             let mut out = terminal::stdout();
             write_json(&json, &mut out)?;
@@ -180,10 +186,10 @@ fn print_warnings(answer: &Answer) -> io::Result<()> {
 
 fn answer(target: &Target, request: &Request<'_>) -> Result<Received, AttachError> {
     let interrupts = Interrupts::new(target.timeout)?;
-    let mut jvm = JvmAgent::find(target.pid)?;
+    let mut jvm = JvmAgent::find(target.jvm.pid()?)?;
     match request {
         Request::Attach(args) => {
-            let options = jvm.options_of_caller(&args.agent.options)?;
+            let options = jvm.options_of_caller(&args.agent.options()?)?;
             let library = jvm.library(args.agent.library.as_deref())?;
             jvm.load(library.as_ref(), &options, &interrupts)
         }

@@ -1,24 +1,24 @@
 //! `otlpprof record`: profiles a running JVM for a while, and shows the result.
 
-use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Seek as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 
+use super::countdown::Countdown;
 use super::error::AttachError;
 use super::interrupts::Interrupts;
 use super::jvm_agent::JvmAgent;
 use super::recording_file::RecordingFile;
 use super::refused_options::refuse;
 use super::{AgentArgs, Target, print_warnings};
-use crate::cli::{
-    EXIT_BAD_INPUT, EXIT_FAILED, agent_string, flamegraph, report, spool, terminal, whole_file,
-};
+use crate::cli::outputs::{OutputArgs, Outputs};
+use crate::cli::results::{self, ReportArgs, Stream, Written, say};
+use crate::cli::{EXIT_BAD_INPUT, EXIT_FAILED, agent_string, browser, duration, spool, terminal};
 use crate::export::answer::{Answer, LoggedError};
 
 /// Options that the command sets itself.
@@ -31,14 +31,13 @@ const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
 /// The agent stops by itself this long after the recording's end, if the command cannot stop it.
 const GRACE: Duration = Duration::from_secs(60);
-/// The number of functions in the report.
-const TOP: usize = 20;
 /// The time between two looks whether the JVM still runs.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Profiles a running JVM for a while, and shows the result
+/// Profile a running JVM for a while, and show the result
 ///
-/// Loads the agent, samples, and stops the agent again. Ctrl-C ends the recording early. Nothing is uploaded.
+/// Loads the agent, samples, and stops the agent again. Then prints a report and writes a flame graph page.
+/// Ctrl-C ends the recording early. Nothing is uploaded.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct RecordArgs {
     #[command(flatten)]
@@ -48,16 +47,10 @@ pub(in crate::cli) struct RecordArgs {
     /// How long to sample, from 100ms to 24h
     #[arg(short, long, value_name = "DURATION", value_parser = parse_duration, default_value = "30s")]
     duration: Duration,
-    /// The file to write: a flame graph page (.html) or OTLP messages (.otlp) [default: print the report]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-}
-
-/// The form of the file to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Page,
-    Messages,
+    #[command(flatten)]
+    outputs: OutputArgs,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 /// The reason for which sampling has ended.
@@ -77,8 +70,7 @@ enum Recorded {
 }
 
 pub(in crate::cli) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
-    let output = args.output.as_deref().map(|path| Ok::<_, anyhow::Error>((path, form(path)?)));
-    let output = output.transpose()?;
+    let outputs = Outputs::of(&args.outputs)?;
     let mut interrupts = Interrupts::new(args.target.timeout)?;
     let recorded = match take_recording(args, &mut interrupts) {
         Err(error) => match error.downcast_ref() {
@@ -91,12 +83,12 @@ pub(in crate::cli) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     interrupts.release();
     match recorded {
         Recorded::Refused(message) => {
-            writeln!(terminal::stderr(), "otlpprof: {message}")?;
+            say(&message);
             Ok(ExitCode::from(EXIT_FAILED))
         }
         Recorded::Messages { file, length, stop_error } => {
             if let Some(error) = &stop_error {
-                writeln!(terminal::stderr(), "otlpprof: {error}")?;
+                say(&error.to_string());
             }
             if length == 0 {
                 bail!(
@@ -104,17 +96,19 @@ pub(in crate::cli) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
                      written"
                 );
             }
-            let code = show(output, file)?;
-            Ok(if stop_error.is_some() { ExitCode::from(EXIT_BAD_INPUT) } else { code })
+            let has_failed = show(args, &outputs, &file);
+            let is_whole = stop_error.is_none() && !has_failed;
+            Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_BAD_INPUT) })
         }
     }
 }
 
 /// Starts the agent, waits, stops the agent, and returns the messages. Leaves no file behind.
 fn take_recording(args: &RecordArgs, interrupts: &mut Interrupts) -> anyhow::Result<Recorded> {
-    let pid = args.target.pid;
+    let own_options = args.agent.options()?;
+    let own_options = checked_options(&own_options)?;
+    let pid = args.target.jvm.pid()?;
     let mut jvm = JvmAgent::find(pid)?;
-    let own_options = checked_options(&args.agent.options)?;
     let given = jvm.options_of_caller(own_options)?;
     if jvm.is_loaded()
         && let Some(session) = jvm.command("status", interrupts)?.answer.session
@@ -142,19 +136,19 @@ fn take_recording(args: &RecordArgs, interrupts: &mut Interrupts) -> anyhow::Res
         return Ok(Recorded::Refused(started.message));
     }
     let mut warnings = Warnings::since(&started);
-    warnings.print(&started)?;
+    warnings.print(&started);
     let duration = humantime::format_duration(args.duration);
-    writeln!(terminal::stderr(), "recording JVM {pid} for {duration}; Ctrl-C ends it early")?;
+    note(&format!("recording JVM {pid} for {duration}; Ctrl-C ends it early"));
     let end = wait(&jvm, args.duration, interrupts)?;
     interrupts.restart();
     let stop_error = match end {
         End::JvmEnded => {
-            writeln!(terminal::stderr(), "JVM {pid} has ended")?;
+            note(&format!("JVM {pid} has ended"));
             None
         }
         End::TimePassed | End::Interrupted => match stop(&mut jvm, &file, interrupts) {
             Ok(Some(stopped)) => {
-                warnings.print(&stopped)?;
+                warnings.print(&stopped);
                 None
             }
             Ok(None) | Err(AttachError::Ended(_) | AttachError::NoProcess(_)) => None,
@@ -182,11 +176,13 @@ fn stop(
 /// Waits until the time has passed, a signal has come or the JVM has ended.
 fn wait(jvm: &JvmAgent, duration: Duration, interrupts: &Interrupts) -> Result<End, AttachError> {
     let start = Instant::now();
+    let countdown = Countdown::begin();
     loop {
         let left = duration.saturating_sub(start.elapsed());
         if left.is_zero() {
             return Ok(End::TimePassed);
         }
+        countdown.show(left);
         match interrupts.wait([], LOOK.min(left)) {
             Err(AttachError::Interrupted(_)) => return Ok(End::Interrupted),
             waited => waited.map(|[]| ())?,
@@ -210,18 +206,17 @@ impl Warnings {
         Self { since_unix_ms, last: None }
     }
 
-    fn print(&mut self, answer: &Answer) -> io::Result<()> {
-        print_warnings(answer)?;
+    fn print(&mut self, answer: &Answer) {
+        let _ = print_warnings(answer);
         let latest = answer.last_error.as_ref().filter(|error| error.unix_ms >= self.since_unix_ms);
         if let Some(latest) = latest
             && self.last.as_ref() != Some(latest)
         {
             if !answer.log.contains(&latest.line) {
-                writeln!(terminal::stderr(), "the agent: {}", latest.line)?;
+                note(&format!("the agent: {}", latest.line));
             }
             self.last = Some(latest.clone());
         }
-        Ok(())
     }
 }
 
@@ -247,40 +242,27 @@ fn agent_string(given: &str, duration: Duration, file: &str) -> String {
     parts.join(",")
 }
 
-/// Shows the messages in the requested form.
-fn show(output: Option<(&Path, Form)>, mut messages: File) -> anyhow::Result<ExitCode> {
-    let source = PathBuf::from(format!("/proc/self/fd/{}", messages.as_raw_fd()));
-    let Some((path, form)) = output else {
-        return report::run(&report::Args::of_files(vec![source], None, TOP, None));
-    };
-    match form {
-        Form::Page => flamegraph::write_page(&[source], path).map(|()| ExitCode::SUCCESS),
-        Form::Messages => {
-            messages.rewind()?;
-            whole_file::write(path, |to| io::copy(&mut messages, to).map(drop))
-                .with_context(|| path.display().to_string())?;
-            writeln!(terminal::stderr(), "{0} written: `otlpprof report {0}` shows it", path.display())?;
-            Ok(ExitCode::SUCCESS)
-        }
-    }
+/// Writes a line to standard error. A closed standard error must not keep the command from stopping the agent.
+fn note(line: &str) {
+    let _ = writeln!(terminal::stderr(), "{line}");
 }
 
-/// The form of a file, by its ending. Fails if the file cannot be written, before anything is recorded.
-fn form(path: &Path) -> anyhow::Result<Form> {
-    let form = match path.extension().and_then(OsStr::to_str) {
-        Some("html") => Form::Page,
-        Some("otlp") => Form::Messages,
-        _ => bail!(
-            "{}: record writes NAME.html or NAME.otlp; `otlpprof export` writes other formats from NAME.otlp",
-            path.display()
-        ),
-    };
-    whole_file::check_writable(path)?;
-    Ok(form)
+/// Prints the report of the messages and writes the files. Returns whether a result is missing.
+fn show(args: &RecordArgs, outputs: &Outputs, messages: &File) -> bool {
+    let source = PathBuf::from(format!("/proc/self/fd/{}", messages.as_raw_fd()));
+    let Written { pages, has_failed } = results::write(&args.report, outputs, &[source], Stream::Output);
+    if args.outputs.open
+        && let Some(page) = pages.first()
+        && let Err(error) = browser::open(page, |_| {})
+    {
+        say(&format!("{error:#}"));
+        return true;
+    }
+    has_failed
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let duration = duration::parse(text)?;
     if (SHORTEST..=LONGEST).contains(&duration) {
         Ok(duration)
     } else {
@@ -311,19 +293,10 @@ mod tests {
     }
 
     #[test]
-    fn the_ending_is_the_form() {
-        let form_of = |text: &str| form(Path::new(text));
-        assert_eq!(form_of("/tmp/b.html").unwrap(), Form::Page);
-        assert_eq!(form_of("b.otlp").unwrap(), Form::Messages);
-        for other in ["b.pprof", "b", "-", "b.otlp.gz", ".html", "html"] {
-            assert!(form_of(other).unwrap_err().to_string().contains("otlpprof export"), "{other}");
-        }
-    }
-
-    #[test]
     fn durations_have_limits() {
         assert_eq!(parse_duration("1m 30s").unwrap(), Duration::from_secs(90));
-        for other in ["99ms", "24h 1s", "30", "x"] {
+        assert_eq!(parse_duration("30").unwrap(), Duration::from_secs(30));
+        for other in ["99ms", "24h 1s", "0", "x"] {
             assert!(parse_duration(other).is_err(), "{other}");
         }
     }

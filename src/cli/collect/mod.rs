@@ -45,8 +45,8 @@ pub struct Args {
     /// The address to listen at. With port 0 the system chooses a port, which is printed
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4318")]
     pub listen: String,
-    /// The existing directory for the files, one for each request
-    #[arg(long, value_name = "DIR")]
+    /// The folder for the files, one for each request; it is created if its parent exists
+    #[arg(short, long = "output", visible_alias = "out", value_name = "DIR")]
     pub out: PathBuf,
 }
 
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let report = Arc::new(move |outcome: Result<&Stored, &io::Error>| match outcome {
         Ok(stored) => say(&stored.to_string()),
         Err(error) => complain(&format!(
-            "--out {}: cannot store a message: {error} (logged once; senders are asked to retry)",
+            "--output {}: cannot store a message: {error} (logged once; senders are asked to retry)",
             out.display()
         )),
     });

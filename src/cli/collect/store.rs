@@ -43,14 +43,14 @@ impl Store {
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let out = folder.display();
         match fs::metadata(folder) {
-            Ok(metadata) => anyhow::ensure!(metadata.is_dir(), "--out {out}: not a folder"),
+            Ok(metadata) => anyhow::ensure!(metadata.is_dir(), "--output {out}: not a folder"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir(folder).with_context(|| format!("--out {out}"))?
+                fs::create_dir(folder).with_context(|| format!("--output {out}"))?
             }
-            Err(error) => anyhow::bail!("--out {out}: {error}"),
+            Err(error) => anyhow::bail!("--output {out}: {error}"),
         }
         let store = Self { folder: folder.to_owned(), count: AtomicU64::new(0) };
-        store.probe().with_context(|| format!("--out {out}: no file can be created in it"))?;
+        store.probe().with_context(|| format!("--output {out}: no file can be created in it"))?;
         Ok(store)
     }
 

@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
     let [input] = &args.files[..] else { bail!("--follow takes one recording") };
     let bounds = windows::of_inputs(&args.start, &args.end, 1)?.pop().unwrap_or_default();
     if bounds.are_relative() {
-        bail!("--follow takes times for --start and --end, not offsets from a recording's beginning");
+        bail!("--follow takes times for --from and --to, not offsets from a recording's beginning");
     }
     let output = Output::new(args)?;
     let mut converter = JfrToOtlp::new(args.convert_options());
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
     if !following.has_converted {
         let why = match bounds.are_none() {
             true => "none of its events is converted by default; --event NAME converts others",
-            false => "the window of --start and --end has no event",
+            false => "the window of --from and --to has no event",
         };
         writeln!(terminal::stderr(), "otlpprof: nothing to convert in {name}: {why}")?;
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 
+use super::time_bound::TimeBound;
 use super::{allocator, recording, terminal};
 use crate::convert::{AddError, ConvertOptions, JfrToOtlp, Links, RequestedEvent, Unpacked};
 use crate::jfr::header::{ChunkHeader, HEADER_LEN};
@@ -22,7 +23,7 @@ use crate::model::{Batch, label};
 use output::Output;
 use progress::Progress;
 use summary::Summary;
-use windows::{Bound, Bounds};
+use windows::Bounds;
 
 /// Convert recordings of JDK Flight Recorder to OTLP profiles
 ///
@@ -56,15 +57,27 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t)]
     links: LinksTo,
 
-    /// Omit events before this time: a time such as 2026-01-31T12:00:00Z or 2026-01-31T14:00:00+02:00,
+    /// Only events from this time on: 2026-01-31T12:00:00Z, with an offset, in local time without one,
     /// seconds since 1970, or a duration since the recording's beginning, such as +1m30s. Give one value for
     /// all recordings, or one for each in order
-    #[arg(long, value_name = "TIME", value_parser = windows::parse_bound)]
-    start: Vec<Bound>,
+    #[arg(
+        long = "from",
+        visible_alias = "start",
+        value_name = "TIME",
+        value_parser = windows::parse_bound,
+        allow_hyphen_values = true
+    )]
+    start: Vec<TimeBound>,
 
-    /// Omit events at this time and later; same forms as --start
-    #[arg(long, value_name = "TIME", value_parser = windows::parse_bound)]
-    end: Vec<Bound>,
+    /// Only events before this time; the same forms as --from
+    #[arg(
+        long = "to",
+        visible_aliases = ["until", "end"],
+        value_name = "TIME",
+        value_parser = windows::parse_bound,
+        allow_hyphen_values = true
+    )]
+    end: Vec<TimeBound>,
 
     /// The resource attribute service.name of the output, in place of the recordings' own
     #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]

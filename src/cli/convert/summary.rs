@@ -60,7 +60,7 @@ impl Summary {
         let are_of =
             recorded.map(|(start, end)| format!("; the recording spans {} to {}", time(start), time(end)));
         format!(
-            "nothing to convert in {recordings}: the window of --start and --end has no event, and {outside} \
+            "nothing to convert in {recordings}: the window of --from and --to has no event, and {outside} \
              lie outside{}",
             are_of.unwrap_or_default()
         )

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::Format;
+use super::format_args::FormatArgs;
 use super::report::content::Content;
 use super::report::profile_file::ProfileFile;
 use super::report::{DEFAULT_TOP, single};
@@ -58,9 +59,8 @@ pub(super) struct Args {
     /// If a file cannot be read to its end, print the part before the error
     #[arg(long)]
     keep_going: bool,
-    /// The form of the output
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    form: FormatArgs,
 }
 
 impl Args {
@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(error);
     }
     let mut out = terminal::stdout();
-    match args.format {
+    match args.form.format() {
         Format::Json => {
             let by = if args.lines { By::Line } else { By::Function };
             let mut sums = Sums::new(args.top_frames.map(|_| by));

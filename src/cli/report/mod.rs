@@ -16,7 +16,6 @@ pub(super) mod single;
 pub(super) mod stack_args;
 mod style;
 mod table;
-mod time_bound;
 mod tree;
 
 use std::io::{self, BufWriter, Write};

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use regex::Regex;
 
-use super::time_bound::{self, TimeBound};
+use crate::cli::time_bound::{self, TimeBound};
 use crate::report::selection::{MOST_EXPRESSIONS, Selection, Window};
 use crate::report::survey::Survey;
 
@@ -36,8 +36,8 @@ pub(in crate::cli) struct SampleArgs {
 pub(in crate::cli) struct SelectionArgs {
     #[command(flatten)]
     samples: SampleArgs,
-    /// Only samples from this time on: 2026-01-31T12:00:00Z, with an offset, in local time without one, or
-    /// -5m for five minutes before the end
+    /// Only samples from this time on: 2026-01-31T12:00:00Z, with an offset, in local time without one,
+    /// seconds since 1970, +5m for five minutes after the begin, or -5m for five minutes before the end
     #[arg(long, value_name = "TIME", value_parser = time_bound::parse, allow_hyphen_values = true)]
     from: Option<TimeBound>,
     /// Only samples before this time; the same forms as --from
@@ -99,8 +99,7 @@ impl SelectionArgs {
         {
             bail!("{option}: the profiles have no times");
         }
-        let end_ns = survey.times.map(|(_, end_ns)| end_ns);
-        let unix_ns = |bound: TimeBound, option: &'static str| bound.unix_ns(end_ns).context(option);
+        let unix_ns = |bound: TimeBound, option: &'static str| bound.unix_ns(survey.times).context(option);
         let from_ns = self.from.map_or(Ok(0), |from| unix_ns(from, "--from"))?;
         let to_ns = match (self.at, self.to) {
             (Some(at), _) => unix_ns(at, "--at")?.saturating_add(1),

@@ -1,5 +1,7 @@
 //! The agent's options: the user's, and those that make a run's profile useful whatever ends the program.
 
+use std::time::Duration;
+
 use anyhow::bail;
 
 use super::launcher::Loading;
@@ -46,9 +48,33 @@ pub(super) fn completed(
     Ok(options.join(","))
 }
 
+/// Adds the time for which is sampled.
+///
+/// # Errors
+/// The options have one already.
+pub(super) fn with_duration(given: String, duration: Option<Duration>) -> anyhow::Result<String> {
+    let Some(duration) = duration else { return Ok(given) };
+    if sets(&given, "duration") {
+        bail!("duration is among the options and given by --duration; write it once");
+    }
+    let duration = format!("duration={}ms", duration.as_millis());
+    Ok(items(&given).chain([&*duration]).collect::<Vec<_>>().join(","))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_may_be_sampled_for_a_while() {
+        let with = |given: &str, seconds: Option<u64>| {
+            with_duration(given.to_owned(), seconds.map(Duration::from_secs)).ok()
+        };
+        assert_eq!(with("cpu", None).as_deref(), Some("cpu"));
+        assert_eq!(with("cpu", Some(30)).as_deref(), Some("cpu,duration=30000ms"));
+        assert_eq!(with("", Some(1)).as_deref(), Some("duration=1000ms"));
+        assert_eq!(with("duration=1s", Some(30)), None);
+    }
 
     #[test]
     fn options_of_the_user_come_first_and_replace_the_defaults() {

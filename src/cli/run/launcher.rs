@@ -6,20 +6,18 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::bail;
-use nix::unistd::{AccessFlags, access};
 
 use super::tool_options;
+use crate::cli::executable;
 
 /// The name of the JDK's launcher.
 const LAUNCHER: &str = "java";
 /// The variable with options of all JVMs (JVMTI, "The JAVA_TOOL_OPTIONS Environment Variable").
 const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
-/// The folders in which execvp(3) looks for a program if there is no PATH.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// The first bytes of an ELF file.
 const ELF_MAGIC: &[u8; 4] = b"\x7fELF";
 
@@ -78,17 +76,7 @@ pub(super) fn command(
 /// (a version manager's) may do anything with its arguments, but the JVM that it starts reads the variable.
 fn is_launcher(program: &OsStr, path: Option<&OsStr>) -> bool {
     Path::new(program).file_name() == Some(LAUNCHER.as_ref())
-        && file_of(program, path).is_some_and(|file| is_elf(&file))
-}
-
-/// The file that execvp(3) executes.
-fn file_of(program: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
-    if program.as_bytes().contains(&b'/') {
-        return Some(program.into());
-    }
-    let folders = env::split_paths(path.unwrap_or(DEFAULT_PATH.as_ref()));
-    let mut files = folders.map(|folder| folder.join(program));
-    files.find(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok())
+        && executable::find(program, path).is_some_and(|file| is_elf(&file))
 }
 
 fn is_elf(file: &Path) -> bool {

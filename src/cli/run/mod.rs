@@ -5,13 +5,11 @@
 //! to a temporary folder, which is removed at the end.
 
 mod agent_options;
-mod browser;
 mod launcher;
-mod outputs;
+mod process_profiles;
 mod profile_folder;
 mod program;
 mod program_signals;
-mod results;
 mod tool_options;
 
 use std::ffi::OsString;
@@ -19,15 +17,17 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
 use self::launcher::Loading;
-use self::outputs::{OutputArgs, Outputs};
 use self::profile_folder::ProfileFolder;
 use self::program_signals::ProgramSignals;
-use self::results::{ReportArgs, say};
-use super::{agent_library, agent_string};
+use super::event_args::EventArgs;
+use super::outputs::{OutputArgs, Outputs};
+use super::results::{self, ReportArgs, Stream, Written, say};
+use super::{agent_library, agent_string, browser, duration};
 
 /// Run a program, and show where its time went
 ///
@@ -35,13 +35,20 @@ use super::{agent_library, agent_string};
 /// ended, in whatever way, prints a report to standard error and writes a flame graph page. The exit code is
 /// the program's, or 128 and the signal that ended it.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "otlpprof run [OPTIONS] [AGENT_OPTIONS] [--] <PROGRAM>...")]
 pub(super) struct Args {
-    /// Options of the agent, such as cpu=5ms,alloc. Relative paths begin at the current folder
+    /// Options of the agent in one word, such as cpu=5ms,alloc. Relative paths begin at the current folder
     #[arg(value_name = "AGENT_OPTIONS", default_value = "", hide_default_value = true)]
     options: String,
-    /// The program and its arguments, such as java -jar app.jar
+    /// The program and its arguments, such as java -jar app.jar. A program with the name of an option
+    /// comes after --
     #[arg(value_name = "PROGRAM", last = true, required = true)]
     program: Vec<OsString>,
+    #[command(flatten)]
+    events: EventArgs,
+    /// Sample for this long only, from the start of each JVM; the program runs on
+    #[arg(short, long, value_name = "DURATION", value_parser = duration::parse)]
+    duration: Option<Duration>,
     #[command(flatten)]
     outputs: OutputArgs,
     #[command(flatten)]
@@ -54,6 +61,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some((name, arguments)) = args.program.split_first() else { bail!("no program after --") };
+    let options = agent_options::with_duration(args.events.with_events(&args.options)?, args.duration)?;
     let outputs = Outputs::of(&args.outputs)?;
     let library = agent_library::find(args.library.as_deref())?;
     // From now on, no signal ends the command before it has removed the folder.
@@ -63,7 +71,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     // A script may start the JVM in another folder.
     let caller_folder = std::env::current_dir().context("the current folder")?;
-    let given = agent_string::with_absolute_paths(&args.options, &caller_folder)?;
+    let given = agent_string::with_absolute_paths(&options, &caller_folder)?;
     let options = agent_options::completed(&given, &folder.file_option()?, loading, is_set)?;
     let mut command = launcher::command(name, arguments, loading, &library, &options)?;
     let status = match program::run(&mut command, &signals) {
@@ -77,12 +85,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !status.success() {
         say(&format!("{} has ended: {status}", name.display()));
     }
-    let pages = results::write(&args.report, &outputs, &folder, &library);
-    if args.outputs.open
-        && let Some(page) = pages.first()
-        && let Err(error) = browser::open(page, &signals)
-    {
-        say(&format!("{error:#}"));
+    let files = process_profiles::files(&folder, &library);
+    if !files.is_empty() {
+        let Written { pages, .. } = results::write(&args.report, &outputs, &files, Stream::Error);
+        if args.outputs.open
+            && let Some(page) = pages.first()
+            && let Err(error) = browser::open(page, |browser| signals.restore_in(browser))
+        {
+            say(&format!("{error:#}"));
+        }
     }
     Ok(ExitCode::from(program::exit_code(status)))
 }

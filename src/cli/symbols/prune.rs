@@ -17,7 +17,7 @@ pub(super) struct Args {
     #[command(flatten)]
     store: StoreArg,
     /// Remove files that were not used for so long, such as 30d
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = crate::cli::duration::parse)]
     unused_for: Option<Duration>,
     /// Remove files until the others have at most this size, such as 20GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]

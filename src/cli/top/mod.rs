@@ -27,10 +27,10 @@ use self::recent::Recent;
 use self::screen::Screen;
 use self::source::{OpenedSource, Source};
 use self::view::{Effect, View};
-use super::attach::{AttachError, Interrupts, StreamArgs};
+use super::attach::{AttachError, Interrupts, JvmName, StreamArgs};
 use super::report::Sort;
 use super::report::selection_args::SampleArgs;
-use super::{EXIT_FAILED, terminal};
+use super::{EXIT_FAILED, duration, terminal};
 use crate::report::selection::Window;
 
 /// The bounds of the interval. The agent has the same.
@@ -49,8 +49,8 @@ const MOST_LINES: usize = 500;
 /// tables.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The JVM's process id, or a file that an agent is writing
-    #[arg(value_name = "PID|FILE")]
+    /// The JVM's process id, a part of its main class's name, or a file that an agent is writing
+    #[arg(value_name = "JVM|FILE")]
     source: String,
     /// Options of the agent if no session runs, such as cpu=5ms,wall
     #[arg(default_value = "")]
@@ -77,7 +77,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
     /// Give up if the JVM does not answer within this time
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "30s")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
     timeout: Duration,
 }
 
@@ -128,20 +128,26 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn open(args: &Args, interrupts: &mut Interrupts) -> anyhow::Result<OpenedSource> {
-    let Ok(pid) = args.source.parse() else {
+    if is_file(&args.source) {
         if !args.options.is_empty() || args.library.is_some() {
             bail!("{}: a file takes neither options of the agent nor --library", args.source);
         }
         return Source::of_file(Path::new(&args.source), args.window);
-    };
+    }
+    let pid = args.source.parse::<JvmName>().map_err(anyhow::Error::msg)?.pid()?;
     let (options, library) = (args.options.clone(), args.library.clone());
     let args = StreamArgs { pid, options, library, interval: args.interval };
     Ok(Source::of_agent(&args, interrupts)?)
 }
 
+/// Whether the source is a file rather than a JVM. A word without a slash that names no file is a JVM's name.
+fn is_file(source: &str) -> bool {
+    source.parse::<u32>().is_err() && (source.contains('/') || Path::new(source).exists())
+}
+
 /// The name of the source, escaped.
 fn name(args: &Args) -> String {
-    let kind = if args.source.parse::<u32>().is_ok() { "JVM " } else { "" };
+    let kind = if is_file(&args.source) { "" } else { "JVM " };
     terminal::Shown(format!("{kind}{}", args.source)).to_string()
 }
 
@@ -239,7 +245,7 @@ fn wait<const N: usize>(
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let interval = duration::parse(text)?;
     match (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&interval) {
         true => Ok(interval),
         false => Err("must be 100ms to 1h".to_owned()),
@@ -247,6 +253,6 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 fn parse_window(text: &str) -> Result<Duration, String> {
-    let window = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let window = duration::parse(text)?;
     if window.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(window) }
 }

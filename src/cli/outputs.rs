@@ -1,15 +1,16 @@
-//! The files that a run leaves: pages, and profiles.
+//! The files that commands which profile leave: pages, and profiles.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use crate::cli::whole_file;
+use super::whole_file;
 
 /// The page's name if the user names no file.
-const DEFAULT_PAGE: &str = "otlpprof.html";
+pub(super) const DEFAULT_PAGE: &str = "otlpprof.html";
 
-/// The files to write when the program has ended.
+/// The files to write when profiling has ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outputs {
     pub(super) pages: Vec<PathBuf>,
@@ -20,8 +21,8 @@ pub(super) struct Outputs {
 /// The options that name files.
 #[derive(Debug, clap::Args)]
 pub(super) struct OutputArgs {
-    /// Write this file at the end: a page if its name ends in .html, the profiles if it ends in .otlp. May be
-    /// given several times [default: otlpprof.html]
+    /// Write this file at the end: a page if its name ends in .html or .htm, the profiles if it ends in
+    /// .otlp. May be given several times [default: otlpprof.html]
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
     /// Keep the profiles in this file, whatever its name, for the other commands
@@ -35,19 +36,39 @@ pub(super) struct OutputArgs {
     pub(super) open: bool,
 }
 
+/// The content of a file, by the ending of its name.
+enum Content {
+    Page,
+    Profiles,
+}
+
+impl Content {
+    fn of(file: &Path) -> Option<Self> {
+        match file.extension().and_then(OsStr::to_str)? {
+            "html" | "htm" => Some(Self::Page),
+            "otlp" => Some(Self::Profiles),
+            _ => None,
+        }
+    }
+}
+
 impl Outputs {
     /// The files that the options name.
     ///
     /// # Errors
-    /// A file's name says nothing of its content, or the file could not be written. The program has not been
-    /// started then.
+    /// A file's name says nothing of its content, or the file could not be written. Nothing has been profiled
+    /// then.
     pub(super) fn of(args: &OutputArgs) -> anyhow::Result<Self> {
         let mut outputs = Self::default();
         for file in &args.output {
-            match file.extension().and_then(|ending| ending.to_str()) {
-                Some("html" | "htm") => outputs.pages.push(file.clone()),
-                Some("otlp") => outputs.profiles.push(file.clone()),
-                _ => bail!("-o {}: write NAME.html for a page, NAME.otlp for profiles", file.display()),
+            match Content::of(file) {
+                Some(Content::Page) => outputs.pages.push(file.clone()),
+                Some(Content::Profiles) => outputs.profiles.push(file.clone()),
+                None => bail!(
+                    "-o {}: write NAME.html for a page, NAME.otlp for profiles; `otlpprof export` writes \
+                     other formats from NAME.otlp",
+                    file.display()
+                ),
             }
         }
         outputs.profiles.extend(args.keep.clone());
@@ -89,7 +110,8 @@ mod tests {
             outputs(&["/tmp/a.otlp", "/tmp/b.html"], None, true, true).unwrap(),
             expected(&["/tmp/b.html"], &["/tmp/a.otlp"])
         );
-        for (output, open) in [("/tmp/x.svg", false), ("-", false), ("/tmp/a.otlp", true)] {
+        assert_eq!(outputs(&["/tmp/b.htm"], None, false, false).unwrap(), expected(&["/tmp/b.htm"], &[]));
+        for (output, open) in [("/tmp/x.svg", false), ("-", false), ("html", false), ("/tmp/a.otlp", true)] {
             assert!(outputs(&[output], None, false, open).is_err(), "{output}");
         }
         for (file, reason) in [("/no/such/a.html", "does not exist"), ("/tmp", "a folder")] {
