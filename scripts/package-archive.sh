@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Packs a release into tar archives: scripts/package-archive.sh RELEASE NOTICES OUT
+# Packs a release into tar archives: scripts/package-archive.sh RELEASE NOTICES SHARE OUT
 #
-#   otlpprof-VERSION-PLATFORM.tar.gz          command, library, documents, licenses and SBOM
+#   otlpprof-VERSION-PLATFORM.tar.gz          command, library, documents, completions, licenses and SBOM
 #   otlpprof-VERSION-PLATFORM-debug.tar.gz    their debug files, by build-id
 #
-# RELEASE is a folder of scripts/build-release.sh, NOTICES one of scripts/package-notices.sh. PLATFORM is as
-# scripts/elf-platform.sh prints it. The same input gives the same bytes.
+# RELEASE is a folder of scripts/build-release.sh, NOTICES one of scripts/package-notices.sh, and SHARE one of
+# scripts/package-shell-files.sh. PLATFORM is as scripts/elf-platform.sh prints it. The same input gives the
+# same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/reproducible.sh
@@ -15,8 +16,8 @@ fail() {
     exit 1
 }
 
-[ $# = 3 ] || fail "usage: scripts/package-archive.sh RELEASE NOTICES OUT"
-release=$(realpath -m "$1") notices=$(realpath -m "$2") out=$(realpath -m "$3")
+[ $# = 4 ] || fail "usage: scripts/package-archive.sh RELEASE NOTICES SHARE OUT"
+release=$(realpath -m "$1") notices=$(realpath -m "$2") share=$(realpath -m "$3") out=$(realpath -m "$4")
 platform=$(scripts/elf-platform.sh "$release/libotlpprof.so")
 name=otlpprof-$VERSION-$platform
 work=$(mktemp -d)
@@ -35,6 +36,7 @@ install -D -m 644 "$release/libotlpprof.so" "$work/$name/lib/libotlpprof.so"
 install -m 644 README.md LICENSE CHANGELOG.md "$notices/otlpprof.cdx.json" "$work/$name"
 install -m 644 docs/*.md "$work/$name/docs"
 cp -r "$notices/licenses" "$work/$name"
+cp -r "$share" "$work/$name/share"
 pack "$out/$name.tar.gz" "$work" "$name"
 
 scripts/copy-debug-files.sh "$release" "$work/debug"

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Packs a release into Debian packages: scripts/package-deb.sh RELEASE NOTICES OUT
+# Packs a release into Debian packages: scripts/package-deb.sh RELEASE NOTICES SHARE OUT
 #
-#   otlpprof_VERSION-1_ARCH.deb          /usr/bin/otlpprof, /usr/lib/otlpprof/libotlpprof.so, documents
+#   otlpprof_VERSION-1_ARCH.deb          /usr/bin/otlpprof, /usr/lib/otlpprof/libotlpprof.so, documents,
+#                                        the manual's pages, completions for shells
 #   otlpprof-dbgsym_VERSION-1_ARCH.deb   their debug files, in /usr/lib/debug/.build-id
 #
-# RELEASE is a folder of scripts/build-release.sh for glibc, NOTICES one of scripts/package-notices.sh. The
-# same input gives the same bytes. dpkg-deb packs the files of these two folders as they are. cargo-deb would
-# pack files at places that Cargo.toml names, in cargo's own folder, and has to be built first.
+# RELEASE is a folder of scripts/build-release.sh for glibc, NOTICES one of scripts/package-notices.sh, and
+# SHARE one of scripts/package-shell-files.sh. The same input gives the same bytes. dpkg-deb packs the files of
+# these folders as they are. cargo-deb would pack files at places that Cargo.toml names, in cargo's own folder,
+# and has to be built first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/reproducible.sh
@@ -18,8 +20,8 @@ fail() {
     exit 1
 }
 
-[ $# = 3 ] || fail "usage: scripts/package-deb.sh RELEASE NOTICES OUT"
-release=$(realpath -m "$1") notices=$(realpath -m "$2") out=$(realpath -m "$3")
+[ $# = 4 ] || fail "usage: scripts/package-deb.sh RELEASE NOTICES SHARE OUT"
+release=$(realpath -m "$1") notices=$(realpath -m "$2") share=$(realpath -m "$3") out=$(realpath -m "$4")
 command -v dpkg-deb >/dev/null || fail "needs dpkg-deb (the package dpkg)"
 platform=$(scripts/elf-platform.sh "$release/libotlpprof.so")
 case $platform in
@@ -92,6 +94,9 @@ mkdir "$doc/docs"
 install -m 644 docs/*.md "$doc/docs"
 install -m 644 README.md "$notices/otlpprof.cdx.json" "$doc"
 cp -r "$notices/licenses" "$doc"
+# Debian's policy, 12.1: pages are compressed.
+cp -r "$share"/. "$main/usr/share"
+find "$main/usr/share/man" -type f -exec gzip -9 -n {} +
 build "$main" java "libc6 (>= 2.17)" "OpenTelemetry-native continuous profiler for the JVM" \
     "A JVMTI agent, /usr/lib/otlpprof/libotlpprof.so, which samples Java and native frames, and sends OTLP \
 profiles to an OpenTelemetry collector or a file; and a command, otlpprof, which runs programs under the \

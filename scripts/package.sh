@@ -55,12 +55,13 @@ for release in "${releases[@]}"; do
     platforms+=("$(scripts/elf-platform.sh "$release/libotlpprof.so")")
 done
 scripts/package-notices.sh "$work/notices" "${platforms[@]}"
+scripts/package-shell-files.sh "$work/share" "${releases[@]}"
 for i in "${!releases[@]}"; do
     release=${releases[i]} platform=${platforms[i]} notices=$work/notices/${platforms[i]}
-    scripts/package-archive.sh "$release" "$notices" "$work/out" >&2
+    scripts/package-archive.sh "$release" "$notices" "$work/share" "$work/out" >&2
     case $platform in
     *-musl) ;;
-    *) scripts/package-deb.sh "$release" "$notices" "$work/out" >&2 ;;
+    *) scripts/package-deb.sh "$release" "$notices" "$work/share" "$work/out" >&2 ;;
     esac
     cp "$notices/otlpprof.cdx.json" "$work/out/otlpprof-$VERSION-$platform.cdx.json"
     add_licenses "$notices/licenses" "$platform"

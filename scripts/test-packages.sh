@@ -34,7 +34,8 @@ for archive in "$folder"/otlpprof-"$VERSION"-linux-*.tar.gz; do
     name=${archive##*/} name=${name%.tar.gz}
     [ "$name" = "${name%-debug}" ] || continue
     has "$(tar -tzf "$archive")" "$name"/{bin/otlpprof,lib/libotlpprof.so,README.md,LICENSE,CHANGELOG.md} \
-        "$name"/{otlpprof.cdx.json,licenses/crates.txt,docs/options.md}
+        "$name"/{otlpprof.cdx.json,licenses/crates.txt,docs/options.md} \
+        "$name"/share/{man/man1/otlpprof-run.1,bash-completion/completions/otlpprof}
     tar -xzf "$archive" -C "$work"
     [ "otlpprof-$VERSION-$(scripts/elf-platform.sh "$work/$name/lib/libotlpprof.so")" = "$name" ] ||
         fail "$name has a library for another platform"
@@ -63,6 +64,8 @@ scripts/test-agent-option.sh "$native/bin/otlpprof" "-javaagent:$folder/otlpprof
 for package in "$folder"/otlpprof_*.deb; do
     has "$(dpkg-deb -c "$package" | awk '{ print $6 }')" \
         ./usr/bin/otlpprof ./usr/lib/otlpprof/libotlpprof.so \
+        ./usr/share/{man/man1/otlpprof{,-run}.1.gz,zsh/vendor-completions/_otlpprof} \
+        ./usr/share/{bash-completion/completions/otlpprof,fish/vendor_completions.d/otlpprof.fish} \
         ./usr/share/doc/otlpprof/{copyright,changelog.gz,changelog.Debian.gz,README.md,licenses/crates.txt}
     ! dpkg-deb -c "$package" | grep -v ' root/root ' || fail "files of $package belong to another user"
     ! command -v lintian >/dev/null ||
