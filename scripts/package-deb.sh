@@ -6,9 +6,9 @@
 #   otlpprof-dbgsym_VERSION-1_ARCH.deb   their debug files, in /usr/lib/debug/.build-id
 #
 # RELEASE is a folder of scripts/build-release.sh for glibc, NOTICES one of scripts/package-notices.sh, and
-# SHARE one of scripts/package-shell-files.sh. The same input gives the same bytes. dpkg-deb packs the files of
-# these folders as they are. cargo-deb would pack files at places that Cargo.toml names, in cargo's own folder,
-# and has to be built first.
+# SHARE one of scripts/package-shell-files.sh. The same input gives the same bytes. dpkg-deb packs the files
+# of these folders as they are. cargo-deb would pack files at places that Cargo.toml names, in cargo's own
+# folder, and has to be built first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/reproducible.sh

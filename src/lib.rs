@@ -25,7 +25,7 @@
 //! | [`convert`] | converts recordings to the model |
 //! | [`pprof`], [`collapsed`] | converts other tools' profiles to the model |
 //! | [`symbolize`] | names for the native frames of OTLP profiles |
-//! | [`options`] | the agent's options: the table of them, and their values from the string and the environment |
+//! | [`options`] | the agent's options: their table, and their values from the string and the environment |
 //! | `protobuf` | iterates over the fields of protobuf messages |
 //! | [`incomplete_file`] | files that get their name when they are complete |
 //! | [`export`] | writes encoded messages to files and sends them to collectors |

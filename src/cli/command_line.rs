@@ -68,6 +68,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Check and complete", &["validate", "check-stacks", "completions", "help"]),
 ];
 
+/// The line after a mistake in the arguments of commands that take the agent's options.
+const ADVICE_ON_OPTIONS: &str = "The agent's options are one word, separated by commas: cpu=5ms,alloc. \
+                                 `otlpprof options` lists them.";
+
 /// Commands to a JVM.
 const TO_A_JVM: [&str; 3] = ["record", "attach", "top"];
 /// Commands whose first word is never a file, so that the word `help` has no other meaning.
@@ -98,12 +102,7 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Command, ExitCode> {
             let takes_options = name == "run" || TO_A_JVM.contains(&name);
             if takes_options && error.kind() == ErrorKind::UnknownArgument {
                 let mut err = terminal::stderr();
-                let _ = writeln!(err);
-                let _ = writeln!(
-                    err,
-                    "The agent's options are one word, separated by commas: cpu=5ms,alloc. `otlpprof options` \
-                     lists them."
-                );
+                let _ = writeln!(err).and_then(|()| writeln!(err, "{ADVICE_ON_OPTIONS}"));
             }
             Err(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_BAD_INPUT)))
         }
@@ -202,26 +201,22 @@ fn started_instead(
     is_executable: impl Fn(&OsStr) -> bool,
 ) -> Option<String> {
     let places = positional_places(command, words);
-    let marked = words.iter().position(|word| word == "--");
-    let is_jvm_after = |marked: usize| match &words[marked + 1..] {
-        [] => true,
-        [first, ..] => !is_executable(first),
+    let is_options = |&place: &usize| is_agent_options(&words[place], &[], &is_executable);
+    let has_words = |place: usize| {
+        let next = words.get(place + 1);
+        next.is_some_and(|next| !is_agent_options(next, &[], &is_executable) && is_no_option(command, next))
     };
-    let (before, program) = match (places.first(), marked) {
-        (None, Some(marked)) if !is_jvm_after(marked) => (marked, marked + 1),
-        (Some(&first), _)
-            if is_executable(&words[first])
-                && words.get(first + 1).is_some_and(|next| {
-                    !is_agent_options(next, &[], &is_executable) && is_no_option(command, next)
-                }) =>
-        {
-            (first, first)
-        }
+    let (end_of_options, program) = match (words.iter().position(|word| word == "--"), places.first()) {
+        (Some(mark), _) if places.iter().all(is_options) => (mark, mark + 1),
+        (_, Some(&first)) if has_words(first) => (first, first),
         _ => return None,
     };
-    let program = words.get(program..).filter(|program| !program.is_empty())?;
+    let program = &words[program..];
+    if !program.first().is_some_and(|program| is_executable(program)) {
+        return None;
+    }
     // `run` has the options of `record`.
-    let options = if name == "record" { &words[..before] } else { &[] };
+    let options = if name == "record" { &words[..end_of_options] } else { &[] };
     let all = options.iter().map(OsString::as_os_str).chain([OsStr::new("--")]);
     let all = all.chain(program.iter().map(OsString::as_os_str));
     let line: Vec<_> = all.map(|word| quoted(&word.to_string_lossy())).collect();
@@ -377,6 +372,7 @@ mod tests {
         for (line, expected) in [
             ("otlpprof record -- java -jar a.jar", "otlpprof run -- java -jar a.jar"),
             ("otlpprof record java -jar a.jar", "otlpprof run -- java -jar a.jar"),
+            ("otlpprof record cpu=5ms -- java Main", "otlpprof run cpu=5ms -- java Main"),
             ("otlpprof record -d 30 -o a.html java Main", "otlpprof run -d 30 -o a.html -- java Main"),
             ("otlpprof attach -- ./start.sh", "otlpprof run -- ./start.sh"),
             ("otlpprof top --count 1 java A'b", "otlpprof run -- java 'A'\\''b'"),

@@ -18,9 +18,9 @@ use crate::otlp::payload::{copy_payload, find_payloads};
 
 /// Extract the recording that a profile was converted from
 ///
-/// The recording is the payload that `otlpprof convert --include-payload` has put into the profile. If several
-/// profiles of the file have a payload, the payloads are written one after the other, which is again a
-/// recording.
+/// The recording is the payload that `otlpprof convert --include-payload` has put into the profile. If
+/// several profiles of the file have a payload, the payloads are written one after the other, which is again
+/// a recording.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A file of OTLP profiles: protobuf, plain or length-prefixed, or OTLP/JSON, gzipped or not; - is

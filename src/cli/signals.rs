@@ -12,8 +12,8 @@ impl Signals {
         Self::block_all(&[libc::SIGINT, libc::SIGTERM])
     }
 
-    /// Blocks all signals of a terminal that end a command: SIGQUIT, too, and SIGHUP unless it is ignored, since
-    /// a command that `nohup` has started goes on without its terminal.
+    /// Blocks all signals of a terminal that end a command: SIGQUIT, too, and SIGHUP unless it is ignored. A
+    /// command that `nohup` has started goes on without its terminal.
     pub(super) fn block_all_of_terminal() -> Self {
         // SAFETY: the structure consists of integers and a pointer, so zeros are a valid value.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };

@@ -151,7 +151,8 @@ fn a_recording_leaves_a_page_and_all_named_files() {
     jvm.finish();
 }
 
-/// Regression: a recording whose standard error was closed ended at its first line, and left the agent running.
+/// Regression: a recording whose standard error was closed ended at its first line, and left the agent
+/// running.
 #[test]
 fn a_closed_standard_error_ends_no_recording() {
     let home = newest_or_all().pop().unwrap();

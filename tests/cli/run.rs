@@ -196,7 +196,8 @@ fn mistakes_are_one_line_before_the_program_starts() {
     for (arguments, reason) in [
         (
             &["-o", "page.svg"][..],
-            "-o page.svg: write NAME.html for a page, NAME.otlp for profiles; `otlpprof export` writes other formats from NAME.otlp",
+            "-o page.svg: write NAME.html for a page, NAME.otlp for profiles; \
+             `otlpprof export` writes other formats from NAME.otlp",
         ),
         (&["-o", "no/such/page.html"], "no/such/page.html: the folder no/such does not exist; create it"),
         (&["--no-page", "--open"], "--open: no page is written; name one by -o NAME.html"),

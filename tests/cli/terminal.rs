@@ -171,7 +171,8 @@ fn a_recording_counts_down_on_a_terminal_alone() {
     let home = crate::agent_support::newest_or_all().pop().unwrap();
     let jvm = crate::attach_support::jvm(&home);
     let (pid, agent) = (jvm.pid().to_string(), crate::agent_support::agent());
-    let arguments = ["record", &pid, "cpu=1ms", "-d", "0.5", "--no-page", "--library", agent.to_str().unwrap()];
+    let library = ["--library", agent.to_str().unwrap()];
+    let arguments = [&["record", &pid, "cpu=1ms", "-d", "0.5", "--no-page"][..], &library].concat();
     assert!(on_terminal(&arguments, None).contains("1s left"));
     assert!(!in_pipes(&arguments).contains(" left"));
     jvm.terminate();

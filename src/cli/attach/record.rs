@@ -242,7 +242,8 @@ fn agent_string(given: &str, duration: Duration, file: &str) -> String {
     parts.join(",")
 }
 
-/// Writes a line to standard error. A closed standard error must not keep the command from stopping the agent.
+/// Writes a line to standard error. A closed standard error must not keep the command from stopping the
+/// agent.
 fn note(line: &str) {
     let _ = writeln!(terminal::stderr(), "{line}");
 }
