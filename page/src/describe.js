@@ -1,7 +1,7 @@
 // The facts of a node as texts, for tooltip and status line.
 
 import { BASE, NEW, hasSeconds } from './diff.js';
-import { formatChange, formatShare, formatValue, stepTime } from './format.js';
+import { formatChange, formatPoints, formatShare, formatValue, stepTime } from './format.js';
 import { boxNames } from './names.js';
 import { KIND_NAMES } from './profile.js';
 
@@ -83,15 +83,20 @@ function comparison(model, totals) {
 export function changeText(model, values) {
   const change = changeOf(model, values);
   if (model.state.diffMode === 'share') {
-    return formatChange(change, (size) => formatShare(size, 1));
+    return formatChange(change, formatPoints);
   }
   const perSecond = model.state.diffMode === 'seconds' && hasSeconds(model.profile.header.sideSeconds);
   return formatChange(change, (size) => formatValue(size, model.type.unit) + (perSecond ? '/s' : ''));
 }
 
+/** The part of a value by which equal values may differ once they are weighted. */
+const ROUNDING = 1e-12;
+
 /** The weighted difference of new and base. */
 export function changeOf(model, values) {
-  return values[NEW] * model.factors[NEW] - values[BASE] * model.factors[BASE];
+  const [base, next] = [BASE, NEW].map((side) => values[side] * model.factors[side]);
+  const change = next - base;
+  return Math.abs(change) <= ROUNDING * Math.max(Math.abs(base), Math.abs(next)) ? 0 : change;
 }
 
 function orderTime({ times }, graph, node) {

@@ -88,6 +88,15 @@ export function formatShare(part, whole) {
   return `${signOf(percent)}${size.toFixed(size >= 99.995 ? 0 : 2)} %`;
 }
 
+/** A part of a whole in points of percent, for a difference of shares. */
+export function formatPoints(part) {
+  const points = Math.abs(part) * 100;
+  if (points === 0) {
+    return '0 points';
+  }
+  return points < 0.005 ? '<0.01 points' : `${points.toFixed(points >= 99.995 ? 0 : 2)} points`;
+}
+
 function signOf(number) {
   return number < 0 ? '−' : '';
 }

@@ -187,7 +187,7 @@ export class Toolbar {
       ],
       (diffWidth) => this.app.set({ diffWidth }),
     );
-    this.elided = button('Gone', `Only what ${next} no longer has`, () =>
+    this.elided = button('Gone', `Gone: only the calls of ${base} that ${next} no longer has`, () =>
       this.app.set({ elided: !this.app.state.elided }),
     );
     this.diff.append(this.mode, this.width, this.elided);

@@ -8,6 +8,7 @@ import {
   cutRight,
   fitting,
   formatChange,
+  formatPoints,
   formatRate,
   formatShare,
   formatTime,
@@ -57,6 +58,9 @@ test('shares and changes', () => {
   assert.equal(formatShare(1, 1e6), '<0.01 %');
   assert.equal(formatShare(-1, 4), '−25.00 %');
   assert.equal(formatShare(1, 0), '–');
+  assert.equal(formatChange(0.1234, formatPoints), '+12.34 points');
+  assert.equal(formatChange(-1e-6, formatPoints), '−<0.01 points');
+  assert.equal(formatChange(0, formatPoints), '0 points');
   assert.equal(formatChange(2, String), '+2');
   assert.equal(formatChange(-2, String), '−2');
   assert.match(formatTime(1_700_000_000_000, 1000), /^\d\d:\d\d:\d\d$/);
