@@ -24,6 +24,7 @@ const WAITING: usize = 2;
 
 /// Writes all messages of these files with their frames resolved.
 pub(super) fn run(paths: &[PathBuf], output: &Path, symbolizer: Symbolizer) -> anyhow::Result<ExitCode> {
+    whole_file::check_is_no_input(output, paths)?;
     let inputs = paths.iter().map(|path| ProfileFile::open(path)).collect::<Result<Vec<_>, _>>()?;
     let form = form_of(&inputs)?;
     let is_compressed = output.extension().is_some_and(|extension| extension == OsStr::new("gz"));
