@@ -11,8 +11,10 @@ use otlpprof_fuzz::check_batch;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = is_collapsed(bytes);
-    let _ = read(bytes, |batch| {
-        check_batch(&batch);
-        Ok::<_, CollapsedError>(())
-    });
+    for unit in [None, Some("bytes")] {
+        let _ = read(bytes, unit, |batch| {
+            check_batch(&batch);
+            Ok::<_, CollapsedError>(())
+        });
+    }
 });

@@ -4,11 +4,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::bail;
+
 use super::report::inputs::ProfileInputs;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
 use super::symbolize::symbols_args::SymbolsArgs;
 use super::{terminal, whole_file};
+use crate::collapsed::Quantity;
 use crate::report::collect::Collected;
 use crate::report::export::pprof::samples::PprofSamples;
 use crate::report::export::thread_samples::ThreadSamples;
@@ -55,6 +58,20 @@ enum Target {
     Firefox,
 }
 
+impl Target {
+    /// The place of a thread's name, in words, in a format that has threads of its own.
+    fn place_of_threads(self) -> Option<&'static str> {
+        match self {
+            Self::Pprof => {
+                Some("in pprof the thread is a label; `go tool pprof -tagroot=thread.name` makes it the root")
+            }
+            Self::Speedscope => Some("in speedscope's format each thread has a profile of its own"),
+            Self::Firefox => Some("in the Firefox Profiler's format each thread has a track of its own"),
+            Self::Collapsed => None,
+        }
+    }
+}
+
 /// An export that is being made.
 struct Export<'e> {
     args: &'e Args,
@@ -71,12 +88,17 @@ struct Contents {
     measures: Vec<Measure>,
     /// Parts of the profiles that are left out, in words.
     lost: Vec<&'static str>,
-    selected_samples: u64,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     whole_file::check_is_no_input(&args.output, &args.files)?;
-    let inputs = ProfileInputs::open(&args.files)?.symbolized_by(args.symbols.symbolizer()?);
+    if args.stacks.has_threads()
+        && let Some(place) = args.to.place_of_threads()
+    {
+        bail!("--threads: {place}");
+    }
+    let inputs = ProfileInputs::open_in(&args.files, args.selection.unit())?;
+    let inputs = inputs.symbolized_by(args.symbols.symbolizer()?);
     let measure = inputs.measure(args.selection.measure())?;
     let selection = args.selection.selection(&inputs.survey, measure.is_snapshot())?;
     let export = Export { args, inputs: &inputs, measure, selection: &selection };
@@ -87,27 +109,33 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Target::Firefox => export.firefox()?,
     };
     export.say(&contents)?;
-    inputs.note_if_empty(contents.selected_samples)?;
     inputs.print_symbols()?;
     Ok(ProfileInputs::exit_code([&inputs]))
 }
 
 impl Export<'_> {
     fn collapsed(&self) -> anyhow::Result<Contents> {
-        let mut reader = SampleReader::new(self.selection, self.args.stacks.form());
+        let mut reader = SampleReader::new(self.selection, self.form());
         let mut collected = Collected::new(self.measure, self.selection.window, None);
         self.inputs.each_message(|message| reader.read(&message, &mut collected))?;
+        self.check_selected(&reader)?;
         let own = collected.merged();
+        let quantity = Quantity { name: &*self.measure.name, unit: self.unit(self.measure) };
         whole_file::write_or_print(&self.args.output, |out| {
-            collapsed::write(&reader.tree, &reader.frames, own, out)
+            collapsed::write(&reader.tree, &reader.frames, own, quantity, out)
         })?;
         let (measures, lost) = (vec![self.measure.clone()], vec!["labels", "times", "kinds of code"]);
-        Ok(Contents { measures, lost, selected_samples: reader.selected_samples })
+        Ok(Contents { measures, lost })
     }
 
-    /// The form of samples for a format that has threads of its own.
+    /// The form of samples.
     fn form(&self) -> SampleForm {
-        SampleForm { threads: false, ..self.args.stacks.form() }
+        self.args.stacks.form()
+    }
+
+    /// Checks the options that select samples if none was read.
+    fn check_selected(&self, reader: &SampleReader<'_>) -> anyhow::Result<()> {
+        self.inputs.check_selected(reader.selected_samples, &self.args.selection.conditions())
     }
 
     /// The unit of a measure's values.
@@ -122,13 +150,13 @@ impl Export<'_> {
         let mut samples =
             PprofSamples::new(measures.clone(), self.selection.window, self.args.stacks.weight());
         self.inputs.each_message(|message| reader.read(&message, &mut samples))?;
-        let selected_samples = reader.selected_samples;
+        self.check_selected(&reader)?;
         drop(reader);
         let mut lost = vec!["kinds of code"];
         lost.extend(samples.has_times.then_some("times of samples"));
         lost.extend(samples.labels.has_lost_values.then_some("lists and bytes in labels"));
         whole_file::write_or_print(&self.args.output, |out| pprof::write::write(samples, out))?;
-        Ok(Contents { measures, lost, selected_samples })
+        Ok(Contents { measures, lost })
     }
 
     /// The measure that `--type` names; without it all measures of the files, the default one first.
@@ -150,7 +178,7 @@ impl Export<'_> {
             speedscope::write(&reader.tree, &reader.frames, samples, &self.inputs.title(), weight, out)
         })?;
         let lost = vec!["labels but threads", "times but their order", "kinds of code"];
-        Ok(Contents { measures, lost, selected_samples: reader.selected_samples })
+        Ok(Contents { measures, lost })
     }
 
     fn firefox(&self) -> anyhow::Result<Contents> {
@@ -172,7 +200,7 @@ impl Export<'_> {
                 out,
             )
         })?;
-        Ok(Contents { measures, lost, selected_samples: reader.selected_samples })
+        Ok(Contents { measures, lost })
     }
 
     fn thread_samples(
@@ -183,6 +211,7 @@ impl Export<'_> {
         let mut reader = SampleReader::new(self.selection, form);
         let mut samples = ThreadSamples::new(measures, self.selection.window);
         self.inputs.each_message(|message| reader.read(&message, &mut samples))?;
+        self.check_selected(&reader)?;
         Ok((reader, samples))
     }
 

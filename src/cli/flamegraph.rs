@@ -9,6 +9,7 @@ use anyhow::bail;
 
 use super::outputs::DEFAULT_PAGE;
 use super::report::compare_args::{CompareArgs, empty_side, measure_of_either};
+use super::report::conditions;
 use super::report::inputs::ProfileInputs;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
@@ -20,7 +21,7 @@ use crate::report::page::html;
 use crate::report::page::rows::PageRows;
 use crate::report::page::steps::Steps;
 use crate::report::sample_reader::SampleReader;
-use crate::report::selection::{Selection, Window};
+use crate::report::selection::Window;
 use crate::report::sides::{self, Comparison};
 use crate::report::survey::Survey;
 
@@ -56,13 +57,15 @@ pub(super) struct Args {
 ///
 /// The page shows the new profile, coloured by the change since the base.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "otlpprof diff [OPTIONS] <BASE> <NEW>\n       \
+                            otlpprof diff [OPTIONS] <NEW>... --base <BASE>...")]
 pub(super) struct DiffArgs {
-    /// The file to compare with
-    #[arg(value_name = "BASE")]
-    base: PathBuf,
-    /// The file that is shown
-    #[arg(value_name = "NEW")]
-    new: PathBuf,
+    /// The file to compare with and the file that is shown; with --base all files that are shown
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Compare with this file; may be given several times
+    #[arg(long, value_name = "BASE")]
+    base: Vec<PathBuf>,
     #[command(flatten)]
     place: PageOutput,
     #[command(flatten)]
@@ -113,8 +116,8 @@ pub(super) struct PageArgs {
 
 impl PageArgs {
     /// Opens files, whose frames are resolved if the options say so.
-    fn open(&self, files: &[PathBuf]) -> anyhow::Result<ProfileInputs> {
-        Ok(ProfileInputs::open(files)?.symbolized_by(self.symbols.symbolizer()?))
+    fn open(&self, files: &[PathBuf], selection: &SelectionArgs) -> anyhow::Result<ProfileInputs> {
+        Ok(ProfileInputs::open_in(files, selection.unit())?.symbolized_by(self.symbols.symbolizer()?))
     }
 }
 
@@ -128,7 +131,7 @@ struct Base {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.place.check(&args.files)?;
-    let new = args.page.open(&args.files)?;
+    let new = args.page.open(&args.files, &args.selection)?;
     let code = write(&args.place.output, None, &new, &args.selection, &args.page, args.steps)?;
     args.place.show()?;
     Ok(code)
@@ -140,15 +143,36 @@ pub(super) fn write_page(files: &[PathBuf], output: &Path) -> anyhow::Result<()>
     write(output, None, &inputs, &SelectionArgs::default(), &PageArgs::default(), None).map(drop)
 }
 
+impl DiffArgs {
+    /// The files of the base and of the new side.
+    fn sides(&self) -> anyhow::Result<[&[PathBuf]; 2]> {
+        match (&self.base[..], &self.files[..]) {
+            ([], [base, new]) => Ok([base, new].map(std::slice::from_ref)),
+            ([], _) => bail!(
+                "name two files, BASE and NEW; with several files a side, name those of the base by --base"
+            ),
+            (base, new) => Ok([base, new]),
+        }
+    }
+}
+
 pub(super) fn run_diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
-    args.place.check(&[&args.base, &args.new])?;
-    let inputs = args.page.open(std::slice::from_ref(&args.base))?;
-    let new = args.page.open(std::slice::from_ref(&args.new))?;
-    let name = |path: &Path| path.display().to_string();
-    let base = Base { inputs, sides: [name(&args.base), name(&args.new)], compare: args.compare };
-    let code = write(&args.place.output, Some(&base), &new, &args.selection, &args.page, None)?;
+    let sides = args.sides()?;
+    args.place.check(&sides.concat())?;
+    let [inputs, new] = sides.map(|files| args.page.open(files, &args.selection));
+    let base = Base { inputs: inputs?, sides: sides.map(side_name), compare: args.compare };
+    let code = write(&args.place.output, Some(&base), &new?, &args.selection, &args.page, None)?;
     args.place.show()?;
     Ok(code)
+}
+
+/// The name of a side: its first file, and the number of the others.
+fn side_name(files: &[PathBuf]) -> String {
+    match files {
+        [] => String::new(),
+        [file] => file.display().to_string(),
+        [file, others @ ..] => format!("{} and {} more", file.display(), others.len()),
+    }
 }
 
 fn write(
@@ -192,6 +216,13 @@ fn write(
         (rows.window, reader.window) = (selection.window, selection.window);
     }
     new.each_message(|message| reader.read(&message, &mut rows))?;
+    match base {
+        None => new.check_selected(reader.selected_samples, &wanted.conditions())?,
+        Some(base) if reader.selected_samples == 0 => {
+            conditions::check_exist(&[&base.inputs, new], &wanted.conditions())?;
+        }
+        Some(_) => {}
+    }
     if let Some(measure) = new.survey.measure(None) {
         rows.begin_with(measure);
     }
@@ -208,7 +239,7 @@ fn write(
     let sides = base.map(|base| base.sides.clone());
     let texts = PageTexts {
         title: page.title.clone().unwrap_or_else(|| title(new, &sides)),
-        selection: description(&selection),
+        selection: conditions::in_words(&selection).join(", "),
         notes,
         sides,
         comparison: base.map_or_else(Comparison::default, |base| base.compare.comparison()),
@@ -219,7 +250,6 @@ fn write(
     if output != Path::new("-") {
         writeln!(terminal::stderr(), "{} written: open it in a browser", output.display())?;
     }
-    new.note_if_empty(reader.selected_samples)?;
     let all = || base.map(|base| &base.inputs).into_iter().chain([new]);
     all().try_for_each(ProfileInputs::print_symbols)?;
     Ok(ProfileInputs::exit_code(all()))
@@ -247,15 +277,6 @@ fn title(inputs: &ProfileInputs, sides: &Option<[String; 2]>) -> String {
         Some([base, new]) => format!("{new} compared with {base}"),
         None => inputs.title(),
     }
-}
-
-/// The conditions of a selection in words; empty if everything is selected.
-fn description(selection: &Selection) -> String {
-    let attributes = selection.attributes.iter().map(|(key, value)| format!("{key}={value}"));
-    let frames = selection.frames.iter().map(|frame| format!("with {frame}"));
-    let without = selection.without.iter().map(|frame| format!("without {frame}"));
-    let trace = selection.trace.map(|trace| format!("trace {:032x}", u128::from_be_bytes(trace)));
-    attributes.chain(frames).chain(without).chain(trace).collect::<Vec<_>>().join(", ")
 }
 
 /// Samples and labels that the page lacks, in words.

@@ -11,6 +11,7 @@ use thiserror::Error;
 use super::form::{Form, Program};
 use super::frame_name;
 use super::line::{self, LineProblem, Scale};
+use super::quantity::Quantity;
 use super::text::text_of;
 use crate::model::{
     AttributeSetId, BILLIONTHS, Batch, FrameId, LinkId, Profile, ProfileType, SampleIdentity, Tables,
@@ -40,6 +41,9 @@ pub enum CollapsedError {
         /// The reason.
         problem: LineProblem,
     },
+    /// A unit is wanted for values with fractions.
+    #[error("values with fractions cannot be in {0}: leave the unit out")]
+    UnitOfFractions(String),
 }
 
 /// The parts of a file that are not shown as they are.
@@ -85,12 +89,14 @@ pub fn is_collapsed(first: &[u8]) -> bool {
     }
 }
 
-/// Reads collapsed stacks. Passes their sums to `take`, in several batches if there are many.
+/// Reads collapsed stacks. Passes their sums to `take`, in several batches if there are many. `unit` is the unit
+/// of the values, whatever a comment says.
 ///
 /// # Errors
 /// The first line that cannot be read, an error of the reader, or one that `take` returns.
 pub fn read<E: From<CollapsedError>>(
     from: impl Read,
+    unit: Option<&str>,
     mut take: impl FnMut(Batch) -> Result<(), E>,
 ) -> Result<Remarks, E> {
     let mut text = text_of(from);
@@ -99,8 +105,9 @@ pub fn read<E: From<CollapsedError>>(
     let is_whole = (first.len() as u64) < FIRST_BYTES;
     let form = Form::of(&first, is_whole);
     let form = form.map_err(|(number, problem)| CollapsedError::Line { number, problem })?;
+    let profile_type = profile_type(&first, form, unit)?;
     let mut lines = first.as_slice().chain(text);
-    let (mut sums, mut remarks) = (Sums::new(form), Remarks::default());
+    let (mut sums, mut remarks) = (Sums::new(form, profile_type), Remarks::default());
     let (mut line, mut total) = (Vec::new(), 0_i64);
     for number in 1.. {
         line.clear();
@@ -120,16 +127,39 @@ pub fn read<E: From<CollapsedError>>(
                 total = total.checked_add(line.value).ok_or(at_line(LineProblem::SumTooLarge))?;
                 sums.add(line.stack, line.value);
             }
-            None => remarks.comments += u64::from(line::is_comment(&text)),
+            None => {
+                let is_remark = line::is_comment(&text) && Quantity::parse(&text).is_none();
+                remarks.comments += u64::from(is_remark);
+            }
         }
         if sums.is_full() {
-            take(mem::replace(&mut sums, Sums::new(form)).batch())?;
+            take(mem::replace(&mut sums, Sums::new(form, profile_type)).batch())?;
         }
     }
     if sums.bytes > 0 {
         take(sums.batch())?;
     }
     Ok(remarks)
+}
+
+/// The type of the profiles of a file that begins with these bytes. A comment before the stacks may name the
+/// quantity and its unit; otherwise values are numbers of samples. `unit` replaces the unit.
+fn profile_type(
+    first: &[u8],
+    form: Form,
+    unit: Option<&str>,
+) -> Result<&'static ProfileType, CollapsedError> {
+    let lines = first.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
+    let mut comments = lines.take_while(|line| line.trim_ascii().is_empty() || line::is_comment(line));
+    let named = comments.find_map(|line| Quantity::parse(&line));
+    let samples = || Quantity { name: "samples".to_owned(), unit: "count".to_owned() };
+    let named = match (form.scale, unit) {
+        (Scale::Whole, _) => named.unwrap_or_else(samples),
+        (Scale::Billionths, None) => Quantity { unit: BILLIONTHS.to_owned(), ..samples() },
+        (Scale::Billionths, Some(unit)) => return Err(CollapsedError::UnitOfFractions(unit.to_owned())),
+    };
+    let texts = (&*named.name, unit.unwrap_or(&named.unit));
+    Ok(ProfileType::custom(&named.name, texts, texts))
 }
 
 /// The sums of lines.
@@ -145,16 +175,11 @@ struct Sums {
 }
 
 impl Sums {
-    fn new(form: Form) -> Self {
-        let unit = match form.scale {
-            Scale::Whole => "count",
-            Scale::Billionths => BILLIONTHS,
-        };
-        let samples = ("samples", unit);
+    fn new(form: Form, profile_type: &'static ProfileType) -> Self {
         Self {
             program: form.program,
             tables: Tables::new(),
-            profile: Profile::new(ProfileType::custom("samples", samples, samples), 1),
+            profile: Profile::new(profile_type, 1),
             frames: HashMap::default(),
             stack: Vec::new(),
             bytes: 0,
@@ -218,7 +243,7 @@ mod tests {
 
     fn batches(text: &[u8]) -> Result<Vec<Batch>, CollapsedError> {
         let mut batches = Vec::new();
-        read(text, |batch| {
+        read(text, None, |batch| {
             batches.push(batch);
             Ok::<_, CollapsedError>(())
         })?;
@@ -269,7 +294,7 @@ mod tests {
         ] {
             assert!(is_collapsed(&bytes));
             let mut sums = Vec::new();
-            let remarks = read(&bytes[..], |batch| {
+            let remarks = read(&bytes[..], None, |batch| {
                 let samples = batch.profiles[0].samples();
                 sums.extend(samples.iter().map(|sample| sample.value));
                 let root = |at: usize| batch.tables.stacks.get(samples[at].identity.stack).last().copied();
@@ -278,6 +303,27 @@ mod tests {
             });
             assert_eq!((remarks.unwrap().comments, &*sums), (2, &[30, 12][..]));
         }
+    }
+
+    /// Regression: times in nanoseconds that `export` had written were read as numbers of samples.
+    #[test]
+    fn a_comment_or_the_caller_names_the_quantity() {
+        let of = |text: &str, unit| {
+            let mut types = Vec::new();
+            let remarks = read(text.as_bytes(), unit, |batch| {
+                let known = batch.profiles[0].profile_type;
+                types.push([known.sample_type, known.sample_unit]);
+                Ok::<_, CollapsedError>(())
+            });
+            (types, remarks.unwrap().comments)
+        };
+        let named = "#otlpprof:type=cpu,unit=nanoseconds\n# other\nmain 5\n";
+        assert_eq!(of(named, None), (vec![["cpu", "nanoseconds"]], 1));
+        assert_eq!(of(named, Some("bytes")), (vec![["cpu", "bytes"]], 1));
+        assert_eq!(of("main 5\n", Some("bytes")), (vec![["samples", "bytes"]], 0));
+        assert_eq!(of("main 5\n", None), (vec![["samples", "count"]], 0));
+        // Later than the first stack the comment would change the unit of some values.
+        assert_eq!(of("main 5\n#otlpprof:type=cpu,unit=nanoseconds\n", None).0, [["samples", "count"]]);
     }
 
     #[test]

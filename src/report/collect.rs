@@ -39,6 +39,8 @@ pub struct Collected<'w> {
     window: Window,
     /// The attribute by whose values samples are grouped: of the sample, its profile or its resource.
     by: Option<&'w str>,
+    /// Whether a sample has the attribute.
+    pub has_group: bool,
     /// The groups by name: a value of that attribute; empty for samples without it.
     group_ids: HashMap<String, GroupId>,
     sums: Summed<(GroupId, NodeId)>,
@@ -54,6 +56,7 @@ impl<'w> Collected<'w> {
             measure,
             window,
             by,
+            has_group: false,
             group_ids: HashMap::new(),
             sums: Summed::default(),
             time: ProfiledTime::default(),
@@ -91,7 +94,9 @@ impl<'w> Collected<'w> {
         if let Some(&known) = self.of_labels.get(&sample.labels) {
             return known;
         }
-        let name = self.by.and_then(|by| group_name(profile, sample.sample, by)).unwrap_or_default();
+        let name = self.by.and_then(|by| group_name(profile, sample.sample, by));
+        self.has_group |= name.is_some();
+        let name = name.unwrap_or_default();
         let next = self.group_ids.len();
         let group = *self.group_ids.entry(name).or_insert(next);
         self.of_labels.insert(sample.labels, group);

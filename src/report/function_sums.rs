@@ -32,6 +32,16 @@ pub enum SortBy {
     Total,
 }
 
+impl SortBy {
+    /// The key by which sums are sorted, the highest first.
+    pub fn key(self, sum: FunctionSum) -> (i64, i64) {
+        match self {
+            Self::Own => (sum.own, sum.total),
+            Self::Total => (sum.total, sum.own),
+        }
+    }
+}
+
 /// Visits each function of a stack once, however often the function recurs.
 #[derive(Debug, Default)]
 pub struct DistinctFrames {
@@ -83,13 +93,7 @@ pub fn sorted(sums: &[FunctionSum], sort_by: SortBy) -> Vec<(FrameId, FunctionSu
         .zip(sums.iter().copied())
         .filter(|(_, sum): &(FrameId, FunctionSum)| *sum != FunctionSum::default())
         .collect();
-    sorted.sort_unstable_by_key(|&(frame, sum)| {
-        let (first, second) = match sort_by {
-            SortBy::Own => (sum.own, sum.total),
-            SortBy::Total => (sum.total, sum.own),
-        };
-        (Reverse(first), Reverse(second), frame)
-    });
+    sorted.sort_unstable_by_key(|&(frame, sum)| (Reverse(sort_by.key(sum)), frame));
     sorted
 }
 

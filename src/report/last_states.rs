@@ -28,6 +28,11 @@ impl<K: Eq + Hash, V: Default> LastStates<K, V> {
         self.0.values().map(|(_, contents)| contents)
     }
 
+    /// The contents of the last states, to change.
+    pub fn contents_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.0.values_mut().map(|(_, contents)| contents)
+    }
+
     /// The keys, times and contents of the last states.
     pub fn into_states(self) -> impl Iterator<Item = (K, u64, V)> {
         self.0.into_iter().map(|(key, (unix_ns, contents))| (key, unix_ns, contents))

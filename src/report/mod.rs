@@ -14,6 +14,10 @@
 //! | `pair_table`, `pending_samples`, `message_stacks` | the search of stacks in the tree |
 //! | [`summed`] | values by key, states of processes among them |
 //! | [`collect`] | collects the samples of one measure |
+//! | [`sample_count`] | the number of samples of a profile |
+//! | [`whole_sum`] | the sum of all values of a measure |
+//! | [`attribute_sums`] | sums by the values of each attribute |
+//! | [`known_attributes`] | the attributes that exist, compared with wanted ones |
 //! | [`last_states`], [`state_times`] | the last state of each process, and its time |
 //! | [`profiled_time`] | the time that profiles cover |
 //! | [`function_sums`] | sums by function |
@@ -22,11 +26,13 @@
 //! | [`export`] | formats of other tools |
 //! | [`merge`] | many messages summed into one |
 
+pub mod attribute_sums;
 pub mod call_tree;
 pub mod collect;
 pub mod export;
 pub mod frame_table;
 pub mod function_sums;
+pub mod known_attributes;
 pub mod last_states;
 pub mod measure;
 pub mod merge;
@@ -37,9 +43,11 @@ mod pair_table;
 mod pending_samples;
 pub mod profiled_time;
 pub mod resource_survey;
+pub mod sample_count;
 pub mod sample_reader;
 pub mod selection;
 pub mod sides;
 pub mod state_times;
 pub mod summed;
 pub mod survey;
+pub mod whole_sum;

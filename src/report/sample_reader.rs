@@ -144,6 +144,11 @@ impl<'s> SampleReader<'s> {
         Self { most_bytes: Some(most_bytes), ..self }
     }
 
+    /// The form in which samples are read.
+    pub fn form(&self) -> SampleForm {
+        self.form
+    }
+
     /// Whether the reader has stopped at its bound.
     pub fn is_full(&self) -> bool {
         self.most_bytes.is_some_and(|most| self.frames.bytes() + self.tree.len() * OF_NODE > most)

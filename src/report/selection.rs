@@ -58,6 +58,14 @@ impl Selection {
         (attribute_keys::THREAD_NAME.to_owned(), name.to_owned())
     }
 
+    /// Whether all samples are selected.
+    pub fn is_everything(&self) -> bool {
+        self.attributes.is_empty()
+            && self.trace.is_none()
+            && !self.has_expressions()
+            && self.window.is_everything()
+    }
+
     /// Whether frames are compared with expressions.
     pub fn has_expressions(&self) -> bool {
         !self.frames.is_empty() || !self.without.is_empty()

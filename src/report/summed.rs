@@ -51,6 +51,15 @@ impl<K: Copy + Eq + Hash> Summed<K> {
         all.map(|(&key, &value)| (key, value))
     }
 
+    /// Gives each key a new name. The values of keys that get the same name are added up.
+    pub fn rename(&mut self, name: impl Fn(K) -> K) {
+        for values in std::iter::once(&mut self.added).chain(self.states.contents_mut()) {
+            for (key, value) in std::mem::take(values) {
+                add(values, name(key), value);
+            }
+        }
+    }
+
     /// The sum of each key, over all processes.
     pub fn into_sums(self) -> Values<K> {
         let Self { mut added, states } = self;

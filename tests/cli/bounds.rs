@@ -163,8 +163,7 @@ fn a_long_stack_of_many_samples_is_gone_through_once() {
     let message = data(profile((0..MANY).map(sample).collect()), tables).encode_to_vec();
     let files = Files::new();
     let file = files.add("long", &message);
-    // The tree has a line for each frame, indented by its depth.
-    for arguments in READERS.into_iter().chain([REPORTS[0]]) {
+    for arguments in READERS.into_iter().chain(REPORTS) {
         let output = run(message.len(), arguments, &file);
         assert_read(&output, &format!("{arguments:?}"));
         // The frames are written once, and a few lines for each sample.

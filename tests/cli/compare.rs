@@ -39,9 +39,9 @@ fn shares_values_per_second_and_raw_values_are_compared() {
     assert_eq!(
         lines(&text),
         [
-            "+210 ms +45.0 % +210 ms +45.0 % A.slow (A.java)",
-            "+90.0 ms -45.0 % +90.0 ms -45.0 % A.same (A.java)",
-            "0 ns +0.0 % +300 ms +0.0 % A.main (A.java)",
+            "+210 ms +45.0 points +210 ms +45.0 points A.slow (A.java)",
+            "+90.0 ms -45.0 points +90.0 ms -45.0 points A.same (A.java)",
+            "0 ns 0.0 points +300 ms 0.0 points A.main (A.java)",
         ]
     );
     let text = stdout(&["report", &new, "--diff", &base, "--per-second"]);
@@ -49,10 +49,10 @@ fn shares_values_per_second_and_raw_values_are_compared() {
     assert_eq!(
         lines(&text),
         [
-            "+10.0 ms/s +45.0 % +10.0 ms/s +45.0 % A.slow (A.java)",
-            "0 ns/s +0.0 % +10.0 ms/s +0.0 % A.main (A.java)",
+            "+10.0 ms/s +45.0 points +10.0 ms/s +45.0 points A.slow (A.java)",
+            "0 ns/s 0.0 points +10.0 ms/s 0.0 points A.main (A.java)",
             // As much a second as before, and a smaller share.
-            "0 ns/s -45.0 % 0 ns/s -45.0 % A.same (A.java)",
+            "0 ns/s -45.0 points 0 ns/s -45.0 points A.same (A.java)",
         ]
     );
     let text = stdout(&["report", &new, "--diff", &base, "--raw", "--sort", "total"]);
@@ -60,9 +60,9 @@ fn shares_values_per_second_and_raw_values_are_compared() {
     assert_eq!(
         lines(&text),
         [
-            "0 ns +0.0 % +300 ms +0.0 % A.main (A.java)",
-            "+210 ms +45.0 % +210 ms +45.0 % A.slow (A.java)",
-            "+90.0 ms -45.0 % +90.0 ms -45.0 % A.same (A.java)",
+            "0 ns 0.0 points +300 ms 0.0 points A.main (A.java)",
+            "+210 ms +45.0 points +210 ms +45.0 points A.slow (A.java)",
+            "+90.0 ms -45.0 points +90.0 ms -45.0 points A.same (A.java)",
         ]
     );
 }
@@ -74,8 +74,9 @@ fn json_has_the_sums_of_both_sides() {
     let document = json(&["report", &new, "--diff", &base, "--per-second"]);
     assert_eq!((&document["type"], &document["unit"]), (&"cpu".into(), &"nanoseconds".into()));
     assert_eq!(document["comparison"], "seconds");
-    assert_eq!(document["base"], serde_json::json!({ "total": 100_000_000, "profiledNano": DURATION }));
-    assert_eq!(document["new"], serde_json::json!({ "total": 400_000_000, "profiledNano": 2 * DURATION }));
+    let side = |total: i64, profiled_ns: u64| serde_json::json!({ "total": total, "totalOfAll": total, "profiledNano": profiled_ns });
+    assert_eq!(document["base"], side(100_000_000, DURATION));
+    assert_eq!(document["new"], side(400_000_000, 2 * DURATION));
     let slow = &document["rows"][0];
     let named = (&slow["function"], &slow["file"], &slow["code"]);
     assert_eq!(named, (&"A.slow".into(), &"A.java".into(), &"Java".into()));
@@ -148,7 +149,7 @@ fn contents_that_one_side_lacks_are_named() {
     // A type of the base alone is compared with nothing.
     let text = stdout(&["report", &new, "--diff", &base, "--type", "live-space"]);
     assert!(text.starts_with("live-space\nbase 5 B, new 0 B\n"), "{text}");
-    assert_eq!(lines(&text), ["-5 B -100.0 % -5 B -100.0 % A.a (A.java)"]);
+    assert_eq!(lines(&text), ["-5 B -100.0 points -5 B -100.0 points A.a (A.java)"]);
 }
 
 #[test]
@@ -188,4 +189,21 @@ fn a_comparison_that_cannot_be_made_is_refused_in_one_line() {
     for command in [&["report", &new, "--diff", &base][..], &["diff", &base, &new, "-o", &page]] {
         otlpprof(&[command, &["--per-second", "--raw"]].concat()).code(2);
     }
+}
+
+/// Regression: a page compared one file with one file.
+#[test]
+fn a_page_compares_several_files_of_each_side() {
+    let files = Files::new();
+    let [base, new] = sets(&files);
+    let page = files.path("diff.html");
+    otlpprof(&["diff", &new, &base, "--base", &base, "--base", &base, "-o", &page]).success();
+    let header = page_header(&page);
+    assert_eq!(
+        header["sideNames"],
+        serde_json::json!([format!("{base} and 1 more"), format!("{new} and 1 more")])
+    );
+    let output = otlpprof(&["diff", &new, "-o", &page]).code(2).get_output().clone();
+    let says = "otlpprof: name two files, BASE and NEW; with several files a side, name those of the base by --base\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), says);
 }

@@ -269,24 +269,31 @@ fn the_web_interface_of_pprof_shows_the_functions() {
     assert!(page.contains("Shop.cart") && page.contains("Db.query"), "{page}");
 }
 
-/// Regression: the commands replaced their own input, and `merge` lost its times.
+/// Regression: the commands replaced their own input, and `merge` lost its times; `symbolize` still did.
 #[test]
 fn an_output_that_is_an_input_is_refused() {
     let files = Files::new();
     let file = files.add("app.otlp", &[valid()]);
     let other = files.add("other.otlp", &[valid()]);
     let before = std::fs::read(&file).unwrap();
+    let (symbolic, hard) = (files.path("symbolic"), files.path("hard"));
+    std::os::unix::fs::symlink(&file, &symbolic).unwrap();
+    std::fs::hard_link(&file, &hard).unwrap();
     for arguments in [
         &["export", &file, "--to", "collapsed"][..],
         &["flamegraph", &other, &file],
         &["diff", &file, &other],
         &["diff", &other, &file],
+        &["diff", &other, "--base", &other, "--base", &file],
         &["merge", &file],
+        &["symbolize", &other, &file],
     ] {
-        let refused = otlpprof(&[arguments, &["-o", &file]].concat()).code(2).get_output().clone();
-        let message = format!("otlpprof: {file} is one of the inputs: write to another file\n");
-        assert_eq!(String::from_utf8_lossy(&refused.stderr), message, "{arguments:?}");
-        assert_eq!(std::fs::read(&file).unwrap(), before);
+        for output in [&file, &symbolic, &hard] {
+            let refused = otlpprof(&[arguments, &["-o", output]].concat()).code(2).get_output().clone();
+            let message = format!("otlpprof: {output} is one of the inputs: write to another file\n");
+            assert_eq!(String::from_utf8_lossy(&refused.stderr), message, "{arguments:?}");
+            assert_eq!(std::fs::read(&file).unwrap(), before);
+        }
     }
 }
 
@@ -309,5 +316,37 @@ fn a_mistake_is_one_line_and_leaves_the_old_file() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(error.contains(expected), "{error}");
         assert_eq!(std::fs::read(Path::new(&out)).unwrap(), b"old");
+    }
+}
+
+/// Regression: nanoseconds that `export` had written were shown as numbers of samples.
+#[test]
+fn exported_stacks_are_read_back_in_their_unit() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[valid()]);
+    let out = files.path("app.folded");
+    otlpprof(&["export", &file, "--to", "collapsed", "-o", &out]).success();
+    let head = |arguments: &[&str]| stdout(arguments).lines().next().unwrap().to_owned();
+    assert!(
+        head(&["report", &out]).starts_with("cpu of unknown_service: 420 ms"),
+        "{}",
+        head(&["report", &out])
+    );
+    otlpprof(&["export", &file, "--to", "collapsed", "--count", "-o", &out]).success();
+    assert!(head(&["report", &out]).starts_with("cpu of unknown_service: 42"), "{}", head(&["report", &out]));
+    std::fs::write(&out, "main;run 1500\n").unwrap();
+    assert!(head(&["report", &out]).ends_with(": 1,500"));
+    assert!(head(&["report", &out, "--unit", "nanoseconds"]).ends_with(": 1.50 µs"));
+    for (arguments, says) in [
+        (&["report", &file, "--unit", "bytes"][..], "--unit bytes: none of the files has collapsed stacks"),
+        (
+            &["report", &files.path("fractions"), "--unit", "bytes"],
+            "values with fractions cannot be in bytes",
+        ),
+    ] {
+        std::fs::write(files.path("fractions"), "main;run 0.5\n").unwrap();
+        let output = otlpprof(arguments).code(2).get_output().clone();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains(says) && stderr.lines().count() == 1, "{stderr}");
     }
 }

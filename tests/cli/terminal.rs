@@ -13,13 +13,16 @@ use otlpprof::otlp::wire::ProfilesData;
 const HOSTILE: &str =
     "\u{1b}]0;owned\u{7}\u{9b}2J\r\nfake: line\u{1b}[35m\u{202e}\u{2066}\u{200b}\u{2028}\u{7f}";
 
-/// Opens a pseudo-terminal: the end of the terminal, and that of the program.
-fn open_terminal() -> (File, OwnedFd) {
+/// Opens a pseudo-terminal with this many columns, 0 for an unknown number: the end of the terminal, and that of
+/// the program.
+fn open_terminal(columns: u16) -> (File, OwnedFd) {
     let (mut terminal, mut program) = (0, 0);
     let null = std::ptr::null_mut();
-    // SAFETY: the pointers to the descriptors are valid. Null stands for no name and default settings.
+    let size = libc::winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the pointers to the descriptors and the size are valid. Null stands for no name and default
+    // settings.
     let opened =
-        unsafe { libc::openpty(&mut terminal, &mut program, null, std::ptr::null(), std::ptr::null()) };
+        unsafe { libc::openpty(&mut terminal, &mut program, null, std::ptr::null(), &raw const size) };
     assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
     // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     unsafe { (File::from_raw_fd(terminal), OwnedFd::from_raw_fd(program)) }
@@ -27,7 +30,12 @@ fn open_terminal() -> (File, OwnedFd) {
 
 /// Runs the command on a terminal. Returns the text on the terminal, which is standard output and error.
 fn on_terminal(arguments: &[&str], no_color: Option<&str>) -> String {
-    let (mut terminal, program) = open_terminal();
+    on_terminal_of(0, arguments, no_color)
+}
+
+/// As [`on_terminal`], of this many columns.
+fn on_terminal_of(columns: u16, arguments: &[&str], no_color: Option<&str>) -> String {
+    let (mut terminal, program) = open_terminal(columns);
     let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
     command.args(arguments).env_remove("NO_COLOR").envs(no_color.map(|value| ("NO_COLOR", value)));
     // A pager would wait for its reader.
@@ -177,4 +185,32 @@ fn a_recording_counts_down_on_a_terminal_alone() {
     assert!(!in_pipes(&arguments).contains(" left"));
     jvm.terminate();
     jvm.finish();
+}
+
+/// Regression: long names wrapped, so that the columns of a table or a tree could not be read.
+#[test]
+fn reports_fit_the_columns_of_a_terminal_and_are_whole_elsewhere() {
+    let files = Files::new();
+    let (long, leaf) = (format!("com.example.{}.Handler.handle", "inner.".repeat(20)), "Db.query");
+    let stacks = [
+        (&[leaf, "Shop.cart", &long, "Server.run"][..], "main", 30),
+        (&["Json.write", "Shop.cart", &long, "Server.run"], "main", 20),
+    ];
+    let spec = Spec { types: CPU, period: 1_000_000, start: TIME, samples: &stacks };
+    let file = files.add("app.otlp", &[message("1", &[spec])]);
+    for options in [&[][..], &["--tree"], &["--tree", "--inverted"]] {
+        let arguments = [&["report", &*file], options].concat();
+        let text = on_terminal_of(90, &arguments, Some("1"));
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 90 && text.contains('…'), "{widest} columns: {text}");
+        let whole = in_pipes(&arguments);
+        assert!(whole.contains(&long) && !whole.contains('…') && !whole.contains('→'), "{whole}");
+        // A terminal of an unknown width.
+        assert_eq!(on_terminal(&arguments, Some("1")), whole);
+    }
+    let tree = on_terminal_of(90, &["report", &file, "--tree"], Some("1"));
+    let calls: Vec<_> = tree.lines().skip_while(|line| !line.ends_with("CALLS")).skip(1).collect();
+    assert_eq!(calls.len(), 3, "the calls that all stacks share are one line: {tree}");
+    assert!(calls[0].contains("Server.run (S"), "{tree}");
+    assert!(calls[1].ends_with("│ Db.query (Db.java)"), "{tree}");
 }

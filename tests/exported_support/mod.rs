@@ -57,7 +57,7 @@ pub(crate) fn truth(files: &[&str]) -> Option<BTreeMap<String, Stacks>> {
 pub(crate) fn collapsed(file: &Path) -> Stacks {
     let text = std::fs::read_to_string(file).unwrap();
     let mut stacks = Stacks::new();
-    for line in text.lines() {
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (stack, value) = line.rsplit_once(' ').expect("a stack and a value");
         let stack = stack.split(';').map(str::to_owned).collect();
         *stacks.entry(stack).or_default() += value.parse::<i64>().expect("a number");

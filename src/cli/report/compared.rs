@@ -3,16 +3,19 @@
 use std::io::Write;
 
 use super::compare_args::{empty_side, measure_of_either};
+use super::conditions;
 use super::diff::{Changes, DiffOptions, Side};
 use super::inputs::ProfileInputs;
+use super::json::ChangesHead;
 use super::single::check_sum;
 use super::{Args, json};
 use crate::cli::Format;
-use crate::report::collect::Collected;
+use crate::report::collect::{Collected, total};
 use crate::report::measure::Measure;
 use crate::report::sample_reader::SampleReader;
 use crate::report::selection::Window;
 use crate::report::sides;
+use crate::report::whole_sum::WholeSum;
 
 /// Writes the change from `base` to `new`.
 pub(super) fn run(
@@ -27,9 +30,13 @@ pub(super) fn run(
     let of_base = args.selection.selection(&base.survey, is_snapshot)?;
     let of_new = args.selection.selection(&new.survey, is_snapshot)?;
     let mut reader = SampleReader::new(&of_new, args.stacks.form());
-    let base_side = read(base, measure, of_base.window, &mut reader)?;
+    let is_everything = of_new.is_everything();
+    let base_side = read(base, measure, of_base.window, is_everything, &mut reader)?;
     let base_labels = std::mem::take(&mut reader.label_keys);
-    let new_side = read(new, measure, of_new.window, &mut reader)?;
+    let new_side = read(new, measure, of_new.window, is_everything, &mut reader)?;
+    if reader.selected_samples == 0 {
+        conditions::check_exist(&[base, new], &args.selection.conditions())?;
+    }
     args.compare.check_times([base_side.profiled_ns, new_side.profiled_ns])?;
     let options = DiffOptions {
         unit: args.stacks.weight().unit(measure),
@@ -42,15 +49,21 @@ pub(super) fn run(
     let empty = empty_side(has_values)?;
     let mut notes = sides::differences([&base.survey, &new.survey], [&base_labels, &reader.label_keys]);
     notes.extend(empty.map(str::to_owned));
+    let in_words = conditions::in_words(&of_new);
     let changes = Changes::between(&reader.tree, &reader.frames, [&base_side, &new_side], options);
     match args.format {
         Format::Json => {
-            json::print_changes(measure, &changes, &reader.frames, options, &notes, out)?;
+            let heading = ChangesHead { measure, conditions: &in_words, notes: &notes };
+            json::print_changes(heading, &changes, &reader.frames, options, out)?;
         }
         Format::Text => {
             let samples = if options.unit == measure.unit { "" } else { " samples" };
             writeln!(out, "{}{samples}", measure.name)?;
             changes.print_totals(options, out)?;
+            if !in_words.is_empty() {
+                let shares = changes.selected_shares();
+                writeln!(out, "selected ({}): {shares}", in_words.join(", "))?;
+            }
             notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
             changes.print_functions(&reader.frames, options, out)?;
         }
@@ -63,10 +76,17 @@ fn read(
     inputs: &ProfileInputs,
     measure: &Measure,
     window: Window,
+    is_everything: bool,
     reader: &mut SampleReader<'_>,
 ) -> anyhow::Result<Side> {
     let mut collected = Collected::new(measure, window, None);
+    let mut all = (!is_everything).then(|| WholeSum::new(measure, reader.form().weight));
     reader.window = window;
-    inputs.each_message(|message| reader.read(&message, &mut collected))?;
-    Ok(Side { own: collected.merged(), profiled_ns: collected.profiled_ns() })
+    inputs.each_message(|message| {
+        all.iter_mut().for_each(|all| all.add(&message));
+        reader.read(&message, &mut collected);
+    })?;
+    let own = collected.merged();
+    let total_of_all = all.map_or_else(|| total(&own), |all| all.sum());
+    Ok(Side { own, total_of_all, profiled_ns: collected.profiled_ns() })
 }

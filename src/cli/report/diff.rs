@@ -14,6 +14,8 @@ use crate::report::sides::Comparison;
 pub(super) struct Side {
     /// The self values.
     pub(super) own: SelfValues,
+    /// The total without a selection.
+    pub(super) total_of_all: i64,
     /// The time that the profiles cover, in ns.
     pub(super) profiled_ns: u64,
 }
@@ -36,6 +38,8 @@ pub(super) struct DiffOptions<'d> {
 pub(super) struct Changes {
     /// The total of each side.
     pub(super) wholes: [i64; 2],
+    /// The total of each side without a selection.
+    pub(super) totals_of_all: [i64; 2],
     /// The time that the profiles of each side cover, in ns.
     pub(super) profiled_ns: [u64; 2],
     /// Each function with its sums on both sides, the greatest change first.
@@ -56,6 +60,7 @@ impl Changes {
         });
         let mut changes = Self {
             wholes: sides.map(|side| total(&side.own)),
+            totals_of_all: sides.map(|side| side.total_of_all),
             profiled_ns: sides.map(|side| side.profiled_ns),
             functions: Vec::new(),
         };
@@ -108,6 +113,12 @@ impl Changes {
         writeln!(out, "base {}, new {}", whole(0), whole(1))
     }
 
+    /// The share of each side that is selected, in words.
+    pub(super) fn selected_shares(&self) -> String {
+        let [base, new] = [0, 1].map(|side| percent(self.wholes[side], self.totals_of_all[side]));
+        format!("{base:.1} % of base, {new:.1} % of new")
+    }
+
     /// Writes the functions whose values have changed most.
     pub(super) fn print_functions(
         &self,
@@ -116,22 +127,49 @@ impl Changes {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let DiffOptions { unit, most, comparison, .. } = options;
-        writeln!(out, "{:>22}  {:>22}  FUNCTION", "SELF", "TOTAL")?;
+        let compared = match comparison {
+            Comparison::PerSecond => "the values per second",
+            Comparison::Share | Comparison::Raw => "the values",
+        };
+        writeln!(
+            out,
+            "the change from base to new: of {compared}, and of their shares of the totals in points of percent\n"
+        )?;
+        writeln!(out, "{:>27}  {:>27}  FUNCTION", "SELF", "TOTAL")?;
         let column = |base: i64, new: i64| {
             let value = match comparison {
                 Comparison::PerSecond => rate_change(self.rate_change(base, new), unit),
                 Comparison::Share | Comparison::Raw => change(new.saturating_sub(base), unit),
             };
-            format!("{value:>12} {:>+7.1} %", self.points(base, new))
+            format!("{value:>12} {:>7} points", points(self.points(base, new)))
         };
         for &(frame, [base, new]) in self.functions.iter().take(most) {
             let (own, total) = (column(base.own, new.own), column(base.total, new.total));
-            writeln!(out, "{own:>22}  {total:>22}  {}", frames.get(frame))?;
+            writeln!(out, "{own:>27}  {total:>27}  {}", frames.get(frame))?;
         }
         let all = self.functions.len();
         if all > most {
             writeln!(out, "and {} more; --top {all} shows them", all - most)?;
         }
         Ok(())
+    }
+}
+
+/// Points of percent with their sign. Differences that would be shown as 0 have none.
+fn points(points: f64) -> String {
+    match format!("{points:+.1}") {
+        zero if zero == "+0.0" || zero == "-0.0" => "0.0".to_owned(),
+        text => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::points;
+
+    #[test]
+    fn zero_points_have_no_sign() {
+        assert_eq!([0.0, -0.0, 0.04, -0.04].map(points), ["0.0"; 4]);
+        assert_eq!([0.06, -12.34].map(points), ["+0.1", "-12.3"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::amount::amount;
+use super::amount::{amount, percent};
 use crate::cli::print::time;
 use crate::report::measure::Measure;
 use crate::report::survey::Survey;
@@ -22,13 +22,24 @@ pub(super) struct Head<'h> {
     pub(super) from_ns: u64,
     /// The time that the profiles cover, in ns.
     pub(super) profiled_ns: u64,
+    /// The part that the options select, if they do not select everything.
+    pub(super) selected: Option<Selected<'h>>,
     /// The way to choose another measure.
     pub(super) choose: &'h str,
 }
 
+/// A selected part of the samples.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selected<'h> {
+    /// The conditions in words.
+    pub(super) conditions: &'h [String],
+    /// The total without the conditions.
+    pub(super) of: i64,
+}
+
 /// Writes the lines, and an empty one.
 pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Head { survey, measure, unit, whole, from_ns, profiled_ns, choose } = head;
+    let Head { survey, measure, unit, whole, from_ns, profiled_ns, selected, choose } = head;
     let services = survey.service_names();
     let of = if services.is_empty() { String::new() } else { format!(" of {services}") };
     let during = match (survey.times, profiled_ns) {
@@ -40,6 +51,10 @@ pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
     };
     let samples = if unit == measure.unit { "" } else { " samples" };
     writeln!(out, "{}{samples}{of}: {}{during}", measure.name, amount(whole, unit))?;
+    if let Some(Selected { conditions, of }) = selected {
+        let share = percent(whole, of);
+        writeln!(out, "selected ({}): {share:.1} % of {}", conditions.join(", "), amount(of, unit))?;
+    }
     let others: Vec<_> = survey.measures.keys().filter(|other| *other != measure).collect();
     if !others.is_empty() {
         let names: Vec<_> = others.iter().map(|other| &*other.name).collect();

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
+use super::conditions::{self, Condition};
+use super::content::Content;
 use super::profile_file::{ProfileFile, each_message_ahead};
 use crate::cli::print::time;
 use crate::cli::{EXIT_BAD_INPUT, terminal};
@@ -40,11 +42,20 @@ impl ProfileInputs {
     /// Opens files and reads all of them, so that no part of a broken file is shown. Of a damaged recording
     /// the part that can be read is shown: a line on standard error names the damage.
     pub(in crate::cli) fn open(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        Self::open_in(paths, None)
+    }
+
+    /// As [`ProfileInputs::open`], with a unit for the values of collapsed stacks.
+    ///
+    /// # Errors
+    /// If there is a unit and no file with collapsed stacks.
+    pub(in crate::cli) fn open_in(paths: &[PathBuf], unit: Option<&str>) -> anyhow::Result<Self> {
         let (files, survey, only_message) = Default::default();
         let mut opened = Self { files, survey, only_message, is_damaged: false, symbolizer: None };
         let mut messages = 0_u64;
         for path in paths {
-            let file = ProfileFile::open(path)?;
+            let mut file = ProfileFile::open(path)?;
+            file.unit = unit.map(str::to_owned);
             let (survey, only_message) = (&mut opened.survey, opened.only_message.get_mut());
             let problems = each_message_ahead(std::slice::from_ref(&file), &mut |message| {
                 survey.add(&message);
@@ -57,6 +68,12 @@ impl ProfileInputs {
                 opened.is_damaged = true;
             }
             opened.files.push(file);
+        }
+        let has_collapsed = || opened.files.iter().any(|file| file.content == Content::Collapsed);
+        if let Some(unit) = unit.filter(|_| !has_collapsed()) {
+            bail!(
+                "--unit {unit}: none of the files has collapsed stacks; files of other formats name their units"
+            );
         }
         Ok(opened)
     }
@@ -90,13 +107,21 @@ impl ProfileInputs {
         Ok(())
     }
 
-    /// Writes a line to standard error if no sample was selected: an empty result alone would not tell
-    /// whether an option has a mistake.
-    pub(in crate::cli) fn note_if_empty(&self, selected_samples: u64) -> anyhow::Result<()> {
+    /// Checks the conditions of a selection that has left no sample. An empty result alone would not tell
+    /// whether an option has a mistake: writes a line to standard error if the attributes exist.
+    ///
+    /// # Errors
+    /// If an attribute of a condition does not exist in the files.
+    pub(in crate::cli) fn check_selected(
+        &self,
+        selected_samples: u64,
+        conditions: &[Condition],
+    ) -> anyhow::Result<()> {
         let all: u64 = self.survey.measures.values().sum();
         if selected_samples > 0 || all == 0 {
             return Ok(());
         }
+        conditions::check_exist(&[self], conditions)?;
         let during = self.survey.times.map(|(first, last)| {
             format!(" from {} to {}", time::utc_seconds(first), time::utc_seconds(last))
         });

@@ -1,17 +1,20 @@
 //! A report as one JSON document: values in the unit of the measure, without rounding. docs/reports.md
 //! describes the document.
 
-use std::cmp::Reverse;
 use std::io::{self, Write};
 
+use regex::Regex;
 use serde_json::{Map, Value, json};
 
+use super::calls::Call;
 use super::diff::{Changes, DiffOptions};
 use super::head::Head;
+use super::labels::Shown;
+use super::single::by_total;
 use super::table::kind_name;
-use super::tree::{Call, calls};
 use super::{Args, peek};
 use crate::cli::terminal;
+use crate::report::attribute_sums::AttributeSum;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::{Collected, SelfValues, total};
 use crate::report::frame_table::{FrameEntry, FrameId, FrameTable};
@@ -27,58 +30,119 @@ pub(super) fn print(
     collected: &Collected<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (tree, frames, own) = (&reader.tree, &reader.frames, collected.merged());
     let mut document = self::head(head);
-    let mut add = |name: &str, value: Value| document.insert(name.to_owned(), value);
-    if let Some(matching) = &args.peek {
-        let found = peek::neighbours(tree, frames, &own, matching);
-        let calls = |calls: Vec<(FrameId, i64)>| -> Value {
-            let calls = calls.into_iter().map(|(frame, value)| {
-                let mut call = of_frame(frames.get(frame));
-                call.insert("total".into(), value.into());
-                Value::from(call)
+    match args.group_key() {
+        Some(key) => {
+            let groups = by_total(collected).into_iter().map(|(name, own)| {
+                let mut group = Map::new();
+                group.insert("value".into(), name.into());
+                group.insert("total".into(), total(&own).into());
+                add_stacks(&mut group, args, head, reader, &own);
+                Value::from(group)
             });
-            calls.collect()
-        };
-        let functions = found.iter().map(|(frame, of)| {
-            let mut function = of_sum(frames.get(*frame), of.sum);
-            function.insert("callers".into(), calls(of.callers()));
-            function.insert("callees".into(), calls(of.callees()));
-            Value::from(function)
-        });
-        add("functions", functions.collect());
-    } else if args.tree {
-        let calls = calls(tree, &own, args.least).into_iter().map(|Call { node, depth, total, own }| {
-            let mut call = of_sum(frames.get(tree.frame(node)), FunctionSum { own, total });
-            call.insert("depth".into(), depth.into());
-            Value::from(call)
-        });
-        add("calls", calls.collect());
-    } else if let Some(key) = args.group_key() {
-        let mut groups: Vec<_> = collected.groups().into_iter().collect();
-        groups.sort_by_cached_key(|(name, own)| (Reverse(total(own)), *name));
-        let groups = groups.iter().map(|(name, own)| {
-            json!({ "value": name, "total": total(own), "rows": rows(args, tree, frames, own) })
-        });
-        add("by", key.into());
-        add("groups", groups.collect());
-    } else {
-        add("rows", rows(args, tree, frames, &own));
+            let groups: Value = groups.collect();
+            document.insert("by".into(), key.into());
+            document.insert("groups".into(), groups);
+        }
+        None => add_stacks(&mut document, args, head, reader, &collected.merged()),
     }
     terminal::write_json(&document, out)
 }
 
+/// Adds stacks as callers and callees, as a tree or as a table.
+fn add_stacks(
+    to: &mut Map<String, Value>,
+    args: &Args,
+    head: Head<'_>,
+    reader: &SampleReader<'_>,
+    own: &SelfValues,
+) {
+    let (tree, frames) = (&reader.tree, &reader.frames);
+    if let Some(matching) = &args.peek {
+        to.insert("functions".into(), functions(args, tree, frames, own, matching));
+    } else if args.tree {
+        let calls = args.calls(tree, own, head.whole);
+        to.insert("folded".into(), calls.folded.into());
+        to.insert("elided".into(), calls.elided.into());
+        let calls = calls.shown.into_iter().map(|Call { frame, depth, total, own }| {
+            let mut call = of_frame(frames.get(frame));
+            call.insert(if args.inverted { "entry" } else { "self" }.into(), own.into());
+            call.insert("total".into(), total.into());
+            call.insert("depth".into(), depth.into());
+            Value::from(call)
+        });
+        to.insert("calls".into(), calls.collect());
+    } else {
+        to.insert("rows".into(), rows(args, tree, frames, own));
+    }
+}
+
+/// The functions that match, with their callers and callees.
+fn functions(args: &Args, tree: &CallTree, frames: &FrameTable, own: &SelfValues, matching: &Regex) -> Value {
+    let found = peek::neighbours(tree, frames, own, matching, args.sort_by());
+    let calls = |calls: Vec<(FrameId, i64)>| -> Value {
+        let calls = calls.into_iter().map(|(frame, value)| {
+            let mut call = of_frame(frames.get(frame));
+            call.insert("total".into(), value.into());
+            Value::from(call)
+        });
+        calls.collect()
+    };
+    let functions = found.iter().take(args.most()).map(|(frame, of)| {
+        let mut function = of_sum(frames.get(*frame), of.sum);
+        function.insert("callers".into(), calls(of.callers()));
+        function.insert("callees".into(), calls(of.callees()));
+        Value::from(function)
+    });
+    functions.collect()
+}
+
+/// Writes attributes with the sums of their values.
+pub(super) fn print_labels(
+    head: Head<'_>,
+    labels: &[AttributeSum],
+    most: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let labels = labels.iter().map(|label| {
+        let shown = Shown::of(label, most);
+        let values = shown.values.iter().map(|(value, total)| json!({ "value": value, "total": total }));
+        json!({
+            "key": label.key, "of": label.place.name(), "total": label.total,
+            "values": values.collect::<Value>(),
+            "others": { "count": shown.others.values, "isLeast": shown.others.is_least, "total": shown.others.total },
+        })
+    });
+    let mut document = self::head(head);
+    document.insert("labels".into(), labels.collect());
+    terminal::write_json(&document, out)
+}
+
+/// The measure of a comparison, and lines about it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChangesHead<'h> {
+    pub(super) measure: &'h Measure,
+    /// The conditions of the selection in words.
+    pub(super) conditions: &'h [String],
+    /// The contents that one side lacks.
+    pub(super) notes: &'h [String],
+}
+
 /// Writes a comparison.
 pub(super) fn print_changes(
-    measure: &Measure,
+    head: ChangesHead<'_>,
     changes: &Changes,
     frames: &FrameTable,
     options: DiffOptions<'_>,
-    notes: &[String],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let side =
-        |side: usize| json!({ "total": changes.wholes[side], "profiledNano": changes.profiled_ns[side] });
+    let ChangesHead { measure, conditions, notes } = head;
+    let side = |side: usize| {
+        json!({
+            "total": changes.wholes[side], "totalOfAll": changes.totals_of_all[side],
+            "profiledNano": changes.profiled_ns[side],
+        })
+    };
     let rows = changes.functions.iter().take(options.most).map(|&(frame, sums)| {
         let mut row = of_frame(frames.get(frame));
         for (name, sum) in ["base", "new"].into_iter().zip(sums) {
@@ -88,13 +152,13 @@ pub(super) fn print_changes(
     });
     let document = json!({
         "type": measure.name, "unit": options.unit, "comparison": options.comparison.name(),
-        "base": side(0), "new": side(1), "notes": notes, "rows": rows.collect::<Value>(),
+        "base": side(0), "new": side(1), "selection": conditions, "notes": notes, "rows": rows.collect::<Value>(),
     });
     terminal::write_json(&document, out)
 }
 
 fn head(head: Head<'_>) -> Map<String, Value> {
-    let Head { survey, measure, unit, whole, profiled_ns, .. } = head;
+    let Head { survey, measure, unit, whole, profiled_ns, selected, .. } = head;
     let others = survey.measures.keys().filter(|other| *other != measure).map(|other| &*other.name);
     let mut document = Map::new();
     let mut add = |name: &str, value: Value| document.insert(name.to_owned(), value);
@@ -105,6 +169,9 @@ fn head(head: Head<'_>) -> Map<String, Value> {
     add("fromUnixNano", json!(survey.times.map(|(first, _)| first)));
     add("profiledNano", json!(profiled_ns));
     add("otherTypes", others.collect());
+    let (conditions, of) = selected.map_or((&[][..], whole), |selected| (selected.conditions, selected.of));
+    add("selection", json!(conditions));
+    add("totalOfAll", json!(of));
     document
 }
 

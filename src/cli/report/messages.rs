@@ -29,10 +29,11 @@ pub(super) struct Findings {
     pub(super) remark: Option<String>,
 }
 
-/// Calls `take` with each message of the input.
+/// Calls `take` with each message of the input. `unit` is the unit of collapsed stacks, if it is chosen.
 pub(super) fn each_message(
     input: &Input,
     content: Content,
+    unit: Option<&str>,
     take: &mut dyn FnMut(EncodedMessage),
 ) -> anyhow::Result<Findings> {
     let name = || input.path.display().to_string();
@@ -59,7 +60,8 @@ pub(super) fn each_message(
         }
         Content::Collapsed => {
             let from = Unpacked::new(input.bytes()?).with_context(name)?;
-            let remarks = collapsed::read(from, |batch| each_of_batch(&batch, take)).with_context(name)?;
+            let remarks = collapsed::read(from, unit, |batch| each_of_batch(&batch, take));
+            let remarks = remarks.with_context(name)?;
             let remark = (!remarks.is_empty()).then(|| format!("{}: {remarks}", name()));
             return Ok(Findings { damage: None, remark });
         }

@@ -1,14 +1,19 @@
 //! `otlpprof report`: the functions in which the time went, of the selected samples.
 
 pub(super) mod amount;
+mod calls;
 pub(super) mod compare_args;
 mod compared;
+pub(super) mod conditions;
 pub(super) mod content;
 mod diff;
+mod fitted;
 mod head;
 pub(super) mod inputs;
 mod json;
+mod labels;
 mod messages;
+mod option_check;
 mod peek;
 pub(super) mod profile_file;
 pub(super) mod selection_args;
@@ -25,7 +30,9 @@ use std::process::ExitCode;
 use anyhow::bail;
 use regex::Regex;
 
+use self::calls::{CallBounds, Calls};
 use self::compare_args::CompareArgs;
+use self::conditions::Condition;
 use self::inputs::ProfileInputs;
 use self::selection_args::SelectionArgs;
 use self::stack_args::StackArgs;
@@ -35,10 +42,15 @@ use super::Format;
 use super::symbolize::symbols_args::SymbolsArgs;
 use super::terminal::{self, Terminal};
 use crate::model::attribute_keys;
+use crate::report::call_tree::CallTree;
+use crate::report::collect::SelfValues;
 use crate::report::function_sums::SortBy;
 
 /// The number of functions in a table, unless another number is wanted.
 pub(super) const DEFAULT_TOP: usize = 20;
+
+/// The number of levels of a tree, unless another number is wanted.
+const DEFAULT_DEPTH: usize = 256;
 
 /// Show in which functions the time went
 ///
@@ -54,27 +66,36 @@ pub(super) struct Args {
     selection: SelectionArgs,
     #[command(flatten)]
     stacks: StackArgs,
-    /// Print this many functions [default: 20, or all with --format json]
-    #[arg(long, value_name = "N", conflicts_with_all = ["peek", "tree"])]
+    /// Print this many functions, or values of a label [default: 20, all with --format json or --peek]
+    #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// The order of functions
-    #[arg(long, value_enum, default_value_t)]
-    sort: Sort,
+    /// The order of functions [default: self; total with --peek]
+    #[arg(long, value_enum)]
+    sort: Option<Sort>,
     /// Group samples by this attribute, of the sample, its profile or its resource; `thread` is the thread's
     /// name, `process` the process's id
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["diff", "peek", "tree"])]
+    #[arg(long, value_name = "KEY")]
     by: Option<String>,
     /// Print the tree of calls
-    #[arg(long, conflicts_with_all = ["diff", "peek"])]
+    #[arg(long)]
     tree: bool,
     /// With --tree: fold calls below this share, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
     least: f64,
+    /// With --tree: elide calls in deeper levels than this many [default: 256, or all with --format json]
+    #[arg(long, value_name = "N", requires = "tree")]
+    depth: Option<usize>,
+    /// With --tree: invert the tree, with the callers below the functions that they call
+    #[arg(long, requires = "tree")]
+    inverted: bool,
     /// Print the callers and callees of the functions that match this regular expression
     #[arg(long, value_name = "REGEX")]
     peek: Option<Regex>,
+    /// Print the attributes of samples, their profiles and their resources, with the sums of their values
+    #[arg(long)]
+    labels: bool,
     /// Print the change since this file; may be given several times
-    #[arg(long, value_name = "BASE", conflicts_with = "peek")]
+    #[arg(long, value_name = "BASE")]
     diff: Vec<PathBuf>,
     #[command(flatten)]
     compare: CompareArgs,
@@ -118,11 +139,14 @@ impl Args {
             selection: SelectionArgs::of_measure(measure),
             stacks: StackArgs::default(),
             top: Some(top),
-            sort: Sort::default(),
+            sort: None,
             by: by.map(str::to_owned),
             tree: false,
             least: 0.0,
+            depth: None,
+            inverted: false,
             peek: None,
+            labels: false,
             diff: Vec::new(),
             compare: CompareArgs::default(),
             symbols: SymbolsArgs::default(),
@@ -130,16 +154,34 @@ impl Args {
         }
     }
 
+    /// The order of functions.
     fn sort_by(&self) -> SortBy {
-        self.sort.by()
+        match (self.sort, &self.peek) {
+            (Some(sort), _) => sort.by(),
+            (None, Some(_)) => SortBy::Total,
+            (None, None) => SortBy::Own,
+        }
     }
 
     /// The most functions.
     fn most(&self) -> usize {
-        self.top.unwrap_or(match self.format {
-            Format::Text => DEFAULT_TOP,
-            Format::Json => usize::MAX,
+        self.top.unwrap_or(match (self.format, &self.peek) {
+            (Format::Text, None) => DEFAULT_TOP,
+            (Format::Json, _) | (Format::Text, Some(_)) => usize::MAX,
         })
+    }
+
+    /// The calls of the wanted tree. `whole` is the total of which shares are taken.
+    fn calls(&self, tree: &CallTree, own: &SelfValues, whole: i64) -> Calls {
+        let most_levels = self.depth.unwrap_or(match self.format {
+            Format::Text => DEFAULT_DEPTH,
+            Format::Json => usize::MAX,
+        });
+        let bounds = CallBounds { least_percent: self.least, whole, most_levels };
+        match self.inverted {
+            true => calls::inverted(tree, own, bounds),
+            false => calls::calls(tree, own, bounds),
+        }
     }
 
     /// The attribute by which samples are grouped.
@@ -149,6 +191,12 @@ impl Args {
             "process" => Some(attribute_keys::PROCESS_PID),
             key => Some(key),
         }
+    }
+
+    /// The condition that samples have the attribute by which they are grouped.
+    fn group_condition(&self) -> Option<Condition> {
+        let (by, key) = (self.by.as_ref()?, self.group_key()?.to_owned());
+        Some(Condition { option: format!("--by {by}"), key, value: None })
     }
 }
 
@@ -168,13 +216,16 @@ pub(super) fn print_to_stderr(args: &Args) -> anyhow::Result<()> {
 
 /// Writes the report. Returns the exit code, which says whether a file is damaged.
 fn print(args: &Args, style: Style, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    args.check_options()?;
     if args.diff.is_empty()
         && let Some(option) = args.compare.without_comparison()
     {
         bail!("{option}: there is nothing to compare with; name a file with --diff");
     }
-    let open =
-        |files: &[PathBuf]| anyhow::Ok(ProfileInputs::open(files)?.symbolized_by(args.symbols.symbolizer()?));
+    let open = |files: &[PathBuf]| {
+        let inputs = ProfileInputs::open_in(files, args.selection.unit())?;
+        anyhow::Ok(inputs.symbolized_by(args.symbols.symbolizer()?))
+    };
     let inputs = open(&args.files)?;
     if args.diff.is_empty() {
         single::run(args, style, &inputs, out)?;

@@ -8,9 +8,9 @@ use regex::Regex;
 
 use super::amount::{amount, percent};
 use crate::report::call_tree::CallTree;
-use crate::report::collect::{SelfValues, total};
+use crate::report::collect::SelfValues;
 use crate::report::frame_table::{FrameId, FrameTable};
-use crate::report::function_sums::{DistinctFrames, FunctionSum};
+use crate::report::function_sums::{DistinctFrames, FunctionSum, SortBy};
 
 /// The sums of a function, of its calls, and of the calls to it. Each stack counts once in each of them.
 #[derive(Debug, Default)]
@@ -32,18 +32,32 @@ impl Neighbours {
     }
 }
 
+/// The options of callers and callees.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeekOptions<'p> {
+    /// The expression that the functions match.
+    pub(super) matching: &'p Regex,
+    /// The unit of the values.
+    pub(super) unit: &'p str,
+    /// The order of the functions.
+    pub(super) sort_by: SortBy,
+    /// The most functions.
+    pub(super) most: usize,
+    /// The total of which shares are shown.
+    pub(super) whole: i64,
+}
+
 /// Writes the callers and callees of each function that matches.
 pub(super) fn print(
     tree: &CallTree,
     frames: &FrameTable,
     own: &SelfValues,
-    matching: &Regex,
-    unit: &str,
+    options: PeekOptions<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let found = neighbours(tree, frames, own, matching);
-    let whole = total(own);
-    for (at, (frame, of)) in found.iter().enumerate() {
+    let PeekOptions { matching, unit, sort_by, most, whole } = options;
+    let found = neighbours(tree, frames, own, matching, sort_by);
+    for (at, (frame, of)) in found.iter().take(most).enumerate() {
         if at > 0 {
             writeln!(out)?;
         }
@@ -62,6 +76,9 @@ pub(super) fn print(
     if found.is_empty() {
         writeln!(out, "no function matches {matching}")?;
     }
+    if found.len() > most {
+        writeln!(out, "and {} more; --top {} shows them", found.len() - most, found.len())?;
+    }
     Ok(())
 }
 
@@ -72,12 +89,13 @@ fn sorted(values: &HashMap<FrameId, i64>) -> Vec<(FrameId, i64)> {
     values
 }
 
-/// The functions that match, the highest total first.
+/// The functions that match, in this order.
 pub(super) fn neighbours(
     tree: &CallTree,
     frames: &FrameTable,
     own: &SelfValues,
     matching: &Regex,
+    sort_by: SortBy,
 ) -> Vec<(FrameId, Neighbours)> {
     let is_match: Vec<_> = frames.all().iter().map(|entry| matching.is_match(&entry.name)).collect();
     let mut found = BTreeMap::<FrameId, Neighbours>::new();
@@ -108,7 +126,7 @@ pub(super) fn neighbours(
         }
     }
     let mut found: Vec<_> = found.into_iter().collect();
-    found.sort_by_key(|(frame, of)| (Reverse(of.sum.total), *frame));
+    found.sort_by_key(|(frame, of)| (Reverse(sort_by.key(of.sum)), *frame));
     found
 }
 
@@ -124,7 +142,7 @@ mod tests {
         let mut add = |stack: &[FrameId]| stack.iter().fold(ROOT, |node, &frame| tree.child(node, frame));
         let own: SelfValues =
             [(add(&[main, work, work, work]), 5), (add(&[main, work, leaf]), 7)].into_iter().collect();
-        let found = neighbours(&tree, &frames, &own, &Regex::new("^work$").unwrap());
+        let found = neighbours(&tree, &frames, &own, &Regex::new("^work$").unwrap(), SortBy::Total);
         let [(function, of)] = &found[..] else { panic!("{found:?}") };
         assert_eq!((*function, of.sum), (work, FunctionSum { own: 5, total: 12 }));
         assert_eq!(of.callers(), [(main, 12), (work, 5)]);

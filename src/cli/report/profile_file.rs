@@ -22,6 +22,8 @@ const WAITING: usize = 1;
 pub(in crate::cli) struct ProfileFile {
     pub(in crate::cli) input: Input,
     pub(in crate::cli) content: Content,
+    /// The unit of collapsed stacks, if it is chosen.
+    pub(super) unit: Option<String>,
     /// Whether the line about parts that are left out has been written.
     is_remarked: AtomicBool,
 }
@@ -34,7 +36,7 @@ impl ProfileFile {
     pub(in crate::cli) fn open(path: &Path) -> anyhow::Result<Self> {
         let input = Input::open(path)?;
         let content = Content::of(&input)?;
-        Ok(Self { input, content, is_remarked: AtomicBool::new(false) })
+        Ok(Self { input, content, unit: None, is_remarked: AtomicBool::new(false) })
     }
 
     /// Calls `take` with each message. Returns the line about a damaged recording, of which everything that
@@ -44,7 +46,8 @@ impl ProfileFile {
         &self,
         take: &mut dyn FnMut(EncodedMessage),
     ) -> anyhow::Result<Option<String>> {
-        let Findings { damage, remark } = messages::each_message(&self.input, self.content, take)?;
+        let Findings { damage, remark } =
+            messages::each_message(&self.input, self.content, self.unit.as_deref(), take)?;
         if let Some(remark) = remark
             && !self.is_remarked.swap(true, Relaxed)
         {

@@ -3,6 +3,7 @@
 use anyhow::{Context as _, bail};
 use regex::Regex;
 
+use super::conditions::Condition;
 use crate::cli::time_bound::{self, TimeBound};
 use crate::report::selection::{MOST_EXPRESSIONS, Selection, Window};
 use crate::report::survey::Survey;
@@ -58,6 +59,10 @@ pub(in crate::cli) struct SelectionArgs {
         conflicts_with = "to"
     )]
     at: Option<TimeBound>,
+    /// Of collapsed stacks: the unit of their values, such as nanoseconds or bytes [default: as the file says,
+    /// or count]
+    #[arg(long, value_name = "UNIT")]
+    unit: Option<String>,
 }
 
 impl SampleArgs {
@@ -86,6 +91,26 @@ impl SelectionArgs {
     /// The name of the measure, if one is chosen.
     pub(in crate::cli) fn measure(&self) -> Option<&str> {
         self.samples.measure.as_deref()
+    }
+
+    /// The options that name an attribute's value.
+    pub(in crate::cli) fn conditions(&self) -> Vec<Condition> {
+        let SampleArgs { attributes, thread, .. } = &self.samples;
+        let attributes = attributes.iter().map(|(key, value)| Condition {
+            option: format!("--where {key}={value}"),
+            key: key.clone(),
+            value: Some(value.clone()),
+        });
+        let thread = thread.iter().map(|name| {
+            let (key, value) = Selection::thread(name);
+            Condition { option: format!("--thread {name}"), key, value: Some(value) }
+        });
+        attributes.chain(thread).collect()
+    }
+
+    /// The unit of collapsed stacks, if it is chosen.
+    pub(in crate::cli) fn unit(&self) -> Option<&str> {
+        self.unit.as_deref()
     }
 
     /// The selection in the files of this survey.

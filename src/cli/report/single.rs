@@ -6,20 +6,25 @@ use std::io::{self, Write};
 use anyhow::ensure;
 
 use super::amount::{amount, percent};
-use super::head::{self, Head};
+use super::conditions;
+use super::head::{self, Head, Selected};
 use super::inputs::ProfileInputs;
+use super::labels;
+use super::peek::{self, PeekOptions};
 use super::style::Style;
 use super::table::{self, TableOptions};
 use super::tree::{self, TreeOptions};
-use super::{Args, json, peek};
+use super::{Args, json};
 use crate::cli::Format;
 use crate::model::attribute_keys;
 use crate::otlp::encoded::EncodedMessage;
+use crate::report::attribute_sums::AttributeSums;
 use crate::report::collect::{Collected, SelfValues, is_countable, total};
 use crate::report::function_sums::SortBy;
-use crate::report::sample_reader::{SampleForm, SampleReader};
+use crate::report::sample_reader::{SampleForm, SampleReader, SampleSink};
 use crate::report::selection::Selection;
 use crate::report::survey::Survey;
+use crate::report::whole_sum::WholeSum;
 
 /// Writes the report that the options request.
 pub(super) fn run(
@@ -30,21 +35,40 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     let measure = inputs.measure(args.selection.measure())?;
     let selection = args.selection.selection(&inputs.survey, measure.is_snapshot())?;
-    let mut reader = SampleReader::new(&selection, args.stacks.form());
-    let mut collected = Collected::new(measure, selection.window, args.group_key());
-    inputs.each_message(|message| reader.read(&message, &mut collected))?;
-    inputs.note_if_empty(reader.selected_samples)?;
-    let own = collected.merged();
-    check_sum(&own)?;
-    let head = Head {
+    let (form, window) = (args.stacks.form(), selection.window);
+    let mut reader = SampleReader::new(&selection, form);
+    let mut all = (!selection.is_everything()).then(|| WholeSum::new(measure, form.weight));
+    let (mut conditions, in_words) = (args.selection.conditions(), conditions::in_words(&selection));
+    let head = |whole, profiled_ns, all: Option<WholeSum<'_>>| Head {
         survey: &inputs.survey,
         measure,
-        unit: args.stacks.weight().unit(measure),
-        whole: total(&own),
-        from_ns: selection.window.from_ns,
-        profiled_ns: collected.profiled_ns(),
+        unit: form.weight.unit(measure),
+        whole,
+        from_ns: window.from_ns,
+        profiled_ns,
+        selected: all.map(|all| Selected { conditions: &in_words, of: all.sum() }),
         choose: "--type",
     };
+    if args.labels {
+        let mut sums = AttributeSums::new(measure, window);
+        read(inputs, &mut reader, &mut all, &mut sums)?;
+        inputs.check_selected(reader.selected_samples, &conditions)?;
+        ensure!(sums.whole() < i64::MAX, TOO_LARGE);
+        let head = head(sums.whole(), sums.time.total_ns(), all);
+        return labels::print(args.format, head, sums, args.most(), out);
+    }
+    let mut collected = Collected::new(measure, window, args.group_key());
+    read(inputs, &mut reader, &mut all, &mut collected)?;
+    if let Some(condition) = args.group_condition().filter(|_| !collected.has_group) {
+        if reader.selected_samples > 0 {
+            conditions::check_exist(&[inputs], std::slice::from_ref(&condition))?;
+        }
+        conditions.push(condition);
+    }
+    inputs.check_selected(reader.selected_samples, &conditions)?;
+    let own = collected.merged();
+    check_sum(&own)?;
+    let head = head(total(&own), collected.profiled_ns(), all);
     match args.format {
         Format::Json => json::print(args, head, &reader, &collected, out)?,
         Format::Text => {
@@ -55,13 +79,29 @@ pub(super) fn run(
     Ok(())
 }
 
+/// Passes the selected samples of all messages to `sink`, and the messages to `all`.
+fn read(
+    inputs: &ProfileInputs,
+    reader: &mut SampleReader<'_>,
+    all: &mut Option<WholeSum<'_>>,
+    sink: &mut impl SampleSink,
+) -> anyhow::Result<()> {
+    inputs.each_message(|message| {
+        all.iter_mut().for_each(|all| all.add(&message));
+        reader.read(&message, sink);
+    })
+}
+
+/// The reason for which sums that were cut are not shown.
+const TOO_LARGE: &str = "the values add up to 2^63 - 1 or more: select a part of the samples";
+
 /// Fails if the values are too many to be added up.
 pub(super) fn check_sum(own: &SelfValues) -> anyhow::Result<()> {
-    ensure!(is_countable(own), "the values add up to 2^63 - 1 or more: select a part of the samples");
+    ensure!(is_countable(own), TOO_LARGE);
     Ok(())
 }
 
-/// Writes the samples in the form that the options request.
+/// Writes the samples in the form that the options request, for each group if there are groups.
 fn print_samples(
     args: &Args,
     style: Style,
@@ -71,18 +111,10 @@ fn print_samples(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Head { unit, whole, .. } = head;
-    let (tree, frames, own) = (&reader.tree, &reader.frames, collected.merged());
-    if let Some(matching) = &args.peek {
-        return peek::print(tree, frames, &own, matching, unit, out);
-    }
-    if args.tree {
-        return tree::print(tree, frames, &own, TreeOptions { unit, least_percent: args.least, style }, out);
-    }
-    let options = TableOptions { unit, sort_by: args.sort_by(), most: args.most(), whole, style };
-    let Some(key) = args.group_key() else { return table::print(tree, frames, &own, options, out) };
-    let mut groups: Vec<_> = collected.groups().into_iter().collect();
-    groups.sort_by_cached_key(|(name, own)| (Reverse(total(own)), *name));
-    for (at, (name, own)) in groups.iter().enumerate() {
+    let Some(key) = args.group_key() else {
+        return print_stacks(args, style, head, reader, &collected.merged(), out);
+    };
+    for (at, (name, own)) in by_total(collected).iter().enumerate() {
         let name = if name.is_empty() { "(none)" } else { name };
         let (value, share) = (amount(total(own), unit), percent(total(own), whole));
         out.write_all(if at > 0 { b"\n" } else { b"" })?;
@@ -92,9 +124,38 @@ fn print_samples(
         };
         let of = if programs.is_empty() { programs } else { format!(" ({programs})") };
         writeln!(out, "{key} = {name}{of}: {value}, {share:.1} %")?;
-        table::print(tree, frames, own, options, out)?;
+        print_stacks(args, style, head, reader, own, out)?;
     }
     Ok(())
+}
+
+/// The groups, the one with the highest total first.
+pub(super) fn by_total<'c>(collected: &'c Collected<'_>) -> Vec<(&'c str, SelfValues)> {
+    let mut groups: Vec<_> = collected.groups().into_iter().collect();
+    groups.sort_by_cached_key(|(name, own)| (Reverse(total(own)), *name));
+    groups
+}
+
+/// Writes stacks as callers and callees, as a tree or as a table.
+fn print_stacks(
+    args: &Args,
+    style: Style,
+    head: Head<'_>,
+    reader: &SampleReader<'_>,
+    own: &SelfValues,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Head { unit, whole, .. } = head;
+    let (tree, frames, sort_by, most) = (&reader.tree, &reader.frames, args.sort_by(), args.most());
+    if let Some(matching) = &args.peek {
+        return peek::print(tree, frames, own, PeekOptions { matching, unit, sort_by, most, whole }, out);
+    }
+    if args.tree {
+        let (least_percent, is_inverted) = (args.least, args.inverted);
+        let options = TreeOptions { unit, least_percent, whole, is_inverted, style };
+        return tree::print(&args.calls(tree, own, whole), frames, options, out);
+    }
+    table::print(tree, frames, own, TableOptions { unit, sort_by, most, whole, style }, out)
 }
 
 /// Bytes that the frames and stacks of an overview may occupy besides the size of the largest message.
@@ -122,7 +183,7 @@ pub(in crate::cli) fn print_overview(
     let (own, unit) = (collected.merged(), &*measure.unit);
     let (whole, profiled_ns) = (total(&own), collected.profiled_ns());
     let choose = "otlpprof report --type";
-    head::print(Head { survey, measure, unit, whole, from_ns: 0, profiled_ns, choose }, out)?;
+    head::print(Head { survey, measure, unit, whole, from_ns: 0, profiled_ns, selected: None, choose }, out)?;
     let options = TableOptions { unit, sort_by: SortBy::Own, most, whole, style: Style::of_stdout() };
     table::print(&reader.tree, &reader.frames, &own, options, out)?;
     Ok(writeln!(out)?)

@@ -26,6 +26,16 @@ impl StackArgs {
         SampleForm { lines: self.lines, threads: self.threads, objects: false, weight: self.weight() }
     }
 
+    /// Whether each source line is a frame of its own.
+    pub(in crate::cli) fn has_lines(self) -> bool {
+        self.lines
+    }
+
+    /// Whether the thread's name is the root frame of each stack.
+    pub(in crate::cli) fn has_threads(self) -> bool {
+        self.threads
+    }
+
     /// The quantity by which stacks are weighed.
     pub(in crate::cli) fn weight(self) -> Weight {
         match self {

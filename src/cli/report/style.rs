@@ -1,13 +1,18 @@
-//! Colours on a terminal.
+//! Colours and columns of a terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd as _};
 
 use crate::report::frame_table::FrameKind;
 
-/// Whether text is coloured.
+/// The fewest columns into which lines are fitted.
+const LEAST_COLUMNS: u16 = 40;
+
+/// Whether text is coloured, and the columns that it may occupy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     is_coloured: bool,
+    columns: Option<u16>,
 }
 
 impl Style {
@@ -21,9 +26,15 @@ impl Style {
         Self::of(&io::stderr())
     }
 
-    fn of(stream: &impl IsTerminal) -> Self {
+    fn of(stream: &(impl IsTerminal + AsFd)) -> Self {
         let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { is_coloured: stream.is_terminal() && !is_refused }
+        let columns = columns_of(stream).filter(|&columns| columns >= LEAST_COLUMNS);
+        Self { is_coloured: stream.is_terminal() && !is_refused, columns }
+    }
+
+    /// The columns of the terminal; `None` if lines are not fitted into columns.
+    pub(super) fn columns(self) -> Option<usize> {
+        self.columns.map(usize::from)
     }
 
     /// Begins the colour of a kind of code.
@@ -54,4 +65,12 @@ impl Style {
     fn begin(self, out: &mut dyn Write, code: &[u8]) -> io::Result<()> {
         if self.is_coloured { out.write_all(code) } else { Ok(()) }
     }
+}
+
+/// The columns of a terminal; `None` if the stream is none, or if they are unknown.
+fn columns_of(stream: &impl AsFd) -> Option<u16> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the descriptor is open, and the pointer is valid for the size that the request writes.
+    let result = unsafe { libc::ioctl(stream.as_fd().as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    (result == 0 && size.ws_col > 0).then_some(size.ws_col)
 }

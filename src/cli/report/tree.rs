@@ -1,14 +1,21 @@
-//! The tree of calls: each function with the functions that it calls, folded below a share.
+//! The tree of calls as text: each function with the functions that it calls, or that call it.
 
-use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::amount::{amount, percent};
+use super::calls::{Call, Calls};
+use super::fitted::{fitted, width};
 use super::style::Style;
-use crate::report::call_tree::{CallTree, NodeId, ROOT};
-use crate::report::collect::{SelfValues, total};
+use crate::cli::terminal::Shown;
 use crate::report::frame_table::FrameTable;
+
+/// The most levels that indent a call. Deeper calls begin with their level, so that the output grows with the
+/// number of calls alone.
+const MOST_INDENTED: usize = 64;
+/// The columns before a call.
+const BEFORE_CALL: usize = 33;
+/// The fewest columns of a call on a terminal, however narrow and deep.
+const LEAST_COLUMNS: usize = 24;
 
 /// The options of a tree.
 #[derive(Clone, Copy, Debug)]
@@ -17,78 +24,94 @@ pub(super) struct TreeOptions<'t> {
     pub(super) unit: &'t str,
     /// The share, in percent of the whole, below which calls are folded.
     pub(super) least_percent: f64,
+    /// The total of which shares are shown.
+    pub(super) whole: i64,
+    /// Whether callers are below the functions that they call.
+    pub(super) is_inverted: bool,
     pub(super) style: Style,
 }
 
-/// A call of the tree.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
-    pub(super) node: NodeId,
-    /// The number of calls above this one.
-    pub(super) depth: usize,
-    /// The value of the call with all calls below.
-    pub(super) total: i64,
-    /// The value of the call itself.
-    pub(super) own: i64,
-}
-
-/// Writes the tree, callers above the functions that they call.
+/// Writes the calls. On a terminal calls without another one beside them share a line.
 pub(super) fn print(
-    tree: &CallTree,
+    calls: &Calls,
     frames: &FrameTable,
-    own: &SelfValues,
     options: TreeOptions<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let whole = total(own);
-    writeln!(out, "{:>10} {:>7} {:>10}  CALLS", "TOTAL", "SHARE", "SELF")?;
-    for Call { node, depth, total, own } in calls(tree, own, options.least_percent) {
-        let (share, own) = (percent(total, whole), amount(own, options.unit));
-        write!(out, "{:>10} {share:>5.1} % {own:>10}  ", amount(total, options.unit))?;
-        options.style.faint(out)?;
-        write!(out, "{}", "│ ".repeat(depth))?;
-        options.style.plain(out)?;
-        writeln!(out, "{}", frames.get(tree.frame(node)))?;
+    let own_heading = if options.is_inverted { "ENTRY" } else { "SELF" };
+    writeln!(out, "{:>10} {:>7} {own_heading:>10}  CALLS", "TOTAL", "SHARE")?;
+    // By depth: the level at which the last call of that depth is shown.
+    let mut levels: Vec<usize> = Vec::new();
+    let mut left = &calls.shown[..];
+    while let Some((first, _)) = left.split_first() {
+        let length = if options.style.columns().is_some() { chain_length(left) } else { 1 };
+        let (chain, rest) = left.split_at(length);
+        left = rest;
+        levels.truncate(first.depth);
+        let level = levels.last().map_or(0, |above| above + 1);
+        levels.resize(first.depth + length, level);
+        print_chain(chain, level, frames, options, out)?;
+    }
+    print_rest(calls, options, out)
+}
+
+/// The number of calls, from the first one on, each of which has the next one alone below it, and no value of
+/// its own.
+fn chain_length(calls: &[Call]) -> usize {
+    let is_only = |pair: &[Call; 2]| pair[1].depth == pair[0].depth + 1 && pair[1].total == pair[0].total;
+    1 + calls.array_windows().take_while(|pair| is_only(pair)).count()
+}
+
+/// Writes one line.
+fn print_chain(
+    chain: &[Call],
+    level: usize,
+    frames: &FrameTable,
+    options: TreeOptions<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    // SANITY: a chain has a call.
+    let Some(&Call { total, own, .. }) = chain.last() else { return Ok(()) };
+    let (share, own) = (percent(total, options.whole), amount(own, options.unit));
+    write!(out, "{:>10} {share:>5.1} % {own:>10}  ", amount(total, options.unit))?;
+    options.style.faint(out)?;
+    write!(out, "{}", "│ ".repeat(level.min(MOST_INDENTED)))?;
+    options.style.plain(out)?;
+    let deep = if level > MOST_INDENTED { format!("{level}: ") } else { String::new() };
+    let name = |call: &Call| Shown(frames.get(call.frame)).to_string();
+    let Some(columns) = options.style.columns() else {
+        return writeln!(out, "{deep}{}", frames.get(chain[0].frame));
+    };
+    let used = BEFORE_CALL + 2 * level.min(MOST_INDENTED) + deep.len();
+    let columns = columns.saturating_sub(used).max(LEAST_COLUMNS);
+    let arrow = if options.is_inverted { " ← " } else { " → " };
+    let mut text = chain.iter().map(name).collect::<Vec<_>>().join(arrow);
+    if let [first, between @ .., last] = chain
+        && width(&text) > columns
+    {
+        let between = match between.len() {
+            0 => String::new(),
+            1 => format!("(1 call){arrow}"),
+            calls => format!("({calls} calls){arrow}"),
+        };
+        text = format!("{}{arrow}{between}{}", name(first), name(last));
+    }
+    writeln!(out, "{deep}{}", fitted(&text, columns))
+}
+
+/// Writes lines about the calls that are not shown.
+fn print_rest(calls: &Calls, options: TreeOptions<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let count = |number: usize| match number {
+        1 => "1 call".to_owned(),
+        number => format!("{} calls", amount(number as i64, "count")),
+    };
+    if calls.folded > 0 {
+        let least = options.least_percent;
+        writeln!(out, "{} below {least} % folded: --least 0 shows all", count(calls.folded))?;
+    }
+    if calls.elided > 0 {
+        let levels = calls.levels;
+        writeln!(out, "{} in deeper levels elided: --depth {levels} shows all", count(calls.elided))?;
     }
     Ok(())
-}
-
-/// The calls with at least the share, in pre-order. Of several calls by one function, the highest total is
-/// first.
-pub(super) fn calls(tree: &CallTree, own: &SelfValues, least_percent: f64) -> Vec<Call> {
-    let totals = tree.totals(own.iter().map(|(&node, &value)| (node, value)));
-    let mut children = children_by_total(tree, &totals, totals[ROOT as usize], least_percent);
-    let mut calls = Vec::new();
-    // Nodes that are still to be added, each with its depth.
-    let mut pending = Vec::new();
-    let mut add_children = |pending: &mut Vec<_>, node: NodeId, depth: usize| {
-        let children = children.remove(&node).unwrap_or_default();
-        pending.extend(children.into_iter().rev().map(|child| (child, depth)));
-    };
-    add_children(&mut pending, ROOT, 0);
-    while let Some((node, depth)) = pending.pop() {
-        let own = own.get(&node).copied().unwrap_or(0);
-        calls.push(Call { node, depth, total: totals[node as usize], own });
-        add_children(&mut pending, node, depth + 1);
-    }
-    calls
-}
-
-/// The children of each node that have at least the share, the highest total first.
-fn children_by_total(
-    tree: &CallTree,
-    totals: &[i64],
-    whole: i64,
-    least_percent: f64,
-) -> HashMap<NodeId, Vec<NodeId>> {
-    let mut children: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-    for (node, &total) in (0..).zip(totals).skip(1) {
-        if total != 0 && percent(total, whole) >= least_percent {
-            children.entry(tree.parent(node)).or_default().push(node);
-        }
-    }
-    for of_node in children.values_mut() {
-        of_node.sort_by_key(|&node| (Reverse(totals[node as usize]), tree.frame(node)));
-    }
-    children
 }

@@ -3,16 +3,25 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use crate::collapsed::Quantity;
 use crate::model::markers;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::SelfValues;
 use crate::report::frame_table::{FrameEntry, FrameTable};
 
-/// Writes a line for each stack with a value. `own` has the self values of the tree.
+/// Writes a comment with the quantity and its unit, and a line for each stack with a value. `own` has the self
+/// values of the tree.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(tree: &CallTree, frames: &FrameTable, own: SelfValues, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(
+    tree: &CallTree,
+    frames: &FrameTable,
+    own: SelfValues,
+    quantity: Quantity<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "{quantity}")?;
     let names: Vec<String> = frames.all().iter().map(frame_text).collect();
     // Nodes in the order of their numbers, so that equal input gives equal output.
     let nodes: BTreeMap<_, _> = own.into_iter().filter(|&(_, value)| value != 0).collect();
@@ -73,7 +82,10 @@ mod tests {
         let leaf = tree.child(node, callee);
         let own = [(leaf, 5), (node, 3), (ROOT, 2)].into_iter().collect();
         let mut out = Vec::new();
-        write(&tree, &frames, own, &mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "[no_stack] 2\nmain 3\nmain;f:g 5\n");
+        let quantity = Quantity { name: "cpu", unit: "nanoseconds" };
+        write(&tree, &frames, own, quantity, &mut out).unwrap();
+        let comment = "#otlpprof:type=cpu,unit=nanoseconds\n";
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.strip_prefix(comment).unwrap(), "[no_stack] 2\nmain 3\nmain;f:g 5\n");
     }
 }
