@@ -31,6 +31,10 @@ pub(super) struct Args {
     /// Keep the time of each value: its own, or the start of its profile
     #[arg(long)]
     keep_times: bool,
+    /// Make one of all processes with equal values of this attribute of their resources, such as service.name;
+    /// may be given several times. Other attributes that differ are left out
+    #[arg(long, value_name = "KEY")]
+    by: Vec<String>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -47,14 +51,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some((index, error)) = broken {
         bail!("message {index}: {error}; `otlpprof validate` shows all such references");
     }
-    let payloads = merger.payloads;
+    let mut lost = Vec::new();
+    if merger.payloads > 0 {
+        lost.push(format!("{} recordings", merger.payloads));
+    }
+    if !args.by.is_empty() {
+        let left_out = merger.unite(&args.by).context("--by")?;
+        lost.extend(left_out.into_iter().map(|key| format!("{key} (differs)")));
+    }
     let bytes = merger.into_message().encode_to_vec();
     // A message that exceeds the bounds could not be read again.
     let merged = EncodedMessage::of_protobuf(bytes).context("the merged message: merge fewer files")?;
     write(&args.output, merged.bytes())?;
     let (path, size) = (&args.output, merged.bytes().len());
     let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
-    let lost = if payloads == 0 { String::new() } else { format!("; left out: {payloads} recordings") };
+    let lost = if lost.is_empty() { String::new() } else { format!("; left out: {}", lost.join(", ")) };
     writeln!(
         terminal::stderr(),
         "{place} has {} messages in one of {size} bytes{lost}",

@@ -240,3 +240,37 @@ fn files_of_real_jvms_are_merged_without_loss() {
         }
     }
 }
+
+/// Regression: the profiles of ten pods of a service stayed ten, since their resources differ.
+#[test]
+fn processes_become_one_by_an_attribute_and_what_differs_is_left_out() {
+    let files = Files::new();
+    let of = |process: &str, start, period, value, live| {
+        let (cpu, live) = ([(&["A.a"][..], "main", value)], [(&["A.a"][..], "main", live)]);
+        let cpu = Spec { types: CPU, period, start, samples: &cpu };
+        message(process, &[cpu, Spec { types: LIVE_SPACE, period: 512, start, samples: &live }])
+    };
+    let later = TIME + DURATION;
+    let pods = [of("1", TIME, 10, 3, 100), of("2", TIME, 15, 2, 200), of("2", later, 15, 2, 300)];
+    let parts = files.add("pods.otlp", &pods);
+    let out = files.path("merged.otlp");
+    let output =
+        otlpprof(&["merge", &parts, "--by", "service.name", "-o", &out]).success().get_output().clone();
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(line.ends_with("; left out: process.pid (differs)\n"), "{line}");
+    stdout(&["validate", &out]);
+    let merged = message_of(&out);
+    let resource = merged.resource_profiles[0].resource.as_ref().unwrap();
+    assert_eq!((merged.resource_profiles.len(), resource.attributes.len()), (1, 1));
+    assert_eq!(resource.dropped_attributes_count, 1);
+    let profiles = profiles(&merged);
+    let sums: Vec<_> =
+        profiles.iter().map(|profile| (profile.period, profile.samples[0].values[0])).collect();
+    // 5 is the greatest divisor of 10 and 15. Of the heaps the last state of each process counts.
+    assert_eq!(sums, [(5, 2 * 3 + 3 * 2 + 3 * 2), (512, 100 + 300)]);
+    let refused =
+        otlpprof(&["merge", &parts, "--by", "service.nam", "-o", &out]).code(2).get_output().clone();
+    let says = "otlpprof: --by: no resource has the attribute service.nam; the resources have process.pid, \
+                service.name\n";
+    assert_eq!(String::from_utf8_lossy(&refused.stderr), says);
+}

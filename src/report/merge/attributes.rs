@@ -7,9 +7,6 @@ use crate::model::attribute_keys;
 use crate::otlp::encoded::EncodedTables;
 use crate::otlp::wire::{AnyValue, Value};
 
-/// The beginning of the keys of this profiler's counters.
-const OWN: &str = "otlpprof.";
-
 /// Attributes by key. Counters are added up, factors have their largest value. Of other attributes those
 /// remain whose value is the same in all profiles that have them.
 #[derive(Debug, Default)]
@@ -39,6 +36,21 @@ impl ProfileAttributes {
         }
     }
 
+    /// Adds the attributes of another merged profile.
+    pub fn unite(&mut self, other: Self) {
+        for (key, merged) in other.0 {
+            match self.0.get_mut(&key) {
+                Some(known) => {
+                    let values = known.value.take().zip(merged.value);
+                    known.value = values.and_then(|(one, other)| both(&key, one, other));
+                }
+                None => {
+                    self.0.insert(key, merged);
+                }
+            }
+        }
+    }
+
     /// The number of attributes that differ from profile to profile.
     pub fn differing(&self) -> usize {
         self.0.values().filter(|merged| merged.value.is_none()).count()
@@ -54,7 +66,9 @@ impl ProfileAttributes {
 /// The value of an attribute for two profiles with these values; `None` if there is none.
 fn both(key: &str, one: AnyValue, other: AnyValue) -> Option<AnyValue> {
     let value = match (&one.value, &other.value) {
-        (Some(Value::IntValue(one)), Some(Value::IntValue(other))) if key.starts_with(OWN) => {
+        (Some(Value::IntValue(one)), Some(Value::IntValue(other)))
+            if key.starts_with(attribute_keys::OWN) =>
+        {
             let is_factor = key.starts_with(attribute_keys::LIMIT_OF_ENGINE);
             Value::IntValue(if is_factor { *one.max(other) } else { one.saturating_add(*other) })
         }

@@ -1,9 +1,9 @@
 //! The messages that are read, and the message that they become.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::dictionary::{MergedDictionary, NoEntry};
-use super::origins::{Origins, ScopeId};
+use super::origins::{NoSuchKey, Origins, ScopeId, United};
 use super::profile::{MergedProfile, ProfileKey, SampleKey};
 use crate::model::{AttributeSetId, SliceInterner};
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
@@ -160,6 +160,27 @@ impl Merger {
         self.profiles.push((key.clone(), MergedProfile::default()));
         self.profile_ids.insert(key, next);
         next
+    }
+
+    /// Makes one process of all that have equal values of these attributes of their resources. Returns the keys
+    /// of the other attributes that differ, which are left out. Called once all messages have been added.
+    ///
+    /// # Errors
+    /// If no resource has one of the attributes.
+    pub fn unite(&mut self, by: &[String]) -> Result<BTreeSet<String>, NoSuchKey> {
+        let United { new_scopes, left_out } = self.origins.unite(by)?;
+        self.profile_ids.clear();
+        for (key, profile) in std::mem::take(&mut self.profiles) {
+            let key = ProfileKey { scope: new_scopes[key.scope], ..key };
+            match self.profile_ids.get(&key) {
+                Some(&known) => self.profiles[known].1.unite(profile),
+                None => {
+                    self.profile_ids.insert(key.clone(), self.profiles.len());
+                    self.profiles.push((key, profile));
+                }
+            }
+        }
+        Ok(left_out)
     }
 
     /// The merged message.

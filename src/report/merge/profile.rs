@@ -40,6 +40,8 @@ pub struct SampleKey {
 #[derive(Debug, Default)]
 pub struct MergedProfile {
     is_snapshot: bool,
+    /// Whether values count periods.
+    counts_periods: bool,
     /// Of values that count periods: the greatest period that all periods are multiples of, to which values
     /// are scaled. Of others the shortest period.
     period: i64,
@@ -58,12 +60,8 @@ impl MergedProfile {
     /// Takes the period and the times of a profile, before any sample is added.
     pub fn survey(&mut self, header: &Profile, measured: &ProfileMeasure) {
         self.is_snapshot = measured.measure.is_snapshot();
-        let period = header.period.max(0);
-        self.period = match (self.period, period) {
-            (0, period) | (period, 0) => period,
-            (known, period) if measured.counts_periods => greatest_divisor(known, period),
-            (known, period) => known.min(period),
-        };
+        self.counts_periods = measured.counts_periods;
+        self.period = self.shared_period(header.period.max(0));
         let start_ns = header.time_unix_nano;
         if self.is_snapshot && start_ns > self.state_ns {
             // A later state replaces an earlier one.
@@ -71,6 +69,43 @@ impl MergedProfile {
         }
         if start_ns != 0 && self.has_state(start_ns) {
             self.cover(start_ns, start_ns.saturating_add(header.duration_nano));
+        }
+    }
+
+    /// The period for values of this period as well.
+    fn shared_period(&self, period: i64) -> i64 {
+        match (self.period, period) {
+            (0, period) | (period, 0) => period,
+            (known, period) if self.counts_periods => greatest_divisor(known, period),
+            (known, period) => known.min(period),
+        }
+    }
+
+    /// Adds a profile of another resource. Its state is added up too: it is another process's.
+    pub fn unite(&mut self, other: Self) {
+        let period = self.shared_period(other.period);
+        self.rescale(period);
+        let mut other = other;
+        other.rescale(period);
+        if let Some((start_ns, end_ns)) = other.window {
+            self.cover(start_ns, end_ns);
+        }
+        self.state_ns = self.state_ns.max(other.state_ns);
+        self.attributes.unite(other.attributes);
+        self.add_dropped_attributes(other.dropped_attributes);
+        other.values.into_iter().for_each(|(key, value)| self.add(key, value));
+        for (key, values) in other.timed {
+            self.timed.entry(key).or_default().extend(values);
+        }
+    }
+
+    /// Scales values that count periods to a divisor of the period.
+    fn rescale(&mut self, period: i64) {
+        let factor = if self.counts_periods && period > 0 { self.period / period } else { 1 };
+        self.period = period;
+        if factor > 1 {
+            let timed = self.timed.values_mut().flatten().map(|(_, value)| value);
+            self.values.values_mut().chain(timed).for_each(|value| *value = value.saturating_mul(factor));
         }
     }
 
