@@ -11,6 +11,7 @@ use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::encoded_profiles::{EncodedResource, EncodedScope};
 use crate::otlp::read;
 use crate::otlp::read_error::{ErrorKind, ReadError};
+use crate::report::sample_count::sample_count;
 
 const PATH: &str = "/v1development/profiles";
 const VERSION_HEADER: &str = "otlp-profiles-development-version";
@@ -43,7 +44,10 @@ pub(in crate::cli) struct Received {
     /// `service.name` of the resources, without duplicates.
     pub(super) services: Vec<String>,
     pub(super) profiles: usize,
-    pub(in crate::cli) samples: usize,
+    /// The number of samples that were taken.
+    pub(in crate::cli) samples: u64,
+    /// Whether a profile has a sample.
+    pub(in crate::cli) has_samples: bool,
 }
 
 /// Checks the head of a request, so that a body that would be refused need not be sent.
@@ -109,14 +113,15 @@ pub(super) fn receive(accepted: Accepted, body: Vec<u8>) -> Result<Received, Ans
         Encoding::Protobuf => (EncodedMessage::of_protobuf(body).map_err(unreadable)?, None),
         Encoding::Json => (read::encoded_json(&body).map_err(unreadable)?, Some(body)),
     };
-    let (mut profiles, mut samples) = (0, 0);
+    let (mut profiles, mut samples, mut has_samples) = (0, 0_u64, false);
     for profile in message.resources().flat_map(EncodedResource::scopes).flat_map(EncodedScope::profiles) {
         profiles += 1;
-        samples += profile.sample_count();
+        samples = samples.saturating_add(sample_count(message.tables(), profile));
+        has_samples |= profile.sample_count() > 0;
     }
     let services = services(&message);
     let body = body.unwrap_or_else(|| message.into_bytes());
-    Ok(Received { encoding, services, profiles, samples, body })
+    Ok(Received { encoding, services, profiles, samples, has_samples, body })
 }
 
 /// The answer to a body over the limit.

@@ -27,8 +27,8 @@ pub struct Stored {
     pub services: Vec<String>,
     /// Number of `Profile`s.
     pub profiles: usize,
-    /// Number of `Sample`s.
-    pub samples: usize,
+    /// Number of samples that were taken: each `Sample` may stand for many.
+    pub samples: u64,
     /// Decompressed size in bytes.
     pub bytes: usize,
     /// The file. `None` for a request without samples, which is not stored.
@@ -73,7 +73,7 @@ impl Store {
 
     /// Stores a request. Its file appears once it is whole.
     pub(super) fn put(&self, received: &Received) -> io::Result<Stored> {
-        let file = (received.samples > 0).then(|| self.write(received)).transpose()?;
+        let file = received.has_samples.then(|| self.write(received)).transpose()?;
         Ok(Stored {
             services: received.services.clone(),
             profiles: received.profiles,

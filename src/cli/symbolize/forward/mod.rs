@@ -121,7 +121,7 @@ struct Receiver {
 impl Sink for Receiver {
     fn put(&self, received: Received) -> Answer {
         let Received { encoding, body, samples, .. } = received;
-        match self.queue.push(Pending { body, encoding, samples: samples as u64 }) {
+        match self.queue.push(Pending { body, encoding, samples }) {
             true => Answer::accepted(encoding),
             false => Answer::error(encoding, 503, "the queue is full: retry later"),
         }
