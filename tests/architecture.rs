@@ -52,7 +52,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("aggregate", &["core", "model"]),
     ("protobuf", &[]),
     ("otlp", &["core", "model", "protobuf"]),
-    ("report", &["core", "model", "otlp", "pprof"]),
+    ("report", &["collapsed", "core", "model", "otlp", "pprof"]),
     ("export", &["core"]),
     ("debug_files", &["core", "dwarf", "elf", "export", "incomplete_file", "model"]),
     ("convert", &["core", "jfr", "model"]),

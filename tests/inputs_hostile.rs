@@ -32,7 +32,7 @@ fn read_pprof(bytes: &[u8]) -> Result<i64, PprofError> {
 
 fn read_collapsed(bytes: &[u8]) -> Result<i64, CollapsedError> {
     let mut sum = 0_i64;
-    collapsed::read(bytes, |batch| {
+    collapsed::read(bytes, None, |batch| {
         check(&batch);
         sum = batch.profiles[0].samples().iter().fold(sum, |sum, sample| sum.saturating_add(sample.value));
         Ok::<_, CollapsedError>(())

@@ -31,8 +31,8 @@ pub(super) struct Args {
     /// Keep the time of each value: its own, or the start of its profile
     #[arg(long)]
     keep_times: bool,
-    /// Make one of all processes with equal values of this attribute of their resources, such as service.name;
-    /// may be given several times. Other attributes that differ are left out
+    /// Make one of all processes with equal values of this attribute of their resources, such as
+    /// service.name; may be given several times. Other attributes that differ are left out
     #[arg(long, value_name = "KEY")]
     by: Vec<String>,
 }

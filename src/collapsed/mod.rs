@@ -3,10 +3,9 @@
 //! In: lines of text, in UTF-8 or with a byte order mark. Out: [`Batch`](crate::model::Batch)es with one
 //! profile of the type `samples`. A frame may have one of async-profiler's suffixes: `_[j]` (compiled),
 //! `_[i]` (inlined), `_[0]` (interpreted), `_[1]` (compiled by C1), `_[k]` (kernel). Without a suffix the
-//! name decides (`frame_name`). A first frame `[NAME tid=NUMBER]` is the thread. Times and other
-//! labels are not in the format. Lines that begin with `#` are comments; one of them may name the quantity and
-//! its unit. Values may have fractions if one of
-//! the first values has one. Called by `cli`.
+//! name decides (`frame_name`). A first frame `[NAME tid=NUMBER]` is the thread. Times and other labels are
+//! not in the format. Lines that begin with `#` are comments; one of them may name the quantity and its unit.
+//! Values may have fractions if one of the first values has one. Called by `cli`.
 //!
 //! | Module | Duty |
 //! |---|---|

@@ -17,6 +17,11 @@ pub struct Quantity<T> {
     pub unit: T,
 }
 
+impl Quantity<&'static str> {
+    /// The quantity of a file that names none.
+    pub const SAMPLES: Self = Self { name: "samples", unit: "count" };
+}
+
 impl fmt::Display for Quantity<&str> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{BEGINNING}type={},unit={}", Escaped(self.name), Escaped(self.unit))

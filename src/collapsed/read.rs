@@ -89,8 +89,8 @@ pub fn is_collapsed(first: &[u8]) -> bool {
     }
 }
 
-/// Reads collapsed stacks. Passes their sums to `take`, in several batches if there are many. `unit` is the unit
-/// of the values, whatever a comment says.
+/// Reads collapsed stacks. Passes their sums to `take`, in several batches if there are many. `unit` is the
+/// unit of the values, whatever a comment says.
 ///
 /// # Errors
 /// The first line that cannot be read, an error of the reader, or one that `take` returns.
@@ -152,7 +152,8 @@ fn profile_type(
     let lines = first.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
     let mut comments = lines.take_while(|line| line.trim_ascii().is_empty() || line::is_comment(line));
     let named = comments.find_map(|line| Quantity::parse(&line));
-    let samples = || Quantity { name: "samples".to_owned(), unit: "count".to_owned() };
+    let Quantity { name, unit: count } = Quantity::SAMPLES;
+    let samples = || Quantity { name: name.to_owned(), unit: count.to_owned() };
     let named = match (form.scale, unit) {
         (Scale::Whole, _) => named.unwrap_or_else(samples),
         (Scale::Billionths, None) => Quantity { unit: BILLIONTHS.to_owned(), ..samples() },

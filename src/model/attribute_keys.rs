@@ -4,9 +4,6 @@
 //! conventions, "Attributes registry"; OTEP 4947). This list has neither the counters of a profile, whose
 //! keys are made of the counters' names (`agent::counters`), nor the keys that users choose.
 
-/// The beginning of the keys that are this profiler's own. Of profiles these are its counters.
-pub const OWN: &str = "otlpprof.";
-
 // Of samples: the thread.
 
 /// A thread's name.

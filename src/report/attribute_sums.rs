@@ -9,11 +9,11 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::RandomState as FastState;
 
 use super::measure::Measure;
+use super::merge::attributes::COUNTERS;
 use super::profiled_time::ProfiledTime;
 use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
 use super::selection::{Window, text_of};
 use super::summed::{Summed, Values};
-use crate::model::attribute_keys;
 
 /// The most values with a sum of their own. Beyond this number the lower half is forgotten.
 const MOST_VALUES: usize = 1 << 16;
@@ -235,7 +235,7 @@ impl<'m> AttributeSums<'m> {
     fn ids_of(&mut self, place: Place, profile: &ProfileContext<'_>, indices: &[i32]) -> Vec<SumId> {
         let (mut ids, mut keys) = (Vec::new(), Vec::new());
         for (key, value) in profile.tables.attributes(indices) {
-            let is_counter = place == Place::Profile && key.starts_with(attribute_keys::OWN);
+            let is_counter = place == Place::Profile && key.starts_with(COUNTERS);
             self.has_counters |= is_counter;
             if !is_counter && !keys.contains(&key) {
                 keys.push(key);
@@ -293,7 +293,8 @@ mod tests {
     use crate::report::selection::Selection;
     use prost::Message as _;
 
-    /// A message whose sample `n`, from 1, has the value `n` and the request `n`, and one sample of 1,000,000.
+    /// A message whose sample `n`, from 1, has the value `n` and the request `n`, and one sample of
+    /// 1,000,000.
     fn requests(count: i32) -> EncodedMessage {
         let value = |text: String| Some(wire::AnyValue { value: Some(wire::Value::StringValue(text)) });
         let attribute =

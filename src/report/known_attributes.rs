@@ -1,5 +1,5 @@
-//! The attributes of all samples, profiles and resources, compared with the wanted ones: so that a misspelt key
-//! or value can be told from one that no selected sample has.
+//! The attributes of all samples, profiles and resources, compared with the wanted ones: so that a misspelt
+//! key or value can be told from one that no selected sample has.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::BuildHasher as _;

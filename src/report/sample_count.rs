@@ -5,9 +5,9 @@ use super::sample_reader::observations;
 use crate::otlp::encoded::EncodedTables;
 use crate::otlp::encoded_profiles::EncodedProfile;
 
-/// The number of samples that were taken, as `--count` and the profiler count them: periods where values count
-/// periods; else one for each time of an entry, or one for each value of an entry without times. An entry of a
-/// profile may stand for many.
+/// The number of samples that were taken, as `--count` and the profiler count them: periods where values
+/// count periods; else one for each time of an entry, or one for each value of an entry without times. An
+/// entry of a profile may stand for many.
 pub fn sample_count(tables: EncodedTables<'_>, profile: EncodedProfile<'_>) -> u64 {
     let counts_periods = ProfileMeasure::of(tables, &profile.header()).counts_periods;
     let mut count = 0_u64;

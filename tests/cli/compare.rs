@@ -6,6 +6,7 @@ use crate::report_support::{
     CPU, Files, LIVE_SPACE, Spec, json, message, otlpprof, page_header, rows, stdout,
 };
 use otlpprof::otlp::wire::ProfilesData;
+use serde_json::Value;
 
 const MILLISECOND: i64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -35,7 +36,9 @@ fn shares_values_per_second_and_raw_values_are_compared() {
     let files = Files::new();
     let [base, new] = sets(&files);
     let text = stdout(&["report", &new, "--diff", &base]);
-    assert!(text.starts_with("cpu\nbase 100 ms, new 400 ms\n"), "{text}");
+    let legend = "the change from base to new: of the values, and of their shares of the totals in points of \
+                  percent";
+    assert!(text.starts_with(&format!("cpu\nbase 100 ms, new 400 ms\n{legend}\n\n ")), "{text}");
     assert_eq!(
         lines(&text),
         [
@@ -44,6 +47,8 @@ fn shares_values_per_second_and_raw_values_are_compared() {
             "0 ns 0.0 points +300 ms 0.0 points A.main (A.java)",
         ]
     );
+    let text = stdout(&["report", &new, "--diff", &new]);
+    assert_eq!(text, "cpu\nbase 400 ms, new 400 ms\nno function has changed\n");
     let text = stdout(&["report", &new, "--diff", &base, "--per-second"]);
     assert!(text.starts_with("cpu\nbase 10.0 ms/s, new 20.0 ms/s\n"), "{text}");
     assert_eq!(
@@ -74,7 +79,9 @@ fn json_has_the_sums_of_both_sides() {
     let document = json(&["report", &new, "--diff", &base, "--per-second"]);
     assert_eq!((&document["type"], &document["unit"]), (&"cpu".into(), &"nanoseconds".into()));
     assert_eq!(document["comparison"], "seconds");
-    let side = |total: i64, profiled_ns: u64| serde_json::json!({ "total": total, "totalOfAll": total, "profiledNano": profiled_ns });
+    let side = |total: u64, profiled_ns: u64| {
+        Value::from_iter([("total", total), ("totalOfAll", total), ("profiledNano", profiled_ns)])
+    };
     assert_eq!(document["base"], side(100_000_000, DURATION));
     assert_eq!(document["new"], side(400_000_000, 2 * DURATION));
     let slow = &document["rows"][0];
@@ -204,6 +211,7 @@ fn a_page_compares_several_files_of_each_side() {
         serde_json::json!([format!("{base} and 1 more"), format!("{new} and 1 more")])
     );
     let output = otlpprof(&["diff", &new, "-o", &page]).code(2).get_output().clone();
-    let says = "otlpprof: name two files, BASE and NEW; with several files a side, name those of the base by --base\n";
+    let says = "otlpprof: name two files, BASE and NEW; with several files a side, name those of the base by \
+                --base\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), says);
 }

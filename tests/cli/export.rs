@@ -335,6 +335,10 @@ fn exported_stacks_are_read_back_in_their_unit() {
     otlpprof(&["export", &file, "--to", "collapsed", "--count", "-o", &out]).success();
     assert!(head(&["report", &out]).starts_with("cpu of unknown_service: 42"), "{}", head(&["report", &out]));
     std::fs::write(&out, "main;run 1500\n").unwrap();
+    // Without a type and a unit of their own the stacks are as they were.
+    let again = files.path("again.folded");
+    otlpprof(&["export", &out, "--to", "collapsed", "-o", &again]).success();
+    assert_eq!(std::fs::read_to_string(&again).unwrap(), "main;run 1500\n");
     assert!(head(&["report", &out]).ends_with(": 1,500"));
     assert!(head(&["report", &out, "--unit", "nanoseconds"]).ends_with(": 1.50 µs"));
     for (arguments, says) in [

@@ -251,8 +251,8 @@ fn calls_that_are_not_shown_are_counted() {
     assert_eq!((&document["folded"], &document["elided"]), (&2.into(), &0.into()));
 }
 
-/// Regression: each level of a deep stack was indented further than the one above, so that the output grew with
-/// the square of the depth.
+/// Regression: each level of a deep stack was indented further than the one above, so that the output grew
+/// with the square of the depth.
 #[test]
 fn deep_stacks_are_elided_and_their_output_grows_with_their_depth_alone() {
     const DEPTH: usize = 60_000;
@@ -268,7 +268,7 @@ fn deep_stacks_are_elided_and_their_output_grows_with_their_depth_alone() {
         let last = "59,744 calls in deeper levels elided: --depth 60000 shows all";
         assert_eq!(lines.last().map(String::as_str), Some(last));
         let text = stdout(&[&["report", &file, "--tree", "--depth", "60000"], inverted].concat());
-        assert!(text.len() < 300 * DEPTH, "{} bytes", text.len());
+        assert!(text.len() < 400 * DEPTH, "{} bytes", text.len());
         assert!(text.contains(" 59999: A.m"), "the deepest call has its level");
     }
     let document = json(&["report", &file, "--tree"]);

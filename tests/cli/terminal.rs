@@ -13,8 +13,8 @@ use otlpprof::otlp::wire::ProfilesData;
 const HOSTILE: &str =
     "\u{1b}]0;owned\u{7}\u{9b}2J\r\nfake: line\u{1b}[35m\u{202e}\u{2066}\u{200b}\u{2028}\u{7f}";
 
-/// Opens a pseudo-terminal with this many columns, 0 for an unknown number: the end of the terminal, and that of
-/// the program.
+/// Opens a pseudo-terminal with this many columns, 0 for an unknown number: the end of the terminal, and that
+/// of the program.
 fn open_terminal(columns: u16) -> (File, OwnedFd) {
     let (mut terminal, mut program) = (0, 0);
     let null = std::ptr::null_mut();
@@ -211,6 +211,9 @@ fn reports_fit_the_columns_of_a_terminal_and_are_whole_elsewhere() {
     let tree = on_terminal_of(90, &["report", &file, "--tree"], Some("1"));
     let calls: Vec<_> = tree.lines().skip_while(|line| !line.ends_with("CALLS")).skip(1).collect();
     assert_eq!(calls.len(), 3, "the calls that all stacks share are one line: {tree}");
-    assert!(calls[0].contains("Server.run (S"), "{tree}");
+    assert!(
+        calls[0].contains("Server.run") && calls[0].ends_with(" → (1 call) → Shop.cart (Shop.java)"),
+        "{tree}"
+    );
     assert!(calls[1].ends_with("│ Db.query (Db.java)"), "{tree}");
 }

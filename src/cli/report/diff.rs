@@ -131,10 +131,12 @@ impl Changes {
             Comparison::PerSecond => "the values per second",
             Comparison::Share | Comparison::Raw => "the values",
         };
-        writeln!(
-            out,
-            "the change from base to new: of {compared}, and of their shares of the totals in points of percent\n"
-        )?;
+        if self.functions.is_empty() {
+            return writeln!(out, "no function has changed");
+        }
+        let shares = "of their shares of the totals in points of percent";
+        writeln!(out, "the change from base to new: of {compared}, and {shares}")?;
+        writeln!(out)?;
         writeln!(out, "{:>27}  {:>27}  FUNCTION", "SELF", "TOTAL")?;
         let column = |base: i64, new: i64| {
             let value = match comparison {

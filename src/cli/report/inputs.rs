@@ -71,9 +71,7 @@ impl ProfileInputs {
         }
         let has_collapsed = || opened.files.iter().any(|file| file.content == Content::Collapsed);
         if let Some(unit) = unit.filter(|_| !has_collapsed()) {
-            bail!(
-                "--unit {unit}: none of the files has collapsed stacks; files of other formats name their units"
-            );
+            bail!("--unit {unit}: none of the files has collapsed stacks; other formats name their units");
         }
         Ok(opened)
     }

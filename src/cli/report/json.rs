@@ -105,12 +105,12 @@ pub(super) fn print_labels(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let labels = labels.iter().map(|label| {
-        let shown = Shown::of(label, most);
-        let values = shown.values.iter().map(|(value, total)| json!({ "value": value, "total": total }));
+        let Shown { values, others } = Shown::of(label, most);
+        let values = values.iter().map(|(value, total)| json!({ "value": value, "total": total }));
         json!({
             "key": label.key, "of": label.place.name(), "total": label.total,
             "values": values.collect::<Value>(),
-            "others": { "count": shown.others.values, "isLeast": shown.others.is_least, "total": shown.others.total },
+            "others": { "count": others.values, "isLeast": others.is_least, "total": others.total },
         })
     });
     let mut document = self::head(head);
@@ -152,7 +152,8 @@ pub(super) fn print_changes(
     });
     let document = json!({
         "type": measure.name, "unit": options.unit, "comparison": options.comparison.name(),
-        "base": side(0), "new": side(1), "selection": conditions, "notes": notes, "rows": rows.collect::<Value>(),
+        "base": side(0), "new": side(1), "selection": conditions, "notes": notes,
+        "rows": rows.collect::<Value>(),
     });
     terminal::write_json(&document, out)
 }

@@ -59,8 +59,8 @@ pub(in crate::cli) struct SelectionArgs {
         conflicts_with = "to"
     )]
     at: Option<TimeBound>,
-    /// Of collapsed stacks: the unit of their values, such as nanoseconds or bytes [default: as the file says,
-    /// or count]
+    /// Of collapsed stacks: the unit of their values, such as nanoseconds or bytes [default: as the file
+    /// says, or count]
     #[arg(long, value_name = "UNIT")]
     unit: Option<String>,
 }

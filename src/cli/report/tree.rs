@@ -90,11 +90,17 @@ fn print_chain(
         && width(&text) > columns
     {
         let between = match between.len() {
-            0 => String::new(),
-            1 => format!("(1 call){arrow}"),
-            calls => format!("({calls} calls){arrow}"),
+            0 => arrow.to_owned(),
+            1 => format!("{arrow}(1 call){arrow}"),
+            calls => format!("{arrow}({calls} calls){arrow}"),
         };
-        text = format!("{}{arrow}{between}{}", name(first), name(last));
+        // Each name has half of the room, or what the other one leaves.
+        let room = columns.saturating_sub(width(&between));
+        let [first, last] = [first, last].map(name);
+        let of_first = (room / 2).max(room.saturating_sub(width(&last)));
+        let first = fitted(&first, of_first);
+        let last = fitted(&last, room.saturating_sub(width(&first)));
+        text = format!("{first}{between}{last}");
     }
     writeln!(out, "{deep}{}", fitted(&text, columns))
 }

@@ -9,8 +9,8 @@ use crate::report::call_tree::CallTree;
 use crate::report::collect::SelfValues;
 use crate::report::frame_table::{FrameEntry, FrameTable};
 
-/// Writes a comment with the quantity and its unit, and a line for each stack with a value. `own` has the self
-/// values of the tree.
+/// Writes a comment with the quantity and its unit, unless values are numbers of samples, and a line for each
+/// stack with a value. `own` has the self values of the tree.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -21,7 +21,9 @@ pub fn write(
     quantity: Quantity<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    writeln!(out, "{quantity}")?;
+    if quantity != Quantity::SAMPLES {
+        writeln!(out, "{quantity}")?;
+    }
     let names: Vec<String> = frames.all().iter().map(frame_text).collect();
     // Nodes in the order of their numbers, so that equal input gives equal output.
     let nodes: BTreeMap<_, _> = own.into_iter().filter(|&(_, value)| value != 0).collect();

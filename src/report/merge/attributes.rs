@@ -7,6 +7,9 @@ use crate::model::attribute_keys;
 use crate::otlp::encoded::EncodedTables;
 use crate::otlp::wire::{AnyValue, Value};
 
+/// The beginning of the keys of this profiler's counters, which are attributes of profiles.
+pub const COUNTERS: &str = "otlpprof.";
+
 /// Attributes by key. Counters are added up, factors have their largest value. Of other attributes those
 /// remain whose value is the same in all profiles that have them.
 #[derive(Debug, Default)]
@@ -66,9 +69,7 @@ impl ProfileAttributes {
 /// The value of an attribute for two profiles with these values; `None` if there is none.
 fn both(key: &str, one: AnyValue, other: AnyValue) -> Option<AnyValue> {
     let value = match (&one.value, &other.value) {
-        (Some(Value::IntValue(one)), Some(Value::IntValue(other)))
-            if key.starts_with(attribute_keys::OWN) =>
-        {
+        (Some(Value::IntValue(one)), Some(Value::IntValue(other))) if key.starts_with(COUNTERS) => {
             let is_factor = key.starts_with(attribute_keys::LIMIT_OF_ENGINE);
             Value::IntValue(if is_factor { *one.max(other) } else { one.saturating_add(*other) })
         }

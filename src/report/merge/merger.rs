@@ -162,8 +162,9 @@ impl Merger {
         next
     }
 
-    /// Makes one process of all that have equal values of these attributes of their resources. Returns the keys
-    /// of the other attributes that differ, which are left out. Called once all messages have been added.
+    /// Makes one process of all that have equal values of these attributes of their resources. Returns the
+    /// keys of the other attributes that differ, which are left out. Called once all messages have been
+    /// added.
     ///
     /// # Errors
     /// If no resource has one of the attributes.

@@ -56,9 +56,9 @@ impl Origins {
         })
     }
 
-    /// Makes one of all resources that have equal values of these attributes. The other attributes remain where
-    /// all of them agree. Returns the new number of each scope, and the keys of the attributes that are left
-    /// out.
+    /// Makes one of all resources that have equal values of these attributes. The other attributes remain
+    /// where all of them agree. Returns the new number of each scope, and the keys of the attributes that are
+    /// left out.
     ///
     /// # Errors
     /// If no resource has one of the attributes: its key, and the keys that exist.
