@@ -56,6 +56,9 @@ pub enum LineProblem {
     /// The values up to this line exceed 63 bits.
     #[error("the sum of the values up to here is not below 2^63")]
     SumTooLarge,
+    /// A comment names another quantity than the one at the beginning of the file.
+    #[error("the values from here on are of another type or unit")]
+    OtherQuantity,
     /// Each line has two values, as difffolded.pl writes them.
     #[error(
         "two values, {0} and {1}, as in all lines; to compare two profiles, pass both files: \

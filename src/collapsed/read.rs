@@ -105,7 +105,8 @@ pub fn read<E: From<CollapsedError>>(
     let is_whole = (first.len() as u64) < FIRST_BYTES;
     let form = Form::of(&first, is_whole);
     let form = form.map_err(|(number, problem)| CollapsedError::Line { number, problem })?;
-    let profile_type = profile_type(&first, form, unit)?;
+    let named = named_quantity(&first);
+    let profile_type = profile_type(named.as_ref(), form, unit)?;
     let mut lines = first.as_slice().chain(text);
     let (mut sums, mut remarks) = (Sums::new(form, profile_type), Remarks::default());
     let (mut line, mut total) = (Vec::new(), 0_i64);
@@ -127,10 +128,14 @@ pub fn read<E: From<CollapsedError>>(
                 total = total.checked_add(line.value).ok_or(at_line(LineProblem::SumTooLarge))?;
                 sums.add(line.stack, line.value);
             }
-            None => {
-                let is_remark = line::is_comment(&text) && Quantity::parse(&text).is_none();
-                remarks.comments += u64::from(is_remark);
-            }
+            None => match Quantity::parse(&text) {
+                // Files that were put together have several.
+                Some(other) if Some(&other) != named.as_ref() => {
+                    return Err(at_line(LineProblem::OtherQuantity).into());
+                }
+                Some(_) => {}
+                None => remarks.comments += u64::from(line::is_comment(&text)),
+            },
         }
         if sums.is_full() {
             take(mem::replace(&mut sums, Sums::new(form, profile_type)).batch())?;
@@ -142,25 +147,27 @@ pub fn read<E: From<CollapsedError>>(
     Ok(remarks)
 }
 
-/// The type of the profiles of a file that begins with these bytes. A comment before the stacks may name the
-/// quantity and its unit; otherwise values are numbers of samples. `unit` replaces the unit.
+/// The quantity that a comment before the stacks names, in a file that begins with these bytes.
+fn named_quantity(first: &[u8]) -> Option<Quantity<String>> {
+    let lines = first.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
+    let mut comments = lines.take_while(|line| line.trim_ascii().is_empty() || line::is_comment(line));
+    comments.find_map(|line| Quantity::parse(&line))
+}
+
+/// The type of the profiles of a file with this quantity; without one values are numbers of samples. `unit`
+/// replaces the unit.
 fn profile_type(
-    first: &[u8],
+    named: Option<&Quantity<String>>,
     form: Form,
     unit: Option<&str>,
 ) -> Result<&'static ProfileType, CollapsedError> {
-    let lines = first.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
-    let mut comments = lines.take_while(|line| line.trim_ascii().is_empty() || line::is_comment(line));
-    let named = comments.find_map(|line| Quantity::parse(&line));
-    let Quantity { name, unit: count } = Quantity::SAMPLES;
-    let samples = || Quantity { name: name.to_owned(), unit: count.to_owned() };
-    let named = match (form.scale, unit) {
-        (Scale::Whole, _) => named.unwrap_or_else(samples),
-        (Scale::Billionths, None) => Quantity { unit: BILLIONTHS.to_owned(), ..samples() },
+    let named = named.map_or(Quantity::SAMPLES, |named| Quantity { name: &*named.name, unit: &*named.unit });
+    let (name, unit) = match (form.scale, unit) {
+        (Scale::Whole, unit) => (named.name, unit.unwrap_or(named.unit)),
+        (Scale::Billionths, None) => (named.name, BILLIONTHS),
         (Scale::Billionths, Some(unit)) => return Err(CollapsedError::UnitOfFractions(unit.to_owned())),
     };
-    let texts = (&*named.name, unit.unwrap_or(&named.unit));
-    Ok(ProfileType::custom(&named.name, texts, texts))
+    Ok(ProfileType::custom(name, (name, unit), (name, unit)))
 }
 
 /// The sums of lines.
@@ -323,8 +330,12 @@ mod tests {
         assert_eq!(of(named, Some("bytes")), (vec![["cpu", "bytes"]], 1));
         assert_eq!(of("main 5\n", Some("bytes")), (vec![["samples", "bytes"]], 0));
         assert_eq!(of("main 5\n", None), (vec![["samples", "count"]], 0));
-        // Later than the first stack the comment would change the unit of some values.
-        assert_eq!(of("main 5\n#otlpprof:type=cpu,unit=nanoseconds\n", None).0, [["samples", "count"]]);
+        assert_eq!(of(&named.repeat(2), None), (vec![["cpu", "nanoseconds"]], 2));
+        for mixed in [&format!("main 5\n{named}"), &format!("{named}#otlpprof:type=cpu,unit=count\nmain 5\n")]
+        {
+            let error = batches(mixed.as_bytes()).unwrap_err().to_string();
+            assert!(error.ends_with(": the values from here on are of another type or unit"), "{error}");
+        }
     }
 
     #[test]
