@@ -10,8 +10,9 @@ const OLD: &str = "
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-const void *old[] = {strlen, strcpy, strcat, strcmp, strncmp, strchr, strrchr, strstr, strtok, memset, memmove,
-    memcmp, malloc, free, calloc, realloc, qsort, atoi, getenv, puts, fputs, fclose, rewind, getpid, getuid};
+const void *old[] = {strlen, strcpy, strcat, strcmp, strncmp, strchr, strrchr, strstr, strtok,
+    memset, memmove, memcmp, malloc, free, calloc, realloc, qsort, atoi, getenv, puts, fputs,
+    fclose, rewind, getpid, getuid};
 ";
 /// `getrandom` came with glibc 2.25.
 const LATER: &str = "

@@ -16,12 +16,13 @@ const HOLDERS: [&str; 2] = ["iterate(", "while_none_is_unloaded("];
 /// The functions of [`FILES`] that run under the lock. Their calls count as well.
 const FOLLOWED: [&str; 6] = ["call_back", "take", "is", "program_headers", "replace", "page_of"];
 
-/// Functions that neither allocate nor take a lock. `push` and `extend_from_slice` have room that was reserved
-/// before. `work`, `protect` and `name` are closures and variables of the code that is read.
+/// Functions that neither allocate nor take a lock. `push` and `extend_from_slice` have room that was
+/// reserved before. `work`, `protect` and `name` are closures and variables of the code that is read.
 const HARMLESS: &str = "
-    AssertUnwindSafe Break Continue Err LoadBias Ok Some any as_bytes as_os_str capacity cast catch_unwind
-    compare_exchange copied default eq extend_from_slice filter from from_fn from_ptr from_raw_parts into is_null
-    is_ok is_some iter len load_bias map mprotect name page_size protect push retain size_of to_bytes work zip
+    AssertUnwindSafe Break Continue Err LoadBias Ok Some any as_bytes as_os_str capacity cast
+    catch_unwind compare_exchange copied default eq extend_from_slice filter from from_fn from_ptr
+    from_raw_parts into is_null is_ok is_some iter len load_bias map mprotect name page_size protect
+    push retain size_of to_bytes work zip
 ";
 /// Keywords that a parenthesis may follow.
 const KEYWORDS: &str = "let";

@@ -311,11 +311,11 @@ fn seconds(text: &str) -> f64 {
     }
 }
 
-/// Asserts that no table of `top` has more time of the main thread than has passed. Returns whether the thread
-/// is in a table.
+/// Asserts that no table of `top` has more time of the main thread than has passed. Returns whether the
+/// thread is in a table.
 fn assert_no_more_than_has_passed(tables: &str) -> bool {
-    // The time between the agent's drain of the samples and its look at the clock. A message that is added to
-    // the one before, in place of replacing it, gives ten times as much within the window.
+    // The time between the agent's drain of the samples and its look at the clock. A message that is added
+    // to the one before, in place of replacing it, gives ten times as much within the window.
     const DRAIN_S: f64 = 1.0;
     let mut is_there = false;
     for table in tables.split("\n\n") {
