@@ -164,7 +164,8 @@ fn the_exporter_and_the_receiver_understand_each_other() {
         let stored = receiving.stored.recv().unwrap();
         assert_eq!(
             (stored.services.as_slice(), stored.profiles, stored.samples),
-            (&[service.to_owned()][..], 1, 2)
+            // Two entries, whose values count seven periods.
+            (&[service.to_owned()][..], 1, 7)
         );
         let file = stored.file.as_ref().unwrap();
         assert_eq!(file.extension().unwrap(), extension);
@@ -172,7 +173,7 @@ fn the_exporter_and_the_receiver_understand_each_other() {
         assert_eq!(flatten(&decoded(&stored)), flatten(&profile(service)));
         assert_eq!(
             stored.to_string(),
-            format!("service={service} profiles=1 samples=2 bytes={} file={}", stored.bytes, file.display())
+            format!("service={service} profiles=1 samples=7 bytes={} file={}", stored.bytes, file.display())
         );
     }
     assert_eq!(receiving.files(), 2, "what does not decode is not stored, and no temporary file is left");
@@ -452,7 +453,7 @@ fn the_command_prints_its_address_and_each_request_and_ends_at_a_signal() {
         uploader.submit(protobuf_message("shop"));
         assert_eq!(uploader.shutdown(AMPLE).sent.samples, 2);
         let line = lines.next().unwrap();
-        assert!(line.starts_with("service=shop profiles=1 samples=2 bytes="), "{line}");
+        assert!(line.starts_with("service=shop profiles=1 samples=7 bytes="), "{line}");
         let file = line.split_once("file=").unwrap().1;
         assert!(std::fs::read(file).is_ok_and(|bytes| !bytes.is_empty()), "{line}");
         // SAFETY: kill accesses no memory of ours. The child has not been waited for, so the process id is
