@@ -152,12 +152,29 @@ pub(crate) fn count_small_varints(bytes: &[u8]) -> Option<usize> {
 pub(crate) struct RawField<'a> {
     /// The field's number.
     pub(crate) number: u32,
+    wire_type: WireType,
     /// The value of a varint; 0 for any other wire type.
     pub(crate) value: u64,
     /// The payload; empty for a varint.
     pub(crate) payload: &'a [u8],
     /// The field's key, its length if it has one, and its value.
     pub(crate) whole: &'a [u8],
+}
+
+impl RawField<'_> {
+    /// Passes the numbers of a repeated field of varints to `take`, whether they are packed or not.
+    #[inline]
+    pub(crate) fn each_varint(&self, mut take: impl FnMut(u64)) {
+        if self.wire_type == WireType::Varint {
+            return take(self.value);
+        }
+        let mut rest = Cursor::new(self.payload);
+        while !rest.is_empty()
+            && let Ok(number) = rest.varint()
+        {
+            take(number);
+        }
+    }
 }
 
 /// The fields of a message that has been checked. The iterator ends at the first field that cannot be read.
@@ -170,7 +187,7 @@ pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
         let start = rest.at;
         let (number, wire_type) = rest.key().ok()?;
         let (value, payload) = rest.value(wire_type).ok()?;
-        Some(RawField { number, value, payload, whole: &bytes[start..rest.at] })
+        Some(RawField { number, wire_type, value, payload, whole: &bytes[start..rest.at] })
     })
 }
 

@@ -33,6 +33,12 @@ pub struct EncodedProfile<'a> {
     bytes: &'a [u8],
 }
 
+/// A sample.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EncodedSample<'a> {
+    bytes: &'a [u8],
+}
+
 /// The field [`ORIGIN`], merged from all its occurrences, as protobuf has it; `None` if it does not occur.
 fn merged<T: Message + Default>(bytes: &[u8]) -> Option<T> {
     let mut merged = None;
@@ -100,6 +106,11 @@ impl<'a> EncodedProfile<'a> {
         payloads(self.bytes, PARTS).map(decoded)
     }
 
+    /// The samples, encoded.
+    pub(crate) fn encoded_samples(self) -> impl Iterator<Item = EncodedSample<'a>> {
+        payloads(self.bytes, PARTS).map(|bytes| EncodedSample { bytes })
+    }
+
     /// The number of samples.
     pub fn sample_count(self) -> usize {
         payloads(self.bytes, PARTS).count()
@@ -108,5 +119,69 @@ impl<'a> EncodedProfile<'a> {
     /// The original payload; empty if there is none.
     pub fn payload(self) -> &'a [u8] {
         payloads(self.bytes, PAYLOAD).last().unwrap_or_default()
+    }
+}
+
+impl EncodedSample<'_> {
+    /// Decodes the sample into the memory of another one, whose lists mostly have room for these.
+    pub(crate) fn decode_to(self, sample: &mut Sample) {
+        let Sample { stack_index, attribute_indices, link_index, values, timestamps_unix_nano } = sample;
+        (*stack_index, *link_index) = (0, 0);
+        attribute_indices.clear();
+        values.clear();
+        timestamps_unix_nano.clear();
+        for field in fields(self.bytes) {
+            // The upper half of an index is dropped, as protobuf has it.
+            match field.number {
+                1 => *stack_index = field.value as i32,
+                2 => field.each_varint(|index| attribute_indices.push(index as i32)),
+                3 => *link_index = field.value as i32,
+                4 => field.each_varint(|value| values.push(value as i64)),
+                // Packed or not, each time has eight bytes.
+                5 => {
+                    let (times, _) = field.payload.as_chunks();
+                    timestamps_unix_nano.extend(times.iter().map(|&time| u64::from_le_bytes(time)));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sample that the bytes are, decoded into one that had something else.
+    fn read(bytes: &[u8]) -> Sample {
+        let mut sample = Sample {
+            stack_index: 8,
+            attribute_indices: vec![8; 3],
+            link_index: 8,
+            values: vec![8],
+            timestamps_unix_nano: vec![8],
+        };
+        EncodedSample { bytes }.decode_to(&mut sample);
+        sample
+    }
+
+    #[test]
+    fn a_sample_is_decoded_as_protobuf_does() {
+        let whole = Sample {
+            stack_index: -1,
+            attribute_indices: vec![1, 300, -5],
+            link_index: 1 << 20,
+            values: vec![i64::MIN, 0, 7],
+            timestamps_unix_nano: vec![u64::MAX, 0, 1 << 60],
+        };
+        let (mut bytes, mut unpacked) = (whole.encode_to_vec(), vec![0x10, 4, 0x20, 0, 0x29]);
+        unpacked.extend(9_u64.to_le_bytes());
+        assert_eq!(read(&bytes), whole);
+        assert_eq!(read(&unpacked), Sample::decode(&*unpacked).unwrap());
+        // Lists in several parts are joined. The last index counts, without its upper half.
+        bytes.extend(unpacked);
+        bytes.extend([0x08, 0x85, 0x80, 0x80, 0x80, 0x10]);
+        assert_eq!(read(&bytes), Sample::decode(&*bytes).unwrap());
+        assert_eq!(read(&[]), Sample::default());
     }
 }
