@@ -12,7 +12,7 @@ use super::bounds::MESSAGE_BYTES;
 use super::encoded::EncodedMessage;
 use super::framing::{self, Form, PREFIX};
 use super::json_document::DocumentEnd;
-use super::read_error::{ErrorKind, ReadError};
+use super::read_error::{ErrorKind, Notes, ReadError};
 use super::{read_json, read_protobuf};
 
 /// The number of bytes that are read at a time, and that a file's form is detected by.
@@ -95,7 +95,7 @@ impl<'r> Reader<'r> {
         self.from.at
     }
 
-    fn step(&mut self) -> Result<Option<EncodedMessage>, Failure> {
+    fn step(&mut self) -> Result<Option<UncheckedMessage>, Failure> {
         let form = match self.form {
             Some(form) => form,
             None => {
@@ -104,35 +104,47 @@ impl<'r> Reader<'r> {
             }
         };
         let start = self.from.at;
-        let (mut message, start) = match form {
-            Form::Plain => {
-                let bytes = self.from.take_all(self.limits.max_message)?;
-                if bytes.is_empty() || self.from.broken.is_some() {
-                    return Ok(None);
-                }
-                (of_protobuf(bytes, form)?, start)
-            }
+        let (bytes, offset) = match form {
+            Form::Plain => (self.from.take_all(self.limits.max_message)?, start),
             Form::LengthPrefixed => {
                 let Some(bytes) = self.frame()? else { return Ok(None) };
-                let start = start + PREFIX as u64;
-                (of_protobuf(bytes, form).map_err(|error| shift(error, start))?, start)
+                (bytes, start + PREFIX as u64)
             }
             Form::Json => {
                 self.from.skip_space()?;
                 let start = self.from.at;
-                let text = self.document()?;
-                if text.is_empty() || self.from.broken.is_some() {
-                    return Ok(None);
-                }
-                let (bytes, notes, size) =
-                    read_json::transcode_first(&text).map_err(|error| shift(error, start))?;
-                drop(text);
-                (read_json::check(bytes, notes, size).map_err(|error| shift(error, start))?, start)
+                (self.document()?, start)
             }
         };
+        let broken = self.from.broken.clone();
+        if form != Form::LengthPrefixed && (bytes.is_empty() || broken.is_some()) {
+            return Ok(None);
+        }
         let (index, compressed) = (self.index, self.from.compressed);
-        (message.index, message.compressed, message.offset) = (index, compressed, start);
-        Ok(Some(message))
+        Ok(Some(UncheckedMessage { bytes, form, index, offset, compressed, broken }))
+    }
+
+    /// The next message, which is still to be checked; `None` at the end. Messages after one that turns out
+    /// to be broken must not be used.
+    pub fn next_unchecked(&mut self) -> Option<Result<UncheckedMessage, Failure>> {
+        if self.done {
+            return None;
+        }
+        let result = self.step().transpose();
+        if let Some(Ok(_)) = result {
+            self.index += 1;
+            return result;
+        }
+        self.done = true;
+        // The reason why decompression stopped also explains the truncation at the end, so it takes
+        // precedence.
+        let error = match (self.from.broken.take(), result) {
+            (_, Some(Err(Failure::Io(error)))) => return Some(Err(Failure::Io(error))),
+            (Some(broken), _) => broken,
+            (None, Some(Err(Failure::Read(error)))) => error,
+            (None, _) => return None,
+        };
+        Some(Err(ReadError { compressed: self.from.compressed, message: self.index, ..error }.into()))
     }
 
     /// Detects the form by the first bytes if they suffice; otherwise by all bytes.
@@ -202,24 +214,65 @@ impl Iterator for Reader<'_> {
     type Item = Result<EncodedMessage, Failure>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let result = self.step().transpose();
-        if let Some(Ok(_)) = result {
-            self.index += 1;
-            return result;
-        }
-        self.done = true;
-        // The reason why decompression stopped also explains the truncation at the end, so it takes
-        // precedence.
-        let error = match (self.from.broken.take(), result) {
-            (_, Some(Err(Failure::Io(error)))) => return Some(Err(Failure::Io(error))),
-            (Some(broken), _) => broken,
-            (None, Some(Err(Failure::Read(error)))) => error,
-            (None, _) => return None,
+        let message = match self.next_unchecked()? {
+            Ok(message) => message.check(),
+            Err(failure) => return Some(Err(failure)),
         };
-        Some(Err(ReadError { compressed: self.from.compressed, message: self.index, ..error }.into()))
+        self.done |= message.is_err();
+        Some(message.map_err(Failure::Read))
+    }
+}
+
+/// A message that has been read from a file, but not been checked.
+#[derive(Debug)]
+pub struct UncheckedMessage {
+    /// The message in the file's form, without a length prefix.
+    bytes: Vec<u8>,
+    form: Form,
+    index: usize,
+    offset: u64,
+    compressed: bool,
+    /// The reason why decompression stopped behind the message.
+    broken: Option<ReadError>,
+}
+
+impl UncheckedMessage {
+    /// The size in the file, in bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Indexes the message, whose bytes an earlier reading has checked. Its notes are left out.
+    ///
+    /// # Errors
+    /// If the bytes are too many, or a document is not JSON.
+    pub fn trusted(self) -> Result<EncodedMessage, ReadError> {
+        if self.form == Form::Json {
+            return self.check();
+        }
+        let Self { bytes, form, index, offset, compressed, .. } = self;
+        let size = bytes.len() as u64;
+        let mut message = EncodedMessage::unchecked(bytes, form, size, Notes::default())?;
+        (message.index, message.compressed, message.offset) = (index, compressed, offset);
+        Ok(message)
+    }
+
+    /// Checks and indexes the message.
+    ///
+    /// # Errors
+    /// If the bytes are not what they should be.
+    pub fn check(self) -> Result<EncodedMessage, ReadError> {
+        let Self { bytes, form, index, offset, compressed, broken } = self;
+        let checked = match form {
+            Form::Plain | Form::LengthPrefixed => of_protobuf(bytes, form),
+            Form::Json => of_json(bytes),
+        };
+        let mut message = checked.map_err(|error| {
+            let error = broken.unwrap_or_else(|| shift(error, offset));
+            ReadError { compressed, message: index, ..error }
+        })?;
+        (message.index, message.compressed, message.offset) = (index, compressed, offset);
+        Ok(message)
     }
 }
 
@@ -227,6 +280,12 @@ fn of_protobuf(bytes: Vec<u8>, form: Form) -> Result<EncodedMessage, ReadError> 
     let notes = read_protobuf::check(&bytes)?;
     let size = bytes.len() as u64;
     EncodedMessage::of_checked(bytes, form, size, notes)
+}
+
+fn of_json(text: Vec<u8>) -> Result<EncodedMessage, ReadError> {
+    let (bytes, notes, size) = read_json::transcode_first(&text)?;
+    drop(text);
+    read_json::check(bytes, notes, size)
 }
 
 /// Converts an error of a message to an error of its file.
