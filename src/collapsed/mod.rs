@@ -10,12 +10,15 @@
 //! | Module | Duty |
 //! |---|---|
 //! | `read` | reads the lines of a file, and sums them |
+//! | `blocks`, `block` | blocks of lines, which several threads parse |
 //! | `text` | the text of a file in any encoding |
 //! | `form` | the form of the lines of a file |
 //! | `line` | the stack and the value of a line |
 //! | `quantity` | the comment that names the quantity and its unit |
 //! | `frame_name` | the kind, name and line of a frame |
 
+mod block;
+mod blocks;
 mod form;
 mod frame_name;
 mod line;

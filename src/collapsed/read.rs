@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 use std::mem;
 
 use foldhash::fast::RandomState;
 use thiserror::Error;
 
+use super::block::{Block, Expected, Row};
+use super::blocks::{self, BLOCK_BYTES};
 use super::form::{Form, Program};
 use super::frame_name;
 use super::line::{self, LineProblem, Scale};
@@ -18,8 +20,6 @@ use crate::model::{
     attribute_keys, label,
 };
 
-/// The longest line, in bytes: far more than a stack of the deepest depth that the JVM walks.
-const LONGEST_LINE: usize = 1 << 22;
 /// The bytes of lines that one batch sums up. A batch may have more samples than this only if they are equal.
 const BATCH_BYTES: usize = 1 << 25;
 /// The samples of a batch.
@@ -107,40 +107,30 @@ pub fn read<E: From<CollapsedError>>(
     let form = form.map_err(|(number, problem)| CollapsedError::Line { number, problem })?;
     let named = named_quantity(&first);
     let profile_type = profile_type(named.as_ref(), form, unit)?;
-    let mut lines = first.as_slice().chain(text);
     let (mut sums, mut remarks) = (Sums::new(form, profile_type), Remarks::default());
-    let (mut line, mut total) = (Vec::new(), 0_i64);
-    for number in 1.. {
-        line.clear();
-        let mut limited = lines.by_ref().take(LONGEST_LINE as u64 + 1);
-        if limited.read_until(b'\n', &mut line).map_err(CollapsedError::Io)? == 0 {
-            break;
-        }
-        if line.len() > LONGEST_LINE {
-            let problem = LineProblem::TooLong(LONGEST_LINE);
-            return Err(CollapsedError::Line { number, problem }.into());
-        }
-        let text = String::from_utf8_lossy(&line);
-        let parsed = line::parse(&text, form.scale);
-        let at_line = |problem| CollapsedError::Line { number, problem };
-        match parsed.map_err(at_line)? {
-            Some(line) => {
-                total = total.checked_add(line.value).ok_or(at_line(LineProblem::SumTooLarge))?;
-                sums.add(line.stack, line.value);
+    let (mut lines, mut total) = (1, 0_i64);
+    let text = first.as_slice().chain(text);
+    let expected = Expected { scale: form.scale, quantity: named.as_ref() };
+    blocks::each_block(text, BLOCK_BYTES, expected, |block| -> Result<(), TakeError<E>> {
+        let mut frames = vec![None; block.distinct_count()];
+        let at_line = |line, problem| CollapsedError::Line { number: lines + line, problem };
+        for row in &block.rows {
+            let sum = total.checked_add(row.value);
+            total = sum.ok_or_else(|| at_line(row.line, LineProblem::SumTooLarge))?;
+            sums.add(&block, row, &mut frames);
+            if sums.is_full() {
+                take(mem::replace(&mut sums, Sums::new(form, profile_type)).batch()).map_err(TakeError::Taker)?;
+                frames.fill(None);
             }
-            None => match Quantity::parse(&text) {
-                // Files that were put together have several.
-                Some(other) if Some(&other) != named.as_ref() => {
-                    return Err(at_line(LineProblem::OtherQuantity).into());
-                }
-                Some(_) => {}
-                None => remarks.comments += u64::from(line::is_comment(&text)),
-            },
         }
-        if sums.is_full() {
-            take(mem::replace(&mut sums, Sums::new(form, profile_type)).batch())?;
+        if let Some((line, problem)) = block.problem {
+            return Err(at_line(line, problem).into());
         }
-    }
+        lines += block.lines;
+        remarks.comments += block.comments;
+        Ok(())
+    })
+    .map_err(TakeError::into_inner)?;
     if sums.bytes > 0 {
         take(sums.batch())?;
     }
@@ -168,6 +158,33 @@ fn profile_type(
         (Scale::Billionths, Some(unit)) => return Err(CollapsedError::UnitOfFractions(unit.to_owned())),
     };
     Ok(ProfileType::custom(name, (name, unit), (name, unit)))
+}
+
+/// An error while blocks are taken.
+enum TakeError<E> {
+    Read(CollapsedError),
+    Taker(E),
+}
+
+impl<E: From<CollapsedError>> TakeError<E> {
+    fn into_inner(self) -> E {
+        match self {
+            Self::Read(error) => error.into(),
+            Self::Taker(error) => error,
+        }
+    }
+}
+
+impl<E> From<CollapsedError> for TakeError<E> {
+    fn from(error: CollapsedError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl<E> From<io::Error> for TakeError<E> {
+    fn from(error: io::Error) -> Self {
+        Self::Read(error.into())
+    }
 }
 
 /// The sums of lines.
@@ -198,27 +215,29 @@ impl Sums {
         self.profile.samples().len() >= BATCH_SAMPLES || self.bytes >= BATCH_BYTES
     }
 
-    fn add(&mut self, stack: &str, value: i64) {
-        self.bytes += stack.len();
-        let (thread, stack) = divide(stack);
-        let attributes = thread.map_or(AttributeSetId::EMPTY, |thread| self.thread(thread));
+    /// Adds a row of a block. `frames` has the known frames of the block's texts.
+    fn add(&mut self, block: &Block, row: &Row, frames: &mut [Option<FrameId>]) {
+        self.bytes += row.bytes;
+        let attributes = block.thread(row).map_or(AttributeSetId::EMPTY, |thread| self.thread(thread));
         self.stack.clear();
-        if !stack.is_empty() {
-            for text in stack.rsplit(';') {
-                let frame = match self.frames.get(text) {
-                    Some(&known) => known,
-                    None => {
-                        let frame = frame_name::frame(text, self.program, &mut self.tables);
-                        let id = self.tables.frames.intern(frame);
-                        self.frames.insert(text.into(), id);
-                        id
-                    }
-                };
-                self.stack.push(frame);
-            }
+        for &number in block.frames(row) {
+            let known = frames[number as usize];
+            let frame = known.unwrap_or_else(|| self.frame(block.text(number)));
+            frames[number as usize] = Some(frame);
+            self.stack.push(frame);
         }
         let stack = self.tables.stacks.intern(&self.stack);
-        self.profile.add(SampleIdentity { stack, attributes, link: LinkId::NONE }, value, None);
+        self.profile.add(SampleIdentity { stack, attributes, link: LinkId::NONE }, row.value, None);
+    }
+
+    fn frame(&mut self, text: &str) -> FrameId {
+        if let Some(&known) = self.frames.get(text) {
+            return known;
+        }
+        let frame = frame_name::frame(text, self.program, &mut self.tables);
+        let id = self.tables.frames.intern(frame);
+        self.frames.insert(text.into(), id);
+        id
     }
 
     fn thread(&mut self, (name, id): (&str, i64)) -> AttributeSetId {
@@ -234,20 +253,10 @@ impl Sums {
     }
 }
 
-/// Divides a stack into the thread's name and id, which a first frame `[NAME tid=ID]` states, and the frames.
-fn divide(stack: &str) -> (Option<(&str, i64)>, &str) {
-    let (first, rest) = stack.split_once(';').unwrap_or((stack, ""));
-    let thread = first.strip_prefix('[').and_then(|first| first.strip_suffix(']'));
-    let thread = thread.and_then(|thread| thread.rsplit_once(" tid="));
-    match thread.and_then(|(name, id)| Some((name, id.parse().ok()?))) {
-        Some(thread) => (Some(thread), rest),
-        None => (None, stack),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collapsed::block::LONGEST_LINE;
 
     fn batches(text: &[u8]) -> Result<Vec<Batch>, CollapsedError> {
         let mut batches = Vec::new();
