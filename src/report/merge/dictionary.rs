@@ -1,6 +1,7 @@
 //! The tables of a merged message: entries of the messages that are read, each distinct entry once.
 
 use std::collections::HashMap;
+use std::mem::take;
 
 use foldhash::fast::RandomState as FastState;
 use prost::Message as _;
@@ -38,6 +39,21 @@ enum Table {
 }
 
 const TABLES: usize = 7;
+/// Stands for the new index of an entry that has none.
+const NOT_MOVED: i32 = -1;
+
+/// The most attributes of a [`UsualLocation`].
+const USUAL_ATTRIBUTES: usize = 2;
+
+/// A location of the merged message with one frame at most and few attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct UsualLocation {
+    mapping_index: i32,
+    address: u64,
+    line: Option<Line>,
+    /// The set of attributes, then [`NOT_MOVED`].
+    attributes: [i32; USUAL_ATTRIBUTES],
+}
 
 impl Table {
     fn name(self) -> &'static str {
@@ -64,8 +80,14 @@ pub struct MergedDictionary {
     links: Interner<Link, LinkId>,
     locations: Interner<Location, FrameId>,
     stacks: SliceInterner<i32, StackId>,
-    /// For each table, the new indices of the present message's entries, by their old indices.
-    moved: [HashMap<i32, i32, FastState>; TABLES],
+    /// For each table, the new indices of the present message's entries, by their old indices; or
+    /// [`NOT_MOVED`].
+    moved: [Vec<i32>; TABLES],
+    /// The indices of usual locations, which are found faster here.
+    usual_locations: HashMap<UsualLocation, i32, FastState>,
+    /// Scratch space: the locations of a stack, and the attributes of a location.
+    stack: Vec<i32>,
+    set: Vec<i32>,
 }
 
 impl Default for MergedDictionary {
@@ -79,6 +101,9 @@ impl Default for MergedDictionary {
             locations: Interner::default(),
             stacks: SliceInterner::default(),
             moved: Default::default(),
+            usual_locations: HashMap::default(),
+            stack: Vec::new(),
+            set: Vec::new(),
         };
         tables.strings.intern("");
         tables.attributes.intern(&[]);
@@ -94,7 +119,7 @@ impl Default for MergedDictionary {
 impl MergedDictionary {
     /// Begins the next message, in which indices have another meaning.
     pub fn begin_message(&mut self) {
-        self.moved.iter_mut().for_each(HashMap::clear);
+        self.moved.iter_mut().for_each(Vec::clear);
     }
 
     /// The index of a text.
@@ -120,10 +145,16 @@ impl MergedDictionary {
     /// The message does not have the stack, or an entry that the stack refers to.
     pub fn stack(&mut self, tables: EncodedTables<'_>, index: i32) -> Result<i32, NoEntry> {
         self.moved(Table::Stacks, index, |new| {
-            let locations = tables.stack(index).ok_or(missing(Table::Stacks, index))?;
-            let locations: Vec<i32> =
-                locations.into_iter().map(|index| new.location(tables, index)).collect::<Result<_, _>>()?;
-            Ok(index_of(new.stacks.intern(&locations)))
+            let mut locations = take(&mut new.stack);
+            if !tables.stack_to(index, &mut locations) {
+                return Err(missing(Table::Stacks, index));
+            }
+            for location in &mut locations {
+                *location = new.location(tables, *location)?;
+            }
+            let stack = index_of(new.stacks.intern(&locations));
+            new.stack = locations;
+            Ok(stack)
         })
     }
 
@@ -143,12 +174,28 @@ impl MergedDictionary {
     /// # Errors
     /// The message does not have one of the attributes.
     pub fn attribute_set(&mut self, tables: EncodedTables<'_>, indices: &[i32]) -> Result<Vec<i32>, NoEntry> {
-        let attributes = indices.iter().filter(|&&index| index != 0);
-        let mut set: Vec<i32> =
-            attributes.map(|&index| self.attribute(tables, index)).collect::<Result<_, _>>()?;
+        let mut set = Vec::new();
+        self.attribute_set_to(tables, indices, &mut set)?;
+        Ok(set)
+    }
+
+    /// As [`MergedDictionary::attribute_set`], to a list that had something else.
+    ///
+    /// # Errors
+    /// The message does not have one of the attributes.
+    pub fn attribute_set_to(
+        &mut self,
+        tables: EncodedTables<'_>,
+        indices: &[i32],
+        set: &mut Vec<i32>,
+    ) -> Result<(), NoEntry> {
+        set.clear();
+        for &index in indices.iter().filter(|&&index| index != 0) {
+            set.push(self.attribute(tables, index)?);
+        }
         set.sort_unstable();
         set.dedup();
-        Ok(set)
+        Ok(())
     }
 
     /// The new index of an entry, which `enter` adds if it has not been moved.
@@ -158,11 +205,19 @@ impl MergedDictionary {
         old: i32,
         enter: impl FnOnce(&mut Self) -> Result<i32, NoEntry>,
     ) -> Result<i32, NoEntry> {
-        if let Some(&known) = self.moved[table as usize].get(&old) {
+        let at = usize::try_from(old).map_err(|_| missing(table, old))?;
+        if let Some(&known) = self.moved[table as usize].get(at)
+            && known != NOT_MOVED
+        {
             return Ok(known);
         }
+        // Fails if the message has no such entry, so that the list is no longer than the message's table.
         let new = enter(self)?;
-        self.moved[table as usize].insert(old, new);
+        let moved = &mut self.moved[table as usize];
+        if moved.len() <= at {
+            moved.resize(at + 1, NOT_MOVED);
+        }
+        moved[at] = new;
         Ok(new)
     }
 
@@ -219,18 +274,47 @@ impl MergedDictionary {
     fn location(&mut self, tables: EncodedTables<'_>, index: i32) -> Result<i32, NoEntry> {
         self.moved(Table::Locations, index, |new| {
             let location = tables.location(index).ok_or(missing(Table::Locations, index))?;
-            let mut lines = Vec::with_capacity(location.lines.len());
-            for line in &location.lines {
-                lines.push(Line { function_index: new.function(tables, line.function_index)?, ..*line });
+            if location.lines.len() > 1 || location.attribute_indices.len() > USUAL_ATTRIBUTES {
+                return new.unusual_location(tables, location);
             }
-            let moved = Location {
-                mapping_index: new.mapping(tables, location.mapping_index)?,
-                address: location.address,
-                lines,
-                attribute_indices: new.attribute_set(tables, &location.attribute_indices)?,
+            let line = match location.lines.first() {
+                Some(line) => {
+                    Some(Line { function_index: new.function(tables, line.function_index)?, ..*line })
+                }
+                None => None,
             };
-            Ok(index_of(new.locations.intern(moved)))
+            let mapping_index = new.mapping(tables, location.mapping_index)?;
+            let mut set = take(&mut new.set);
+            new.attribute_set_to(tables, &location.attribute_indices, &mut set)?;
+            let mut attributes = [NOT_MOVED; USUAL_ATTRIBUTES];
+            attributes[..set.len()].copy_from_slice(&set);
+            let usual = UsualLocation { mapping_index, address: location.address, line, attributes };
+            let known = new.usual_locations.get(&usual).copied();
+            let moved = known.unwrap_or_else(|| {
+                let (lines, attribute_indices) = (line.into_iter().collect(), set.clone());
+                let moved = Location { mapping_index, address: location.address, lines, attribute_indices };
+                index_of(new.locations.intern(moved))
+            });
+            if known.is_none() {
+                new.usual_locations.insert(usual, moved);
+            }
+            new.set = set;
+            Ok(moved)
         })
+    }
+
+    fn unusual_location(&mut self, tables: EncodedTables<'_>, location: Location) -> Result<i32, NoEntry> {
+        let mut lines = Vec::with_capacity(location.lines.len());
+        for line in &location.lines {
+            lines.push(Line { function_index: self.function(tables, line.function_index)?, ..*line });
+        }
+        let moved = Location {
+            mapping_index: self.mapping(tables, location.mapping_index)?,
+            address: location.address,
+            lines,
+            attribute_indices: self.attribute_set(tables, &location.attribute_indices)?,
+        };
+        Ok(index_of(self.locations.intern(moved)))
     }
 
     /// The tables as a part of a message.

@@ -22,6 +22,8 @@ pub struct Merger {
     profile_ids: HashMap<ProfileKey, usize>,
     dictionary: MergedDictionary,
     sets: SliceInterner<i32, AttributeSetId>,
+    /// Scratch space: the attributes of a sample.
+    set: Vec<i32>,
     /// The number of original recordings in the messages, which are left out.
     pub payloads: u64,
 }
@@ -36,6 +38,7 @@ impl Merger {
             profile_ids: HashMap::new(),
             dictionary: MergedDictionary::default(),
             sets: SliceInterner::default(),
+            set: Vec::new(),
             payloads: 0,
         }
     }
@@ -66,7 +69,11 @@ impl Merger {
                 return Ok(());
             }
             let scale = merged.scale(measured);
-            profile.samples().try_for_each(|sample| merger.add_sample(tables, at, header, &sample, scale))
+            let mut sample = Sample::default();
+            profile.encoded_samples().try_for_each(|encoded| {
+                encoded.decode_to(&mut sample);
+                merger.add_sample(tables, at, header, &sample, scale)
+            })
         })
     }
 
@@ -87,10 +94,10 @@ impl Merger {
         if !has_value {
             return Ok(());
         }
-        let set = self.dictionary.attribute_set(tables, &sample.attribute_indices)?;
+        self.dictionary.attribute_set_to(tables, &sample.attribute_indices, &mut self.set)?;
         let key = SampleKey {
             stack: self.dictionary.stack(tables, sample.stack_index)?,
-            attributes: self.sets.intern(&set),
+            attributes: self.sets.intern(&self.set),
             link: self.dictionary.link(tables, sample.link_index)?,
         };
         let merged = &mut self.profiles[at].1;

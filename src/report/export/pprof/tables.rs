@@ -1,9 +1,7 @@
 //! The tables of a pprof profile: texts, functions, mappings, locations and stacks, interned over all
 //! messages.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState as FastState;
+use std::mem::take;
 
 use crate::model::{
     FrameId, FunctionId, Id, Interner, MappingId, SliceInterner, StackId, StringId, StringInterner,
@@ -27,10 +25,13 @@ pub struct Tables {
     mappings: Interner<Mapping, MappingId>,
     locations: Interner<Location, FrameId>,
     stacks: SliceInterner<FrameId, StackId>,
-    /// The locations of the present message, by their indices there.
-    of_locations: HashMap<i32, FrameId, FastState>,
-    /// The stacks of the present message, by their indices there.
-    of_stacks: HashMap<i32, StackId, FastState>,
+    /// The locations of the present message, by their indices there; those that do not exist are left out.
+    of_locations: Vec<Option<FrameId>>,
+    /// The stacks of the present message, by their indices there; those that do not exist are left out.
+    of_stacks: Vec<Option<StackId>>,
+    /// Scratch space: the locations of a stack, in the message and here.
+    indices: Vec<i32>,
+    stack: Vec<FrameId>,
 }
 
 impl Default for Tables {
@@ -44,8 +45,10 @@ impl Default for Tables {
             mappings: Interner::default(),
             locations: Interner::default(),
             stacks: SliceInterner::default(),
-            of_locations: HashMap::default(),
-            of_stacks: HashMap::default(),
+            of_locations: Vec::new(),
+            of_stacks: Vec::new(),
+            indices: Vec::new(),
+            stack: Vec::new(),
         }
     }
 }
@@ -64,20 +67,26 @@ impl Tables {
 
     /// A stack of the present message.
     pub fn stack(&mut self, tables: EncodedTables<'_>, index: i32) -> StackId {
-        if let Some(&known) = self.of_stacks.get(&index) {
+        let at = usize::try_from(index).unwrap_or(usize::MAX);
+        if let Some(&Some(known)) = self.of_stacks.get(at) {
             return known;
         }
-        let locations: Vec<FrameId> = match tables.stack(index) {
-            Some(indices) => indices.into_iter().map(|index| self.location(tables, index)).collect(),
-            None => {
-                let name = self.text(&markers::no_stack_at(index));
-                let function_id = self.function(Function { name, ..Function::default() });
-                let lines = vec![Line { function_id, ..Line::default() }];
-                vec![self.locations.intern(Location { lines, ..Location::default() })]
-            }
-        };
+        let (mut indices, mut locations) = (take(&mut self.indices), take(&mut self.stack));
+        locations.clear();
+        let exists = tables.stack_to(index, &mut indices);
+        if exists {
+            locations.extend(indices.iter().map(|&index| self.location(tables, index)));
+        } else {
+            let name = self.text(&markers::no_stack_at(index));
+            let function_id = self.function(Function { name, ..Function::default() });
+            let lines = vec![Line { function_id, ..Line::default() }];
+            locations.push(self.locations.intern(Location { lines, ..Location::default() }));
+        }
         let stack = self.stacks.intern(&locations);
-        self.of_stacks.insert(index, stack);
+        (self.indices, self.stack) = (indices, locations);
+        if exists {
+            remember(&mut self.of_stacks, at, stack);
+        }
         stack
     }
 
@@ -89,10 +98,13 @@ impl Tables {
     /// A location of the present message. A location that a reader can resolve by mapping and address has no
     /// line; any other has a function for each of its frames.
     fn location(&mut self, tables: EncodedTables<'_>, index: i32) -> FrameId {
-        if let Some(&known) = self.of_locations.get(&index) {
+        let at = usize::try_from(index).unwrap_or(usize::MAX);
+        if let Some(&Some(known)) = self.of_locations.get(at) {
             return known;
         }
-        let location = tables.location(index).unwrap_or_default();
+        let found = tables.location(index);
+        let exists = found.is_some();
+        let location = found.unwrap_or_default();
         let mapping = tables.mapping(location.mapping_index);
         let mapping_id = mapping.map_or(0, |mapping| self.mapping(tables, &mapping));
         let mut lines = Vec::new();
@@ -107,7 +119,9 @@ impl Tables {
         }
         let location = Location { id: 0, mapping_id, address: location.address, lines };
         let location = self.locations.intern(location);
-        self.of_locations.insert(index, location);
+        if exists {
+            remember(&mut self.of_locations, at, location);
+        }
         location
     }
 
@@ -196,6 +210,14 @@ impl Tables {
         }
         mappings
     }
+}
+
+/// Sets the value of an entry of a message's table.
+fn remember<T: Copy>(values: &mut Vec<Option<T>>, at: usize, value: T) {
+    if values.len() <= at {
+        values.resize(at + 1, None);
+    }
+    values[at] = Some(value);
 }
 
 /// A mapping with its id. Nothing is left to resolve in a mapping without locations.
