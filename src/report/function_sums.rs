@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::call_tree::{CallTree, NodeId};
+use super::call_tree::{CallTree, NodeId, ROOT};
 use super::frame_table::FrameId;
 
 /// The sums of a function or line.
@@ -73,18 +73,52 @@ impl DistinctFrames {
     }
 }
 
+/// Stacks are summed by visiting the whole tree if the tree has fewer nodes than this for each of them.
+const NODES_FOR_EACH_STACK: usize = 16;
+
 /// Returns the sums of each frame of the tree, by the frame's number. `frames` is their number.
 pub fn function_sums(
     tree: &CallTree,
     frames: usize,
-    own: impl IntoIterator<Item = (NodeId, i64)>,
+    own: impl ExactSizeIterator<Item = (NodeId, i64)>,
 ) -> Vec<FunctionSum> {
     let mut sums = vec![FunctionSum::default(); frames];
-    let mut distinct = DistinctFrames::default();
-    for (node, value) in own {
-        distinct.visit(tree.stack(node), |frame, is_leaf| sums[frame as usize].add(value, is_leaf));
+    if tree.len() / NODES_FOR_EACH_STACK < own.len() {
+        add_tree(tree, own, &mut sums);
+    } else {
+        let mut distinct = DistinctFrames::default();
+        for (node, value) in own {
+            distinct.visit(tree.stack(node), |frame, is_leaf| sums[frame as usize].add(value, is_leaf));
+        }
     }
     sums
+}
+
+/// Adds the values of stacks, node by node: callers that many stacks share are visited once.
+fn add_tree(tree: &CallTree, own: impl Iterator<Item = (NodeId, i64)>, sums: &mut [FunctionSum]) {
+    let own = own.inspect(|&(node, value)| {
+        if node != ROOT {
+            let sum = &mut sums[tree.frame(node) as usize].own;
+            *sum = sum.saturating_add(value);
+        }
+    });
+    let totals = tree.totals(own);
+    // The frames of the present node's callers, and how often each frame is among them.
+    let (mut callers, mut counts) = (Vec::new(), vec![0_u32; sums.len()]);
+    for (node, level) in tree.pre_order().into_iter().skip(1) {
+        for frame in callers.drain(level as usize - 1..) {
+            counts[frame as usize] -= 1;
+        }
+        let frame = tree.frame(node);
+        let count = &mut counts[frame as usize];
+        if *count == 0 {
+            // Below a node of the same function, the value is in that node's total.
+            let sum = &mut sums[frame as usize].total;
+            *sum = sum.saturating_add(totals[node as usize]);
+        }
+        *count += 1;
+        callers.push(frame);
+    }
 }
 
 /// The frames with sums, the highest first.
@@ -100,18 +134,36 @@ pub fn sorted(sums: &[FunctionSum], sort_by: SortBy) -> Vec<(FrameId, FunctionSu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::call_tree::ROOT;
-
     #[test]
     fn recursion_counts_once_in_total() {
         let mut tree = CallTree::default();
         let mut add = |stack: &[FrameId]| stack.iter().fold(ROOT, |node, &frame| tree.child(node, frame));
         let (recursive, leaf) = (add(&[0, 1, 1, 1]), add(&[0, 1, 2]));
-        let sums = function_sums(&tree, 3, [(recursive, 5), (leaf, 7), (ROOT, 1)]);
+        let sums = function_sums(&tree, 3, [(recursive, 5), (leaf, 7), (ROOT, 1)].into_iter());
         let expected = [(0, 12), (5, 12), (7, 7)].map(|(own, total)| FunctionSum { own, total });
         assert_eq!(sums, expected);
         let names = |sort_by| sorted(&sums, sort_by).into_iter().map(|(frame, _)| frame).collect::<Vec<_>>();
         assert_eq!(names(SortBy::Own), [2, 1, 0]);
         assert_eq!(names(SortBy::Total), [1, 0, 2]);
+    }
+
+    #[test]
+    fn few_stacks_and_many_have_the_same_sums() {
+        let mut tree = CallTree::default();
+        // Frames recur at different depths.
+        let stack = |at: u32| (0..at % 9).map(move |depth| (at * 7 + depth * depth * at) % 5);
+        let values: Vec<_> = (0..300)
+            .map(|at| (stack(at).fold(ROOT, |node, frame| tree.child(node, frame)), i64::from(at) - 40))
+            .collect();
+        let mut expected = vec![FunctionSum::default(); 5];
+        for &value in &values {
+            let alone = function_sums(&tree, 5, std::iter::once(value));
+            for (sum, alone) in expected.iter_mut().zip(alone) {
+                sum.own += alone.own;
+                sum.total += alone.total;
+            }
+        }
+        assert!(tree.len() / NODES_FOR_EACH_STACK >= 1, "one stack alone is visited");
+        assert_eq!(function_sums(&tree, 5, values.into_iter()), expected);
     }
 }

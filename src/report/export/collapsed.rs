@@ -1,6 +1,6 @@
 //! Collapsed stacks: a line for each stack, `caller;callee VALUE`, as flame graph scripts read them.
 
-use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::collapsed::Quantity;
@@ -26,7 +26,8 @@ pub fn write(
     }
     let names: Vec<String> = frames.all().iter().map(frame_text).collect();
     // Nodes in the order of their numbers, so that equal input gives equal output.
-    let nodes: BTreeMap<_, _> = own.into_iter().filter(|&(_, value)| value != 0).collect();
+    let mut nodes: Vec<_> = own.into_iter().filter(|&(_, value)| value != 0).collect();
+    nodes.sort_unstable();
     let (mut stack, mut line) = (Vec::new(), String::new());
     for (node, value) in nodes {
         stack.clear();
@@ -40,7 +41,9 @@ pub fn write(
             line.push(';');
         }
         line.pop();
-        writeln!(out, "{line} {value}")?;
+        // SANITY: a String can be written to.
+        let _ = writeln!(line, " {value}");
+        out.write_all(line.as_bytes())?;
     }
     Ok(())
 }
