@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     {
         bail!("--threads: {place}");
     }
-    let inputs = ProfileInputs::open_in(&args.files, args.selection.unit())?;
+    let inputs = ProfileInputs::open_with(&args.files, args.selection.unit(), |_| {})?;
     let inputs = inputs.symbolized_by(args.symbols.symbolizer()?);
     let measure = inputs.measure(args.selection.measure())?;
     let selection = args.selection.selection(&inputs.survey, measure.is_snapshot())?;
@@ -117,7 +117,7 @@ impl Export<'_> {
     fn collapsed(&self) -> anyhow::Result<Contents> {
         let mut reader = SampleReader::new(self.selection, self.form());
         let mut collected = Collected::new(self.measure, self.selection.window, None);
-        self.inputs.each_message(|message| reader.read(&message, &mut collected))?;
+        self.inputs.read(&mut reader, &mut collected)?;
         self.check_selected(&reader)?;
         let own = collected.merged();
         let quantity = Quantity { name: &*self.measure.name, unit: self.unit(self.measure) };
@@ -149,7 +149,7 @@ impl Export<'_> {
         let mut reader = SampleReader::new(self.selection, self.form());
         let mut samples =
             PprofSamples::new(measures.clone(), self.selection.window, self.args.stacks.weight());
-        self.inputs.each_message(|message| reader.read(&message, &mut samples))?;
+        self.inputs.read(&mut reader, &mut samples)?;
         self.check_selected(&reader)?;
         drop(reader);
         let mut lost = vec!["kinds of code"];
@@ -210,7 +210,7 @@ impl Export<'_> {
     ) -> anyhow::Result<(SampleReader<'_>, ThreadSamples)> {
         let mut reader = SampleReader::new(self.selection, form);
         let mut samples = ThreadSamples::new(measures, self.selection.window);
-        self.inputs.each_message(|message| reader.read(&message, &mut samples))?;
+        self.inputs.read(&mut reader, &mut samples)?;
         self.check_selected(&reader)?;
         Ok((reader, samples))
     }

@@ -117,7 +117,8 @@ pub(super) struct PageArgs {
 impl PageArgs {
     /// Opens files, whose frames are resolved if the options say so.
     fn open(&self, files: &[PathBuf], selection: &SelectionArgs) -> anyhow::Result<ProfileInputs> {
-        Ok(ProfileInputs::open_in(files, selection.unit())?.symbolized_by(self.symbols.symbolizer()?))
+        let inputs = ProfileInputs::open_with(files, selection.unit(), |_| {})?;
+        Ok(inputs.symbolized_by(self.symbols.symbolizer()?))
     }
 }
 
@@ -210,12 +211,12 @@ fn write(
         // Times relative to the end are relative to the end of each side.
         let window = wanted.selection(&base.inputs.survey, is_snapshot)?.window;
         (rows.window, reader.window) = (window, window);
-        base.inputs.each_message(|message| reader.read(&message, &mut rows))?;
+        base.inputs.read(&mut reader, &mut rows)?;
         base_labels = std::mem::take(&mut reader.label_keys);
         rows.side = 1;
         (rows.window, reader.window) = (selection.window, selection.window);
     }
-    new.each_message(|message| reader.read(&message, &mut rows))?;
+    new.read(&mut reader, &mut rows)?;
     match base {
         None => new.check_selected(reader.selected_samples, &wanted.conditions())?,
         Some(base) if reader.selected_samples == 0 => {

@@ -39,9 +39,8 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     whole_file::check_is_no_input(&args.output, &args.files)?;
-    let inputs = ProfileInputs::open(&args.files)?;
     let mut merger = Merger::new(args.keep_times);
-    inputs.each_message(|message| merger.survey(&message))?;
+    let inputs = ProfileInputs::open_with(&args.files, None, |message| merger.survey(message))?;
     let mut broken = None;
     inputs.each_message(|message| {
         if broken.is_none() {

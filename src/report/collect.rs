@@ -30,7 +30,7 @@ pub fn is_countable(own: &SelfValues) -> bool {
 }
 
 /// A group of samples, by its number in the order of appearance.
-type GroupId = usize;
+type GroupId = u32;
 
 /// The collected samples of one measure.
 #[derive(Debug)]
@@ -66,19 +66,21 @@ impl<'w> Collected<'w> {
 
     /// The self values of each group, by the group's name.
     pub fn groups(&self) -> BTreeMap<&str, SelfValues> {
-        let names: HashMap<GroupId, &str> = self.group_ids.iter().map(|(name, &id)| (id, &**name)).collect();
-        let mut groups: BTreeMap<&str, SelfValues> = BTreeMap::new();
+        let mut values = vec![SelfValues::default(); self.group_ids.len()];
         for ((group, node), value) in self.sums.values() {
-            let sum = groups.entry(names[&group]).or_default().entry(node).or_default();
+            let sum: &mut i64 = values[group as usize].entry(node).or_default();
             *sum = sum.saturating_add(value);
         }
-        groups
+        let groups =
+            self.group_ids.iter().map(|(name, &id)| (&**name, std::mem::take(&mut values[id as usize])));
+        // A later state of a process may lack a group of an earlier one.
+        groups.filter(|(_, values)| !values.is_empty()).collect()
     }
 
     /// The self values of all groups.
     pub fn merged(&self) -> SelfValues {
-        let mut sums = SelfValues::default();
-        for (node, value) in self.groups().into_values().flatten() {
+        let mut sums = SelfValues::with_capacity_and_hasher(self.sums.len(), FastState::default());
+        for ((_, node), value) in self.sums.values() {
             let sum: &mut i64 = sums.entry(node).or_default();
             *sum = sum.saturating_add(value);
         }
@@ -97,7 +99,8 @@ impl<'w> Collected<'w> {
         let name = self.by.and_then(|by| group_name(profile, sample.sample, by));
         self.has_group |= name.is_some();
         let name = name.unwrap_or_default();
-        let next = self.group_ids.len();
+        // SANITY: 2^32 names do not fit into memory.
+        let next = self.group_ids.len() as GroupId;
         let group = *self.group_ids.entry(name).or_insert(next);
         self.of_labels.insert(sample.labels, group);
         group

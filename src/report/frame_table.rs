@@ -1,95 +1,26 @@
 //! Functions or lines that occur in stacks, interned.
 
-use std::fmt;
 use std::hash::BuildHasher as _;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use super::frame_entry::cut;
+pub use super::frame_entry::{FrameEntry, FrameKind};
+use super::known_frames::{KnownFrames, KnownId};
 use super::objects::ObjectId;
-use crate::otlp::frames::{Frame, Naming};
+use crate::otlp::frames::Frame;
 
 /// A frame, by its number in a [`FrameTable`].
 pub type FrameId = u32;
 
-/// A name or file is cut after this many bytes.
-const LONGEST_TEXT: usize = 4096;
-
-/// The kind of code that a frame is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FrameKind {
-    /// A Java method.
-    Java,
-    /// A native function.
-    Native,
-    /// A function of the kernel.
-    Kernel,
-    /// Other code of the VM, such as a stub.
-    Stub,
-    /// No code, but a mark such as `[truncated]`.
-    Marker,
-    /// A function in another language, of this name.
-    Other(&'static str),
-}
-
-/// The values of `profile.frame.type` for languages other than Java, and the languages' names.
-const LANGUAGES: [(&str, &str); 10] = [
-    ("beam", "Erlang"),
-    ("cpython", "Python"),
-    ("dotnet", ".NET"),
-    ("go", "Go"),
-    ("luajit", "Lua"),
-    ("perl", "Perl"),
-    ("php", "PHP"),
-    ("ruby", "Ruby"),
-    ("rust", "Rust"),
-    ("v8js", "JS"),
-];
-
-/// An interned frame. Its texts are its own, or borrowed for a look-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FrameEntry<T = Box<str>> {
-    /// The function's name.
-    pub name: T,
-    /// The source file; empty if unknown.
-    pub file: T,
-    /// The source line; 0 if unknown, or if lines are not told apart.
-    pub line: i64,
-    /// The kind of code.
-    pub kind: FrameKind,
-    /// The object; 0 if it is unknown, or if objects are not told apart.
-    pub object: ObjectId,
-}
-
-impl FrameEntry {
-    fn borrowed(&self) -> FrameEntry<&str> {
-        let &Self { ref name, ref file, line, kind, object } = self;
-        FrameEntry { name, file, line, kind, object }
-    }
-
-    /// The file and line as text; empty if neither is known.
-    pub fn detail(&self) -> String {
-        match (&*self.file, self.line) {
-            (file, 0) => file.to_owned(),
-            ("", line) => format!("line {line}"),
-            (file, line) => format!("{file}:{line}"),
-        }
-    }
-}
-
-impl fmt::Display for FrameEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.detail() {
-            "" => f.write_str(&self.name),
-            detail => write!(f, "{} ({detail})", self.name),
-        }
-    }
-}
-
 /// The approximate bytes that a frame occupies besides its texts.
 const OF_ENTRY: usize = 96;
+/// The number of a frame that has none.
+const NO_NUMBER: FrameId = FrameId::MAX;
 
-/// Frames, each with a number.
+/// Frames, each with a number: those that the samples of a reader have, in the order of their occurrence.
 #[derive(Debug, Default)]
 pub struct FrameTable {
     hasher: RandomState,
@@ -97,6 +28,10 @@ pub struct FrameTable {
     text_bytes: usize,
     entries: Vec<FrameEntry>,
     by_entry: HashTable<FrameId>,
+    /// The frames that other threads have resolved, also those that no sample has.
+    known: Arc<KnownFrames>,
+    /// By known frame: its number here, or [`NO_NUMBER`].
+    numbers: Vec<FrameId>,
 }
 
 impl FrameTable {
@@ -128,25 +63,17 @@ impl FrameTable {
     /// Interns a frame: its line as well if `with_line` is set, otherwise its function. `object` is 0 unless
     /// equal functions of different objects are told apart.
     pub fn intern(&mut self, frame: &Frame<'_>, with_line: bool, object: ObjectId) -> FrameId {
-        let entry = FrameEntry {
-            name: cut(&frame.text),
-            file: cut(frame.file),
-            line: if with_line { frame.line } else { 0 },
-            kind: kind_of(frame),
-            object,
-        };
-        self.intern_entry(entry)
+        self.intern_entry(FrameEntry::of(frame, with_line, object))
     }
 
     /// Interns a frame that stands for a thread, a label or another group of stacks.
     pub fn intern_group(&mut self, name: &str) -> FrameId {
         let kind = FrameKind::Marker;
-        let entry = FrameEntry { name: cut(name), file: "", line: 0, kind, object: 0 };
-        self.intern_entry(entry)
+        self.intern_entry(FrameEntry { name: cut(name), file: "", line: 0, kind, object: 0 })
     }
 
     fn intern_entry(&mut self, entry: FrameEntry<&str>) -> FrameId {
-        let Self { hasher, text_bytes, entries, by_entry } = self;
+        let Self { hasher, text_bytes, entries, by_entry, .. } = self;
         let hash = hasher.hash_one(entry);
         if let Some(&known) = by_entry.find(hash, |&known| entries[known as usize].borrowed() == entry) {
             return known;
@@ -154,37 +81,27 @@ impl FrameTable {
         // SANITY: 2^32 frames do not fit into memory.
         let id = entries.len() as FrameId;
         *text_bytes += entry.name.len() + entry.file.len();
-        let FrameEntry { name, file, line, kind, object } = entry;
-        entries.push(FrameEntry { name: name.into(), file: file.into(), line, kind, object });
+        entries.push(entry.owned());
         by_entry.insert_unique(hash, id, |&id| hasher.hash_one(entries[id as usize].borrowed()));
         id
     }
-}
 
-fn kind_of(frame: &Frame<'_>) -> FrameKind {
-    // `[libc.so.6+0x…]` is a place in an object without symbols.
-    let is_marker = frame.naming != Naming::Object
-        && frame.text.starts_with('[')
-        && frame.text.ends_with(']')
-        && !frame.text.contains("+0x");
-    match frame.frame_type {
-        _ if frame.is_stub => FrameKind::Stub,
-        _ if is_marker => FrameKind::Marker,
-        "kernel" => FrameKind::Kernel,
-        "native" => FrameKind::Native,
-        "jvm" => FrameKind::Java,
-        "" => match frame.naming {
-            // Older converters of recordings leave the type out.
-            Naming::Function => FrameKind::Java,
-            _ => FrameKind::Native,
-        },
-        other => {
-            let known = LANGUAGES.iter().find(|(value, _)| *value == other);
-            FrameKind::Other(known.map_or("other", |&(_, name)| name))
-        }
+    /// The known frames, which other threads may add to.
+    pub(super) fn known(&self) -> &Arc<KnownFrames> {
+        &self.known
     }
-}
 
-fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LONGEST_TEXT)]
+    /// The number of a known frame. A frame without a number gets the next one.
+    pub(super) fn number(&mut self, known: KnownId) -> FrameId {
+        let at = known as usize;
+        match self.numbers.get(at) {
+            Some(&number) if number != NO_NUMBER => return number,
+            Some(_) => {}
+            None => self.numbers.resize(at + 1, NO_NUMBER),
+        }
+        let all_known = Arc::clone(&self.known);
+        let number = all_known.get(known, |entry| self.intern_entry(entry));
+        self.numbers[at] = number;
+        number
+    }
 }

@@ -7,13 +7,17 @@ use foldhash::fast::RandomState as FastState;
 
 use super::call_tree::{NodeId, ROOT};
 use super::frame_table::FrameId;
+use super::framed_message::LocationFrames;
+use crate::otlp::encoded::EncodedTables;
 
 /// The most stacks, and the most frames of locations, that are remembered at a time if there is a bound.
 const REMEMBERED: usize = 1 << 17;
 
 /// A message's stacks and locations, as far as they have been met.
 #[derive(Debug)]
-pub(super) struct MessageStacks {
+pub(super) struct MessageStacks<'m> {
+    /// The frames of locations that are resolved already.
+    pub(super) resolved: &'m LocationFrames,
     /// By location: the place of its frames in `frames`. Empty if the location has not been met.
     locations: Vec<Range<u32>>,
     /// The frames of locations, each from the outermost call to the innermost one.
@@ -26,13 +30,18 @@ pub(super) struct MessageStacks {
     is_bounded: bool,
 }
 
-impl MessageStacks {
-    /// Remembers nothing yet, of a message with these numbers of locations and stacks. With a bound old
-    /// frames, and old stacks below other roots than the tree's, are forgotten.
-    pub(super) fn new(locations: usize, stacks: usize, is_bounded: bool) -> Self {
+impl<'m> MessageStacks<'m> {
+    /// Remembers nothing yet, of the message with these tables. With a bound old frames, and old stacks below
+    /// other roots than the tree's, are forgotten.
+    pub(super) fn new(tables: EncodedTables<'_>, resolved: &'m LocationFrames, is_bounded: bool) -> Self {
+        let locations = if resolved.is_empty() { tables.encoded_locations().len() } else { 0 };
+        Self::of_counts(locations, tables.stacks().len(), resolved, is_bounded)
+    }
+
+    fn of_counts(locations: usize, stacks: usize, resolved: &'m LocationFrames, is_bounded: bool) -> Self {
         let (frames, nodes) = Default::default();
         let below_root = vec![None; stacks];
-        Self { locations: vec![0..0; locations], frames, below_root, nodes, is_bounded }
+        Self { resolved, locations: vec![0..0; locations], frames, below_root, nodes, is_bounded }
     }
 
     /// The node of a stack below a root: `None` if it is not known, `Some(None)` if it is not selected.
@@ -94,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_locations_frames_are_found_once_and_are_outermost_first() {
-        let mut stacks = MessageStacks::new(3, 0, false);
+        let none = LocationFrames::default();
+        let mut stacks = MessageStacks::of_counts(3, 0, &none, false);
         let mut frames = Vec::new();
         stacks.push_frames(1, &mut frames, || vec![11, 10]);
         stacks.push_frames(2, &mut frames, || vec![20]);
@@ -104,7 +114,8 @@ mod tests {
 
     #[test]
     fn a_stack_has_a_node_below_each_root() {
-        let mut stacks = MessageStacks::new(0, 2, false);
+        let none = LocationFrames::default();
+        let mut stacks = MessageStacks::of_counts(0, 2, &none, false);
         for stack in [0, 1, 2, -1] {
             for (root, node) in [(ROOT, Some(ROOT)), (5, None), (6, Some(7))] {
                 assert_eq!(stacks.node(root, stack), None);
@@ -116,7 +127,8 @@ mod tests {
 
     #[test]
     fn indices_out_of_range_are_found_each_time() {
-        let mut stacks = MessageStacks::new(1, 0, false);
+        let none = LocationFrames::default();
+        let mut stacks = MessageStacks::of_counts(1, 0, &none, false);
         let mut frames = Vec::new();
         for (location, frame) in [(-1, 5), (1, 6), (-1, 7)] {
             stacks.push_frames(location, &mut frames, || vec![frame]);
@@ -126,7 +138,8 @@ mod tests {
 
     #[test]
     fn with_a_bound_old_locations_are_found_again() {
-        let mut stacks = MessageStacks::new(2, 0, true);
+        let none = LocationFrames::default();
+        let mut stacks = MessageStacks::of_counts(2, 0, &none, true);
         stacks.push_frames(0, &mut Vec::new(), || vec![1; REMEMBERED]);
         stacks.push_frames(1, &mut Vec::new(), || vec![2]);
         let mut frames = Vec::new();

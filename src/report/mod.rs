@@ -11,7 +11,8 @@
 //! | [`selection`] | which samples are wanted |
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
 //! | [`frame_table`], [`call_tree`], [`objects`] | frames, stacks and the objects of frames, interned |
-//! | `pair_table`, `pending_samples`, `message_stacks` | the search of stacks in the tree |
+//! | `frame_entry`, `known_frames`, [`framed_message`] | frames that several threads resolve |
+//! | `pair_table`, `huge_pages`, `pending_samples`, `message_stacks` | the search of stacks in the tree |
 //! | [`summed`] | values by key, states of processes among them |
 //! | [`collect`] | collects the samples of one measure |
 //! | [`sample_count`] | the number of samples of a profile |
@@ -30,9 +31,13 @@ pub mod attribute_sums;
 pub mod call_tree;
 pub mod collect;
 pub mod export;
+mod frame_entry;
 pub mod frame_table;
+pub mod framed_message;
 pub mod function_sums;
+mod huge_pages;
 pub mod known_attributes;
+mod known_frames;
 pub mod last_states;
 pub mod measure;
 pub mod merge;

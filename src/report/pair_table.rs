@@ -8,15 +8,13 @@ use std::hint::black_box;
 
 use foldhash::fast::RandomState;
 
+use super::huge_pages;
+
 /// The number of entries of the smallest table.
 const FEWEST: usize = 64;
 
-/// An entry; free if `number` is 0.
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    pair: [u32; 2],
-    number: u32,
-}
+/// An entry: a pair and its number. Free if the number is 0.
+type Entry = [u32; 3];
 
 /// Numbers above 0, each with a pair of numbers as its key.
 ///
@@ -39,19 +37,20 @@ impl PairTable {
             self.grow();
         }
         let place = self.place(pair);
+        let [one, other] = pair;
         let entry = &mut self.entries[place];
-        if entry.number == 0 {
-            *entry = Entry { pair, number: new };
+        if entry[2] == 0 {
+            *entry = [one, other, new];
             self.taken += 1;
         }
-        entry.number
+        entry[2]
     }
 
     /// Loads the entry of this pair into the processor's cache. The loads of several pairs overlap, whereas
     /// each search waits for the one before.
     pub(super) fn load(&self, pair: [u32; 2]) {
         if !self.entries.is_empty() {
-            black_box(self.entries[self.first(pair)].number);
+            black_box(self.entries[self.first(pair)][2]);
         }
     }
 
@@ -65,8 +64,8 @@ impl PairTable {
     fn place(&self, pair: [u32; 2]) -> usize {
         let mut place = self.first(pair);
         loop {
-            let entry = &self.entries[place];
-            if entry.number == 0 || entry.pair == pair {
+            let [one, other, number] = self.entries[place];
+            if number == 0 || [one, other] == pair {
                 return place;
             }
             place = (place + 1) & (self.entries.len() - 1);
@@ -75,10 +74,12 @@ impl PairTable {
 
     fn grow(&mut self) {
         let count = (2 * self.entries.len()).max(FEWEST);
-        let before = std::mem::replace(&mut self.entries, vec![Entry::default(); count]);
-        for entry in before.into_iter().filter(|entry| entry.number != 0) {
-            let place = self.place(entry.pair);
-            self.entries[place] = entry;
+        let mut entries = vec![Entry::default(); count];
+        huge_pages::advise(&mut entries);
+        let before = std::mem::replace(&mut self.entries, entries);
+        for [one, other, number] in before.into_iter().filter(|&[.., number]| number != 0) {
+            let place = self.place([one, other]);
+            self.entries[place] = [one, other, number];
         }
     }
 }

@@ -13,6 +13,9 @@ const MOST_SAMPLES: usize = 256;
 /// The most frames, values and times of all samples together, but for the last sample.
 const MOST_PARTS: usize = 1 << 16;
 
+/// The most numbers that the lists of a sample have room for while the sample waits for its next use.
+const MOST_SPARE: usize = 64;
+
 /// A sample whose stack is being searched.
 #[derive(Debug)]
 pub(super) struct PendingSample {
@@ -34,6 +37,8 @@ pub(super) struct PendingSample {
 #[derive(Debug, Default)]
 pub(super) struct PendingSamples {
     samples: Vec<PendingSample>,
+    /// Samples that have been passed on, whose memory is used again.
+    spare: Vec<Sample>,
     /// The frames of all stacks, each from its root.
     pub(super) frames: Vec<FrameId>,
     /// The frames, values and times of all samples.
@@ -63,11 +68,24 @@ impl PendingSamples {
         self.samples.len() >= MOST_SAMPLES || self.parts >= MOST_PARTS
     }
 
-    /// Takes all samples out.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = PendingSample> {
+    /// Passes all samples to `take`, and forgets them.
+    pub(super) fn drain(&mut self, mut take: impl FnMut(&PendingSample)) {
         self.frames.clear();
         self.parts = 0;
-        self.samples.drain(..)
+        for pending in self.samples.drain(..) {
+            take(&pending);
+            keep(&mut self.spare, pending.sample);
+        }
+    }
+
+    /// A sample of any contents, to be decoded into.
+    pub(super) fn spare(&mut self) -> Sample {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes back a sample that is not wanted.
+    pub(super) fn put_back(&mut self, sample: Sample) {
+        keep(&mut self.spare, sample);
     }
 
     /// The samples whose stacks have frames that are not found yet.
@@ -88,5 +106,12 @@ impl PendingSamples {
         sample.node = child;
         sample.next += 1;
         sample.next < sample.end
+    }
+}
+
+fn keep(spare: &mut Vec<Sample>, sample: Sample) {
+    let Sample { attribute_indices, values, timestamps_unix_nano, .. } = &sample;
+    if attribute_indices.capacity() + values.capacity() + timestamps_unix_nano.capacity() <= MOST_SPARE {
+        spare.push(sample);
     }
 }

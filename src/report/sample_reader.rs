@@ -1,12 +1,15 @@
 //! Reads the selected samples of messages: resolves their stacks to nodes of a tree, and passes them on.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState as FastState;
+// Its hashes stand for what they are made of.
+use foldhash::quality::RandomState;
 
 use super::call_tree::{CallTree, NodeId, ROOT};
 use super::frame_table::{FrameId, FrameTable};
+use super::framed_message::{FrameResolver, FramedMessage, LocationFrames};
 use super::measure::{Measure, ProfileMeasure, Weight};
 use super::message_stacks::MessageStacks;
 use super::objects::ObjectTable;
@@ -42,6 +45,8 @@ pub struct ProfileContext<'p> {
     pub tables: EncodedTables<'p>,
     /// The measure.
     pub measure: Measure,
+    /// Whether the profile is the state at a moment ([`Measure::is_snapshot`]).
+    pub is_snapshot: bool,
     /// The factor from values to the measure's unit.
     pub factor: i64,
     /// Whether values count periods, each of which is one sample.
@@ -113,6 +118,8 @@ pub struct SampleReader<'s> {
     /// By node: the bits of its stack (`StackMatches`). Empty if the selection has no expressions.
     bits: Vec<u64>,
     hasher: RandomState,
+    /// Scratch space: the locations of a stack.
+    locations: Vec<i32>,
     /// The most bytes that frames and tree may occupy, if there is a bound.
     most_bytes: Option<usize>,
     /// The number of samples that were passed to sinks.
@@ -132,7 +139,8 @@ impl<'s> SampleReader<'s> {
             tree: CallTree::default(),
             matches: StackMatches::new(selection),
             bits: Vec::new(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
+            locations: Vec::new(),
             most_bytes: None,
             selected_samples: 0,
         }
@@ -154,11 +162,27 @@ impl<'s> SampleReader<'s> {
         self.most_bytes.is_some_and(|most| self.frames.bytes() + self.tree.len() * OF_NODE > most)
     }
 
+    /// The resolver of the frames of messages that are passed to [`SampleReader::read_framed`].
+    pub fn resolver(&self) -> FrameResolver {
+        // Objects are numbered in the order of samples, and a bounded reader must not know other frames than
+        // those of samples.
+        let is_usual = !self.form.objects && self.most_bytes.is_none();
+        FrameResolver { known: is_usual.then(|| self.frames.known().clone()), lines: self.form.lines }
+    }
+
     /// Passes the selected samples of a message to the sink.
     pub fn read(&mut self, message: &EncodedMessage, sink: &mut impl SampleSink) {
+        self.read_with(message, &LocationFrames::default(), sink);
+    }
+
+    /// As [`SampleReader::read`], for a message that this reader's resolver has resolved.
+    pub fn read_framed(&mut self, resolved: &FramedMessage, sink: &mut impl SampleSink) {
+        self.read_with(&resolved.message, &resolved.locations, sink);
+    }
+
+    fn read_with(&mut self, message: &EncodedMessage, resolved: &LocationFrames, sink: &mut impl SampleSink) {
         let tables = message.tables();
-        let (locations, stacks) = (tables.encoded_locations().len(), tables.stacks().len());
-        let mut stacks = MessageStacks::new(locations, stacks, self.most_bytes.is_some());
+        let mut stacks = MessageStacks::new(tables, resolved, self.most_bytes.is_some());
         sink.begin_message();
         for resource in message.resources() {
             let mut found = vec![false; self.selection.attributes.len()];
@@ -169,6 +193,7 @@ impl<'s> SampleReader<'s> {
                 let ProfileMeasure { measure, factor, counts_periods } = ProfileMeasure::of(tables, &header);
                 let context = ProfileContext {
                     tables,
+                    is_snapshot: measure.is_snapshot(),
                     measure,
                     factor,
                     counts_periods,
@@ -203,7 +228,7 @@ impl<'s> SampleReader<'s> {
         profile: EncodedProfile<'_>,
         context: &ProfileContext<'_>,
         found: &[bool],
-        stacks: &mut MessageStacks,
+        stacks: &mut MessageStacks<'_>,
         sink: &mut impl SampleSink,
     ) {
         let mut found = found.to_vec();
@@ -211,7 +236,9 @@ impl<'s> SampleReader<'s> {
         // By the number of a sample's labels: the root of its stacks; `None` if they are not selected.
         let mut roots: HashMap<u64, Option<NodeId>, FastState> = HashMap::default();
         let mut pending = PendingSamples::default();
-        for sample in profile.samples() {
+        for encoded in profile.encoded_samples() {
+            let mut sample = pending.spare();
+            encoded.decode_to(&mut sample);
             let labels = self.hasher.hash_one((&sample.attribute_indices, sample.link_index));
             if self.is_full() {
                 return;
@@ -219,10 +246,13 @@ impl<'s> SampleReader<'s> {
             let root = *roots
                 .entry(labels)
                 .or_insert_with(|| self.root_of_labels(context.tables, &sample, found.clone()));
-            let Some(root) = root else { continue };
+            let Some(root) = root else {
+                pending.put_back(sample);
+                continue;
+            };
             match stacks.node(root, sample.stack_index) {
                 Some(Some(node)) => pending.add_known(sample, labels, node),
-                Some(None) => {}
+                Some(None) => pending.put_back(sample),
                 None => {
                     let first = pending.frames.len();
                     self.push_frames(context.tables, sample.stack_index, stacks, &mut pending.frames);
@@ -241,7 +271,7 @@ impl<'s> SampleReader<'s> {
         &mut self,
         context: &ProfileContext<'_>,
         pending: &mut PendingSamples,
-        stacks: &mut MessageStacks,
+        stacks: &mut MessageStacks<'_>,
         sink: &mut impl SampleSink,
     ) {
         let mut open = pending.open();
@@ -257,18 +287,18 @@ impl<'s> SampleReader<'s> {
         }
         if self.is_full() {
             // Some stacks may lack frames.
-            pending.drain().for_each(drop);
+            pending.drain(|_| {});
         }
-        for PendingSample { sample, labels, root, node, is_known, .. } in pending.drain() {
+        pending.drain(|&PendingSample { ref sample, labels, root, node, is_known, .. }| {
             let is_selected = is_known || self.matches.is_wanted(self.bits_of(node));
             if !is_known {
                 stacks.set_node(root, sample.stack_index, is_selected.then_some(node));
             }
             if is_selected {
                 self.selected_samples += 1;
-                sink.take(context, &SelectedSample { sample: &sample, node, labels });
+                sink.take(context, &SelectedSample { sample, node, labels });
             }
-        }
+        });
     }
 
     /// The node below which the stacks of a sample with these labels begin; `None` if the labels are not
@@ -318,16 +348,23 @@ impl<'s> SampleReader<'s> {
         &mut self,
         tables: EncodedTables<'_>,
         stack_index: i32,
-        stacks: &mut MessageStacks,
+        stacks: &mut MessageStacks<'_>,
         into: &mut Vec<FrameId>,
     ) {
-        let Some(locations) = tables.stack(stack_index) else {
+        let mut locations = std::mem::take(&mut self.locations);
+        if !tables.stack_to(stack_index, &mut locations) {
             let frames = frames(tables, stack_index);
-            return into.extend(frames.iter().rev().map(|frame| self.intern(tables, frame)));
-        };
+            into.extend(frames.iter().rev().map(|frame| self.intern(tables, frame)));
+        }
         for &location in locations.iter().rev() {
             if self.is_full() {
-                return;
+                break;
+            }
+            if let Some(known) = stacks.resolved.of(location) {
+                let first = into.len();
+                into.extend(known.iter().map(|&known| self.frames.number(known)));
+                into[first..].reverse();
+                continue;
             }
             stacks.push_frames(location, into, || {
                 let mut found = Vec::new();
@@ -335,6 +372,7 @@ impl<'s> SampleReader<'s> {
                 found.iter().map(|frame| self.intern(tables, frame)).collect()
             });
         }
+        self.locations = locations;
     }
 
     fn intern(&mut self, tables: EncodedTables<'_>, frame: &Frame<'_>) -> FrameId {

@@ -30,12 +30,12 @@ impl<K: Copy + Eq + Hash> Summed<K> {
     /// Begins a profile. Returns whether its values count: those of a state do not if a later state of the
     /// process is known.
     pub fn begin(&mut self, profile: &ProfileContext<'_>) -> bool {
-        !profile.measure.is_snapshot() || self.states.at(profile.process, profile.start_ns).is_some()
+        !profile.is_snapshot || self.states.at(profile.process, profile.start_ns).is_some()
     }
 
     /// Adds a value of a profile.
     pub fn add(&mut self, profile: &ProfileContext<'_>, key: K, value: i64) {
-        let values = match profile.measure.is_snapshot() {
+        let values = match profile.is_snapshot {
             true => match self.states.at(profile.process, profile.start_ns) {
                 Some(values) => values,
                 None => return,
@@ -43,6 +43,16 @@ impl<K: Copy + Eq + Hash> Summed<K> {
             false => &mut self.added,
         };
         add(values, key, value);
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.added.len() + self.states.contents().map(HashMap::len).sum::<usize>()
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The values. A key occurs once for each process if the measure is a snapshot.

@@ -38,6 +38,7 @@ impl<'m> WholeSum<'m> {
                 let context = ProfileContext {
                     tables,
                     measure,
+                    is_snapshot,
                     factor,
                     counts_periods,
                     weight: self.weight,

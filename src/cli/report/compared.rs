@@ -82,10 +82,7 @@ fn read(
     let mut collected = Collected::new(measure, window, None);
     let mut all = (!is_everything).then(|| WholeSum::new(measure, reader.form().weight));
     reader.window = window;
-    inputs.each_message(|message| {
-        all.iter_mut().for_each(|all| all.add(&message));
-        reader.read(&message, &mut collected);
-    })?;
+    inputs.read_beside(reader, &mut collected, |message| all.iter_mut().for_each(|all| all.add(message)))?;
     let own = collected.merged();
     let total_of_all = all.map_or_else(|| total(&own), |all| all.sum());
     Ok(Side { own, total_of_all, profiled_ns: collected.profiled_ns() })

@@ -1,6 +1,7 @@
 //! The profiles that are shown: files that are read twice, first in outline.
 
 use std::cell::RefCell;
+use std::convert::identity;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,11 +10,14 @@ use anyhow::bail;
 
 use super::conditions::{self, Condition};
 use super::content::Content;
-use super::profile_file::{ProfileFile, each_message_ahead};
+use super::made_messages::MadeMessages;
+use super::profile_file::ProfileFile;
+use super::read_ahead::each_message_ahead;
 use crate::cli::print::time;
 use crate::cli::{EXIT_BAD_INPUT, terminal};
 use crate::otlp::encoded::EncodedMessage;
 use crate::report::measure::Measure;
+use crate::report::sample_reader::{SampleReader, SampleSink};
 use crate::report::survey::Survey;
 use crate::symbolize::Symbolizer;
 
@@ -42,24 +46,33 @@ impl ProfileInputs {
     /// Opens files and reads all of them, so that no part of a broken file is shown. Of a damaged recording
     /// the part that can be read is shown: a line on standard error names the damage.
     pub(in crate::cli) fn open(paths: &[PathBuf]) -> anyhow::Result<Self> {
-        Self::open_in(paths, None)
+        Self::open_with(paths, None, |_| {})
     }
 
-    /// As [`ProfileInputs::open`], with a unit for the values of collapsed stacks.
+    /// As [`ProfileInputs::open`], with a unit for the values of collapsed stacks, and passes each message to
+    /// `outline` too.
     ///
     /// # Errors
     /// If there is a unit and no file with collapsed stacks.
-    pub(in crate::cli) fn open_in(paths: &[PathBuf], unit: Option<&str>) -> anyhow::Result<Self> {
+    pub(in crate::cli) fn open_with(
+        paths: &[PathBuf],
+        unit: Option<&str>,
+        mut outline: impl FnMut(&EncodedMessage),
+    ) -> anyhow::Result<Self> {
         let (files, survey, only_message) = Default::default();
         let mut opened = Self { files, survey, only_message, is_damaged: false, symbolizer: None };
         let mut messages = 0_u64;
         for path in paths {
             let mut file = ProfileFile::open(path)?;
             file.unit = unit.map(str::to_owned);
+            let state = file.input.state();
+            let mut made = file.keeps_messages().then(MadeMessages::new);
             let (survey, only_message) = (&mut opened.survey, opened.only_message.get_mut());
-            let problems = each_message_ahead(std::slice::from_ref(&file), &mut |message| {
+            let problems = each_message_ahead(std::slice::from_ref(&file), identity, |message| {
                 survey.add(&message);
+                outline(&message);
                 messages += 1;
+                made.iter_mut().for_each(|made| made.add(&message));
                 let is_kept = messages == 1 && message.bytes().len() <= KEPT_BYTES;
                 *only_message = is_kept.then_some(message);
             })?;
@@ -67,6 +80,8 @@ impl ProfileInputs {
                 writeln!(terminal::stderr(), "otlpprof: {problem}")?;
                 opened.is_damaged = true;
             }
+            made.into_iter().for_each(|made| file.keep(made));
+            file.note_checked(state);
             opened.files.push(file);
         }
         let has_collapsed = || opened.files.iter().any(|file| file.content == Content::Collapsed);
@@ -136,16 +151,55 @@ impl ProfileInputs {
     }
 
     /// Calls `take` with each message. Files in other formats are converted to messages.
-    pub(in crate::cli) fn each_message(&self, mut take: impl FnMut(EncodedMessage)) -> anyhow::Result<()> {
-        let mut take = |message| match &self.symbolizer {
-            Some(symbolizer) => take(symbolizer.borrow_mut().symbolize(message)),
-            None => take(message),
-        };
-        if let Some(only) = self.only_message.take() {
-            take(only);
-            return Ok(());
+    pub(in crate::cli) fn each_message(&self, take: impl FnMut(EncodedMessage)) -> anyhow::Result<()> {
+        self.each_prepared(identity, take)
+    }
+
+    /// Passes the selected samples of all messages to the sink.
+    pub(in crate::cli) fn read(
+        &self,
+        reader: &mut SampleReader<'_>,
+        sink: &mut impl SampleSink,
+    ) -> anyhow::Result<()> {
+        self.read_beside(reader, sink, |_| {})
+    }
+
+    /// As [`ProfileInputs::read`], and passes each message to `beside` too.
+    pub(in crate::cli) fn read_beside(
+        &self,
+        reader: &mut SampleReader<'_>,
+        sink: &mut impl SampleSink,
+        mut beside: impl FnMut(&EncodedMessage),
+    ) -> anyhow::Result<()> {
+        let resolver = reader.resolver();
+        self.each_prepared(
+            |message| resolver.resolve(message),
+            |framed| {
+                beside(framed.message());
+                reader.read_framed(&framed, sink);
+            },
+        )
+    }
+
+    /// Calls `take` with each message, which another thread may have prepared by `prepare`.
+    fn each_prepared<P: Send>(
+        &self,
+        prepare: impl Fn(EncodedMessage) -> P + Sync,
+        mut take: impl FnMut(P),
+    ) -> anyhow::Result<()> {
+        let only = self.only_message.take();
+        match (&self.symbolizer, only) {
+            (Some(symbolizer), Some(only)) => take(prepare(symbolizer.borrow_mut().symbolize(only))),
+            (None, Some(only)) => take(prepare(only)),
+            // A symbolizer resolves the frames of one message after another.
+            (Some(symbolizer), None) => {
+                each_message_ahead(&self.files, identity, |message| {
+                    take(prepare(symbolizer.borrow_mut().symbolize(message)));
+                })?;
+            }
+            (None, None) => drop(each_message_ahead(&self.files, prepare, take)?),
         }
-        each_message_ahead(&self.files, &mut take).map(drop)
+        Ok(())
     }
 
     /// The measure of this name, or the one that is shown if none is named. If there is none, the error names

@@ -28,6 +28,7 @@ pub(super) fn print(
     head: Head<'_>,
     reader: &SampleReader<'_>,
     collected: &Collected<'_>,
+    own: &SelfValues,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut document = self::head(head);
@@ -44,7 +45,7 @@ pub(super) fn print(
             document.insert("by".into(), key.into());
             document.insert("groups".into(), groups);
         }
-        None => add_stacks(&mut document, args, head, reader, &collected.merged()),
+        None => add_stacks(&mut document, args, head, reader, own),
     }
     terminal::write_json(&document, out)
 }

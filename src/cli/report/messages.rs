@@ -1,7 +1,8 @@
 //! The messages of an input file of any content. Other formats than OTLP are converted while they are read,
 //! part by part: only a file in pprof's format is in memory as a whole.
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 
 use anyhow::{Context as _, bail};
 
@@ -12,6 +13,7 @@ use crate::collapsed;
 use crate::convert::{ConvertOptions, JfrToOtlp, Unpacked};
 use crate::model::Batch;
 use crate::otlp::encoded::EncodedMessage;
+use crate::otlp::reader::{Reader, UncheckedMessage};
 use crate::otlp::{EncodeOptions, encode, encode_split};
 use crate::pprof;
 
@@ -29,18 +31,51 @@ pub(super) struct Findings {
     pub(super) remark: Option<String>,
 }
 
-/// Calls `take` with each message of the input. `unit` is the unit of collapsed stacks, if it is chosen.
+/// A message as it has been read.
+#[derive(Debug)]
+pub(super) enum ReadMessage {
+    /// A part of a file, which is still to be checked.
+    Unchecked(UncheckedMessage),
+    /// A message that was made of another format.
+    Made(Box<EncodedMessage>),
+}
+
+impl ReadMessage {
+    /// The size in bytes.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Unchecked(message) => message.size(),
+            Self::Made(message) => message.bytes().len(),
+        }
+    }
+
+    /// The checked message, which is one of this input. `is_trusted` states that an earlier reading has
+    /// checked the same bytes.
+    pub(super) fn check(self, input: &Input, is_trusted: bool) -> anyhow::Result<EncodedMessage> {
+        match self {
+            Self::Unchecked(message) if is_trusted => input.trusted(message),
+            Self::Unchecked(message) => input.check(message),
+            Self::Made(message) => Ok(*message),
+        }
+    }
+}
+
+/// Calls `take` with each message of the input, in order, until one cannot be used. `unit` is the unit of
+/// collapsed stacks, if it is chosen.
+///
+/// # Errors
+/// The input cannot be read, or an error of `take`.
 pub(super) fn each_message(
     input: &Input,
     content: Content,
     unit: Option<&str>,
-    take: &mut dyn FnMut(EncodedMessage),
+    take: &mut dyn FnMut(ReadMessage) -> anyhow::Result<()>,
 ) -> anyhow::Result<Findings> {
     let name = || input.path.display().to_string();
     match content {
         Content::Otlp => {
-            for message in input.messages()? {
-                take(message?);
+            for message in input.unchecked_messages()? {
+                take(ReadMessage::Unchecked(message?))?;
             }
         }
         Content::Recording => {
@@ -69,8 +104,26 @@ pub(super) fn each_message(
     Ok(Findings::default())
 }
 
+/// Calls `take` with the messages that an earlier reading has made of the input and kept in a file.
+pub(super) fn each_made(
+    input: &Input,
+    mut made: &File,
+    take: &mut dyn FnMut(ReadMessage) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let name = || input.path.display().to_string();
+    made.rewind().with_context(name)?;
+    let mut messages = Reader::new(made).with_context(name)?;
+    while let Some(message) = messages.next_unchecked() {
+        take(ReadMessage::Unchecked(message.with_context(name)?))?;
+    }
+    Ok(())
+}
+
 /// Converts a recording chunk by chunk, with the time of each event. Returns the line about its damage.
-fn of_recording(input: &Input, take: &mut dyn FnMut(EncodedMessage)) -> anyhow::Result<Option<String>> {
+fn of_recording(
+    input: &Input,
+    take: &mut dyn FnMut(ReadMessage) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<String>> {
     let mut converter = JfrToOtlp::new(ConvertOptions { times: true, ..ConvertOptions::default() });
     let (mut has_events, mut has_converted, mut taken) = (false, false, Ok(()));
     let added = converter.add_reader_by_chunk(input.bytes()?, |converter| {
@@ -93,7 +146,10 @@ fn of_recording(input: &Input, take: &mut dyn FnMut(EncodedMessage)) -> anyhow::
 }
 
 /// Encodes a batch as messages, so that all files are read by one path.
-fn each_of_batch(batch: &Batch, take: &mut dyn FnMut(EncodedMessage)) -> anyhow::Result<()> {
+fn each_of_batch(
+    batch: &Batch,
+    take: &mut dyn FnMut(ReadMessage) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let options = EncodeOptions { timestamps: true, values_beside_times: true, ..EncodeOptions::default() };
     let split = encode_split(batch, &options, MESSAGE_BYTES);
     if split.dropped_samples > 0 {
@@ -101,10 +157,10 @@ fn each_of_batch(batch: &Batch, take: &mut dyn FnMut(EncodedMessage)) -> anyhow:
     }
     if split.messages.is_empty() && !batch.profiles.is_empty() {
         let bytes = encode(batch, &EncodeOptions { empty_profiles: true, ..options });
-        take(EncodedMessage::of_protobuf(bytes)?);
+        take(ReadMessage::Made(EncodedMessage::of_protobuf(bytes)?.into()))?;
     }
     for message in split.messages {
-        take(EncodedMessage::of_protobuf(message.bytes)?);
+        take(ReadMessage::Made(EncodedMessage::of_protobuf(message.bytes)?.into()))?;
     }
     Ok(())
 }

@@ -12,10 +12,12 @@ mod head;
 pub(super) mod inputs;
 mod json;
 mod labels;
+mod made_messages;
 mod messages;
 mod option_check;
 mod peek;
 pub(super) mod profile_file;
+pub(super) mod read_ahead;
 pub(super) mod selection_args;
 pub(super) mod single;
 pub(super) mod stack_args;
@@ -223,7 +225,7 @@ fn print(args: &Args, style: Style, out: &mut dyn Write) -> anyhow::Result<ExitC
         bail!("{option}: there is nothing to compare with; name a file with --diff");
     }
     let open = |files: &[PathBuf]| {
-        let inputs = ProfileInputs::open_in(files, args.selection.unit())?;
+        let inputs = ProfileInputs::open_with(files, args.selection.unit(), |_| {})?;
         anyhow::Ok(inputs.symbolized_by(args.symbols.symbolizer()?))
     };
     let inputs = open(&args.files)?;

@@ -70,10 +70,10 @@ pub(super) fn run(
     check_sum(&own)?;
     let head = head(total(&own), collected.profiled_ns(), all);
     match args.format {
-        Format::Json => json::print(args, head, &reader, &collected, out)?,
+        Format::Json => json::print(args, head, &reader, &collected, &own, out)?,
         Format::Text => {
             head::print(head, out)?;
-            print_samples(args, style, head, &reader, &collected, out)?;
+            print_samples(args, style, head, &reader, &collected, &own, out)?;
         }
     }
     Ok(())
@@ -86,10 +86,7 @@ fn read(
     all: &mut Option<WholeSum<'_>>,
     sink: &mut impl SampleSink,
 ) -> anyhow::Result<()> {
-    inputs.each_message(|message| {
-        all.iter_mut().for_each(|all| all.add(&message));
-        reader.read(&message, sink);
-    })
+    inputs.read_beside(reader, sink, |message| all.iter_mut().for_each(|all| all.add(message)))
 }
 
 /// The reason for which sums that were cut are not shown.
@@ -101,19 +98,19 @@ pub(super) fn check_sum(own: &SelfValues) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the samples in the form that the options request, for each group if there are groups.
+/// Writes the samples in the form that the options request, for each group if there are groups. `own` has the
+/// self values of all of them.
 fn print_samples(
     args: &Args,
     style: Style,
     head: Head<'_>,
     reader: &SampleReader<'_>,
     collected: &Collected<'_>,
+    own: &SelfValues,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Head { unit, whole, .. } = head;
-    let Some(key) = args.group_key() else {
-        return print_stacks(args, style, head, reader, &collected.merged(), out);
-    };
+    let Some(key) = args.group_key() else { return print_stacks(args, style, head, reader, own, out) };
     for (at, (name, own)) in by_total(collected).iter().enumerate() {
         let name = if name.is_empty() { "(none)" } else { name };
         let (value, share) = (amount(total(own), unit), percent(total(own), whole));

@@ -1,5 +1,6 @@
 //! Files whose frames are resolved.
 
+use std::convert::identity;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use flate2::write::GzEncoder;
 use prost::Message as _;
 
 use crate::cli::report::content::Content;
-use crate::cli::report::profile_file::{ProfileFile, each_message_ahead};
+use crate::cli::report::profile_file::ProfileFile;
+use crate::cli::report::read_ahead::each_message_ahead;
 use crate::cli::{EXIT_BAD_INPUT, terminal, whole_file};
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::{Form, to_json};
@@ -105,7 +107,7 @@ fn symbolize(
     thread::scope(|scope| {
         let resolver = scope.spawn(move || {
             let mut is_awaited = true;
-            let damage = each_message_ahead(inputs, &mut |message| {
+            let damage = each_message_ahead(inputs, identity, |message| {
                 // Once the result cannot be written, nobody receives.
                 is_awaited = is_awaited && resolved.send(symbolizer.resolve(message)).is_ok();
             })?;

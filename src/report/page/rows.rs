@@ -224,7 +224,7 @@ impl SampleSink for PageRows {
         self.weight = profile.weight;
         let (step, side) = (self.step(profile.start_ns), self.side);
         // A later state replaces an earlier one, even if it has no selected sample.
-        !profile.measure.is_snapshot()
+        !profile.is_snapshot
             || self.measures[self.present]
                 .states
                 .at((profile.process, step, side), profile.start_ns)
@@ -244,7 +244,7 @@ impl SampleSink for PageRows {
         };
         let (steps, side) = (self.steps, self.side);
         let of_start = self.step(profile.start_ns);
-        let is_state = profile.measure.is_snapshot();
+        let is_state = profile.is_snapshot;
         let measure = &mut self.measures[self.present];
         let rows = match is_state {
             true => match measure.states.at((profile.process, of_start, side), profile.start_ns) {
