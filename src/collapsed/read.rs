@@ -119,7 +119,8 @@ pub fn read<E: From<CollapsedError>>(
             total = sum.ok_or_else(|| at_line(row.line, LineProblem::SumTooLarge))?;
             sums.add(&block, row, &mut frames);
             if sums.is_full() {
-                take(mem::replace(&mut sums, Sums::new(form, profile_type)).batch()).map_err(TakeError::Taker)?;
+                let full = mem::replace(&mut sums, Sums::new(form, profile_type));
+                take(full.batch()).map_err(TakeError::Taker)?;
                 frames.fill(None);
             }
         }

@@ -225,7 +225,7 @@ fn files_of_real_jvms_are_merged_without_loss() {
             let size = |file: &str| std::fs::metadata(file).unwrap().len();
             // A single message has nothing to merge.
             assert!(run.messages().len() < 2 || size(&merged) < size(file), "{}", run.label);
-            let all = |kind| ["--top", "1000", "--type", kind];
+            let all = |kind| ["--top", "1000000", "--type", kind];
             for options in [&all("cpu")[..], &["--tree"], &all("alloc-space"), &all("live-space")] {
                 // The first line has the time: intervals have gaps, which the merged window includes. The
                 // order of rows with equal values is that of their first occurrence.
