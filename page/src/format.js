@@ -64,7 +64,7 @@ export function formatValue(value, unit) {
   return `${digits(number)}${name === '' ? '' : ` ${name}`}${suffix}`;
 }
 
-/** What a value within some milliseconds amounts to: cores, threads, or a value per second. */
+/** A value within some milliseconds as cores, threads, or a value per second. */
 export function formatRate(value, ms, { name, unit, snapshot }) {
   if (snapshot) {
     return formatValue(value, unit);

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::block::{Block, Expected, LONGEST_LINE};
 
 /// The bytes of a block of a file, which may have a longer last line.
-pub(super) const BLOCK_BYTES: u64 = 1 << 22;
+pub(super) const BLOCK_BYTES: u64 = 1 << 20;
 /// The most threads that parse blocks: the caller takes about as long as a few of them.
 const MOST_THREADS: usize = 4;
 
@@ -55,11 +55,13 @@ pub(super) fn each_block<E: From<io::Error>>(
                 && let Ok(bytes) = &mut next
                 && !bytes.is_empty()
             {
+                // A line that is cut off is an error: the rest of the text is not needed.
+                let is_cut = bytes.len() > LONGEST_LINE && !bytes.ends_with(b"\n");
                 let (done, parsed) = channel();
                 // The receiver lives as long as the threads.
                 let _ = give.send((std::mem::take(bytes), done));
                 parsing.push_back(parsed);
-                next = next_block(&mut text, block_bytes);
+                next = if is_cut { Ok(Vec::new()) } else { next_block(&mut text, block_bytes) };
                 continue;
             }
             let Some(parsed) = parsing.pop_front() else { return Ok(next.map(drop)?) };
