@@ -1,7 +1,7 @@
 //! The transitions of a walk from a virtual thread's frames on the stack to its frozen frames, and to its
 //! carrier's frames.
 
-use super::blob::Blob;
+use super::blob::{Blob, BlobKind};
 use super::continuation::frozen_layout;
 use super::registers::Registers;
 use super::repeated::Repeated;
@@ -59,7 +59,8 @@ impl<M: Memory> Walk<'_, M> {
     /// stack, from the youngest Java frame at `cursor` on, are frozen as well. In that case the youngest
     /// frozen frame calls no Java: it belongs to a native method or a runtime stub, or is an interpreter
     /// frame at a bytecode that is no call. That frame is taken off the chunk before any other code runs.
-    pub(super) fn is_preempted(&self, vm: &VmLayout, cursor: &Cursor) -> bool {
+    /// `registers` has the registers if the frame was interrupted.
+    pub(super) fn is_preempted(&self, vm: &VmLayout, cursor: &Cursor, registers: Option<&Registers>) -> bool {
         let Some(layout) = frozen_layout(vm).filter(|layout| layout.preempt_stub.start != 0) else {
             return false;
         };
@@ -73,6 +74,30 @@ impl<M: Memory> Walk<'_, M> {
         ];
         !self_describing_stubs.iter().any(|range| range.contains(cursor.pc))
             && self.is_frozen_at_no_call(vm, layout)
+            && !self.is_entry_unfilled(vm, layout, cursor, registers)
+    }
+
+    /// Whether the thread was interrupted in `Continuation.enterSpecial` before the method has stored its
+    /// continuation, which is its first argument, in the ContinuationEntry. The method links the entry before
+    /// it fills it. Until then the entry has the contents of the one that was at this address before, often
+    /// another virtual thread's (cpu/*/sharedRuntime_*.cpp `gen_continuation_enter`,
+    /// `continuation_enter_setup`, `fill_continuation_entry`, JDK 25).
+    fn is_entry_unfilled(
+        &self,
+        vm: &VmLayout,
+        layout: &FrozenLayout,
+        cursor: &Cursor,
+        registers: Option<&Registers>,
+    ) -> bool {
+        let is_entering = cursor.interrupted
+            && self.blob_at(vm, cursor.pc).is_ok_and(|blob| {
+                blob.kind == BlobKind::Nmethod && self.is_enter_special(vm, layout, &blob) == Ok(true)
+            });
+        let stored = || {
+            let (entry, _) = self.continuation_entry(vm)?;
+            self.memory.load_u64(entry.wrapping_add(ContinuationLayout::ENTRY_CONTINUATION))
+        };
+        is_entering && registers.is_none_or(|registers| stored() != Some(registers.java_argument()))
     }
 
     /// Whether both program counters are in the wrapper of one native method, compiled or the interpreter's.

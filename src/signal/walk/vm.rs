@@ -76,7 +76,7 @@ impl<M: Memory> Walk<'_, M> {
                     let is_caller = std::mem::take(&mut called_out);
                     let is_youngest = std::mem::take(&mut is_first_java);
                     let is_frozen = is_caller && self.is_frozen_by_callee(vm, cursor)
-                        || is_youngest && self.is_preempted(vm, cursor);
+                        || is_youngest && self.is_preempted(vm, cursor, registers.as_ref());
                     if is_frozen {
                         Ok(Step::Frozen)
                     } else {

@@ -32,6 +32,8 @@ impl Registers {
     register! {
         /// x0.
         x0 = 0,
+        /// x1, the first argument of a static Java method (cpu/aarch64/assembler_aarch64.hpp, `j_rarg0`).
+        java_argument = 1,
         /// x3.
         x3 = 3,
         /// x9.

@@ -551,3 +551,27 @@ fn a_virtual_threads_stack_ends_where_the_carriers_begins() {
     let carrier = (Compiled, scene.carrier, 7);
     assert_eq!(scene.walk_from(special + 0x80, ENTRY, &[]), [(NativeMethod, method, -1), carrier]);
 }
+
+/// Regression: a thread that was interrupted while `enterSpecial` was about to fill the entry that it had
+/// linked had the frames of the virtual thread that was preempted on this carrier before.
+#[test]
+fn an_entry_that_is_not_filled_yet_does_not_lead_to_another_threads_frames() {
+    let mut scene = Scene::new();
+    let code = [0x90; 0x100];
+    let spec =
+        |name, frame_bytes, method| BlobSpec { name, code: &code, frame_bytes, frame_complete: 4, method };
+    let method = scene.world.method().0;
+    scene.frozen.enter_special = method;
+    let special = scene.world.blob(&spec("native nmethod", 0x50, method));
+    let monitor_pc = scene.world.blob(&spec("C2 Runtime complete_monitor_locking", 0x30, 0)) + 0x40;
+    let mut words = scene.usual_stack();
+    let top = SIZE as usize - 3 * FRAME;
+    words[top - 1] = monitor_pc;
+    scene.chunk(CHUNK, 0, top as u32, 3 * FRAME as u32, &words);
+    let [caller, enter] = scene.whole();
+    let mut walk =
+        |continuation| scene.walk_from(special + 0x80, ENTRY, &[(machine::JAVA_ARGUMENT, continuation)]);
+    assert_eq!(walk(CONTINUATION), [(Stub, monitor_pc - 1, 0), caller, enter], "the entry's own");
+    let frames = walk(CONTINUATION + 0x40);
+    assert_eq!(frames, [(NativeMethod, method, -1), (Compiled, scene.carrier, 7)], "another thread's");
+}

@@ -62,6 +62,8 @@ impl Registers {
         sp = 7,
         /// rsi.
         rsi = 4,
+        /// rsi, the first argument of a static Java method (cpu/x86/assembler_x86.hpp, `j_rarg0`).
+        java_argument = 4,
         /// rdi.
         rdi = 5,
         /// r11.

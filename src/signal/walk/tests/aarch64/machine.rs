@@ -11,6 +11,8 @@ pub(in crate::signal::walk::tests) const SP: usize = 31;
 pub(in crate::signal::walk::tests) const FP: usize = 29;
 pub(in crate::signal::walk::tests) const LR: usize = 30;
 pub(in crate::signal::walk::tests) const SENDER_SP_REGISTER: u8 = 19;
+/// The first argument of a static Java method.
+pub(in crate::signal::walk::tests) const JAVA_ARGUMENT: usize = 1;
 pub(in crate::signal::walk::tests) const CALL_WRAPPER: i32 = -8;
 
 /// The bytes that a call pushes, and the registers that it sets if the call stub makes it.

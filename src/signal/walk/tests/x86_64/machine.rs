@@ -10,6 +10,8 @@ use crate::signal::walk::tests::vm_world::{BARRIER_CONTINUATION, BARRIER_SAVES, 
 pub(in crate::signal::walk::tests) const SP: usize = 7;
 pub(in crate::signal::walk::tests) const FP: usize = 6;
 pub(in crate::signal::walk::tests) const SENDER_SP_REGISTER: u8 = 13;
+/// The first argument of a static Java method.
+pub(in crate::signal::walk::tests) const JAVA_ARGUMENT: usize = 4;
 pub(in crate::signal::walk::tests) const CALL_WRAPPER: i32 = -6;
 
 /// The bytes that a call pushes, and the registers that it sets if the call stub makes it.
