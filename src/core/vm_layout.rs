@@ -84,7 +84,7 @@ pub struct CodeBlobLayout {
     pub code_begin: BlobPart,
     /// The end of the code.
     pub code_end: BlobPart,
-    /// `_kind`, one byte, if the field exists (23+; nmethod is 1).
+    /// `_kind`, one byte, if the field exists (23+; an nmethod has 1, an adapter 3).
     pub kind: Option<u32>,
 }
 

@@ -38,8 +38,13 @@ const ENTERS: &[&[u8]] = if cfg!(target_arch = "aarch64") {
 };
 
 /// The name of a stub without the additions of later releases: `Stub Generator call_stub_stub` (26) and
-/// `call_stub_stub (stub gen)` (27) are `call_stub` (`runtime/stubInfo.cpp`, PROCESS_STUBGEN_STUB).
+/// `call_stub_stub (stub gen)` (27) are `call_stub` (`runtime/stubInfo.cpp`, PROCESS_STUBGEN_STUB). Adapters
+/// from an AOT cache (25 on) are named by the types of their arguments, such as `LJ`, or have an empty name
+/// (`AdapterFingerPrint::as_basic_args_string`, runtime/sharedRuntime.cpp).
 fn plain_name(name: &str) -> &str {
+    if name.bytes().all(|letter| b"LJIFD".contains(&letter)) {
+        return "I2C/C2I adapters";
+    }
     let generated = name.strip_prefix("Stub Generator ").or_else(|| name.strip_suffix(" (stub gen)"));
     generated.and_then(|generated| generated.strip_suffix("_stub")).unwrap_or(name)
 }
@@ -231,6 +236,9 @@ mod tests {
     fn stubs_have_one_name_in_all_releases() {
         for name in ["call_stub", "Stub Generator call_stub_stub", "call_stub_stub (stub gen)"] {
             assert_eq!(plain_name(name), "call_stub");
+        }
+        for name in ["I2C/C2I adapters", "LJ", "ILDFL", ""] {
+            assert_eq!(plain_name(name), "I2C/C2I adapters");
         }
         for name in ["Stub Generator initial_blob", "ic_miss_blob (shared runtime)", "fast_arraycopy_stub"] {
             assert_eq!(plain_name(name), name);

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::agent_support::stacks::cpu_stacks;
+use crate::agent_support::stacks::{Stack, cpu_stacks};
 use crate::agent_support::{
     JavaRun, everything, java_homes, java_homes_from, java_version, newest_or_all, newest_that_start_with,
     starts_with,
@@ -109,7 +109,8 @@ impl Situation {
         let mut words = report.split([' ', ':']).filter(|word| !word.is_empty());
         let mut number = |at| words.nth(at).and_then(|word| word.parse::<i64>().ok());
         let (Some(all), Some(reached)) = (number(0), number(1)) else { panic!("{label}") };
-        assert!(report.contains("\n0 samples with an impossible call"), "{label}");
+        let impossible = || with_impossible_calls(&report, &cpu_stacks(&run.messages()));
+        assert!(report.contains("\n0 samples with an impossible call"), "{label}{:#?}", impossible());
         assert!(checked.status.success(), "{label}");
         let is_enough = all > enough;
         if is_enough {
@@ -128,6 +129,20 @@ impl Situation {
         };
         is_enough && self.meets.iter().all(is_met)
     }
+}
+
+/// The stacks, as names, with one of the calls that a report calls impossible: "callee called by caller".
+fn with_impossible_calls(report: &str, stacks: &[Stack]) -> Vec<String> {
+    let calls: Vec<_> = report
+        .lines()
+        .filter_map(|line| line.split_once(" %  ")?.1.split_once(" called by "))
+        .map(|(callee, caller)| format!("{callee} < {caller}"))
+        .collect();
+    let names = |stack: &Stack| {
+        let names: Vec<_> = stack.frames.iter().map(|frame| &*frame.name).collect();
+        names.join(" < ")
+    };
+    stacks.iter().map(names).filter(|names| calls.iter().any(|call| names.contains(call))).collect()
 }
 
 /// Names of code that every HotSpot generates for itself.
@@ -200,10 +215,11 @@ fn allocation_and_collections() {
     }
 }
 
-/// Classes of a cache that an earlier run has written, and from 26 on code: the interpreter's and compilers'
-/// stubs, and adapters (JEP 483, JEP 514; HotSpot: share/code/aotCodeCache.cpp).
+/// Regression: adapters from a cache, which are not named as other adapters, were taken for stubs: one in a
+/// hundred stacks broke. A cache that an earlier run has written has classes and adapters, and from 26 on the
+/// interpreter's and compilers' stubs (JEP 483, JEP 514; HotSpot: share/code/aotCodeCache.cpp).
 #[test]
-fn classes_and_stubs_of_an_aot_cache() {
+fn classes_adapters_and_stubs_of_an_aot_cache() {
     const FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/situations.aot");
     const USE: &str = concat!("-XX:AOTCache=", env!("CARGO_TARGET_TMPDIR"), "/situations.aot");
     for home in java_homes_from(25) {
@@ -215,7 +231,9 @@ fn classes_and_stubs_of_an_aot_cache() {
         assert!(written.status.success(), "{}: {written:?}", home.display());
         // In this mode a JVM that cannot use the cache does not start.
         let flags = [USE, "-XX:AOTMode=on"];
-        Situation::of("calls").flags(&flags).meeting(&["itable stub"]).assert_walked_on(&home);
+        let calls = || Situation::of("calls").flags(&flags);
+        calls().meeting(&["itable stub"]).assert_walked_on(&home);
+        calls().flags(&MIXED).meeting(&["I2C/C2I adapters"]).assert_walked_on(&home);
         Situation::of("strings").flags(&flags).flags(&["-Xint"]).assert_walked_on(&home);
         Situation::of("exceptions").flags(&flags).by(StackWalker::Vmx).assert_walked_on(&home);
     }

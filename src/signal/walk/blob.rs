@@ -9,7 +9,9 @@ use crate::core::vm_layout::{BlobPart, VmLayout};
 pub(super) enum BlobKind {
     /// A compiled method or a native method's wrapper.
     Nmethod,
-    /// "I2C/C2I adapters".
+    /// "I2C/C2I adapters". Adapters from an AOT cache (25 on) are known by their kind: they are named by the
+    /// types of their arguments, such as "LJ" (`AdapterHandlerLibrary::lookup_aot_cache`,
+    /// runtime/sharedRuntime.cpp).
     Adapter,
     /// Any other blob.
     Stub(StubKind),
@@ -76,6 +78,8 @@ const fn name_word(name: &[u8; 8]) -> u64 {
 const NMETHOD: u64 = name_word(b"nmethod\0");
 const NATIVE_NMETHOD: u64 = name_word(b"native n");
 const ADAPTER: u64 = name_word(b"I2C/C2I ");
+/// `CodeBlobKind::Adapter` (code/codeBlob.hpp, 23 on).
+const ADAPTER_KIND: u8 = 3;
 /// "slow_subtype_check Runtime1 stub" until 21, "C1 Runtime slow_subtype_check_blob" in 25 and 26,
 /// "slow_subtype_check_blob (C1 runtime)" in 27.
 const SLOW_SUBTYPE_CHECK: u64 = name_word(b"slow_sub");
@@ -107,12 +111,19 @@ impl<M: Memory> Walk<'_, M> {
         let kind = match self.load(name)? {
             NMETHOD | NATIVE_NMETHOD => BlobKind::Nmethod,
             ADAPTER => BlobKind::Adapter,
+            _ if self.has_kind(vm, address, ADAPTER_KIND) => BlobKind::Adapter,
             word => BlobKind::Stub(self.named_stub(name, word)),
         };
         let code_begin = self.blob_part(address, layout.code_begin)?;
         let frame_words = self.load_i32(address.wrapping_add(u64::from(layout.frame_size)))?;
         let frame_bytes = i64::from(frame_words).wrapping_mul(8);
         Ok(Blob { address, kind, code_begin, frame_bytes })
+    }
+
+    /// Whether the blob at `blob` has a kind, and it is this one.
+    fn has_kind(&self, vm: &VmLayout, blob: u64, kind: u8) -> bool {
+        let field = vm.code_blob.kind;
+        field.is_some_and(|field| self.memory.load_u8(blob.wrapping_add(u64::from(field))) == Some(kind))
     }
 
     /// The kind of the stub with the name at `name`, which begins with `word`.

@@ -43,7 +43,7 @@ pub(super) fn layout() -> VmLayout {
             frame_complete_width: 4,
             code_begin: part(20),
             code_end: part(24),
-            kind: None,
+            kind: Some(28),
         },
         nmethod: NmethodLayout {
             method: 32,

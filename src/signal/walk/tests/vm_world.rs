@@ -94,6 +94,9 @@ pub(super) const STUBS: usize = 0x700;
 pub(super) const BARRIER_SAVES: u64 = 0x20;
 pub(super) const BARRIER_CONTINUATION: usize = 0x80;
 
+/// The name of an adapter from an AOT cache.
+const ADAPTER_OF_AOT_CACHE: &str = "LJ";
+
 /// The properties of a blob.
 pub(super) struct BlobSpec<'a> {
     pub(super) name: &'a str,
@@ -205,6 +208,7 @@ impl World {
         put(12, &int(i64::from(spec.frame_bytes / 8)));
         put(16, &int(i64::from(spec.frame_complete)));
         put(20, &int(BLOB_HEADER as i64));
+        put(28, &[if spec.name == ADAPTER_OF_AOT_CACHE { 3 } else { 0 }]);
         put(32, &spec.method.to_le_bytes());
         // A native method's wrapper has compilation level 0.
         put(48, &int(if spec.name == "native nmethod" { 0 } else { 4 }));
@@ -260,6 +264,11 @@ impl World {
 
     pub(super) fn adapter(&mut self, code: &[u8]) -> u64 {
         self.frameless_blob("I2C/C2I adapters", code)
+    }
+
+    /// An adapter as an AOT cache has it: known by its kind alone.
+    pub(super) fn adapter_of_aot_cache(&mut self, code: &[u8]) -> u64 {
+        self.frameless_blob(ADAPTER_OF_AOT_CACHE, code)
     }
 
     /// Makes a compiled method of the usual shape, with a frame of 0x30 bytes.

@@ -150,16 +150,21 @@ fn each_instruction_to_compiled_code_leads_to_the_interpreted_caller() {
 }
 
 /// While C2I has its caller's call patched, x29 points to its record.
+///
+/// Regression: adapters from an AOT cache, whose names tell only the types of their arguments, were taken for
+/// stubs.
 #[test]
 fn an_adapter_that_has_called_the_vm_is_left_by_its_record() {
-    let mut world = World::new();
-    let (caller, return_pc) = compiled_caller(&mut world);
-    let (vm_method, vm_code) = world.compiled();
-    let adapter = world.adapter(&bytes(&[NOP; 0x40]));
-    world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
-    let sp = CALLER_SP - 0x200;
-    world.set(sp - 8, adapter + 0x40).set(sp - 16, CALLER_SP - 16);
-    let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
-    let expected = [(Compiled, vm_method, 7), (Stub, adapter + 0x3f, 0), (Compiled, caller, 7)];
-    assert_eq!(frames, expected);
+    for make in [World::adapter, World::adapter_of_aot_cache] {
+        let mut world = World::new();
+        let (caller, return_pc) = compiled_caller(&mut world);
+        let (vm_method, vm_code) = world.compiled();
+        let adapter = make(&mut world, &bytes(&[NOP; 0x40]));
+        world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, return_pc);
+        let sp = CALLER_SP - 0x200;
+        world.set(sp - 8, adapter + 0x40).set(sp - 16, CALLER_SP - 16);
+        let frames = world.walk(vm_code + 0x80, sp - 0x30, 0x1234, &[]);
+        let expected = [(Compiled, vm_method, 7), (Stub, adapter + 0x3f, 0), (Compiled, caller, 7)];
+        assert_eq!(frames, expected);
+    }
 }

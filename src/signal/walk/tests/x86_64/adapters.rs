@@ -36,6 +36,20 @@ fn an_adapter_takes_the_senders_sp_from_r13_only_once_it_is_there() {
     }
 }
 
+/// Regression: adapters from an AOT cache, whose names tell only the types of their arguments, were taken for
+/// stubs. Their callers were passed over, or stood there twice.
+#[test]
+fn an_adapter_of_an_aot_cache_is_known_by_its_kind() {
+    let mut world = World::new();
+    let (caller, return_pc) = compiled_caller(&mut world);
+    let code = [&[0x90; 0x100][..], &[0x4c, 0x8d, 0x6c, 0x24, 0x08], &[0x58, 0x90, 0x50]].concat();
+    let adapter = world.adapter_of_aot_cache(&code);
+    // The return address has been popped.
+    let pc = adapter + 0x106;
+    let frames = world.walk(pc, CALLER_SP - 0x20, 0x1234, &[(0, return_pc), (13, CALLER_SP)]);
+    assert_eq!(frames, [(Stub, pc, 0), (Compiled, caller, 7)]);
+}
+
 /// Regression: for a C2I adapter that has its caller's call patched, the walk went on at the address in rax,
 /// whatever it was.
 #[test]
