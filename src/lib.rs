@@ -28,6 +28,7 @@
 //! | [`options`] | the agent's options: their table, and their values from the string and the environment |
 //! | `protobuf` | iterates over the fields of protobuf messages |
 //! | [`incomplete_file`] | files that get their name when they are complete |
+//! | `workers` | threads that work on items for a caller that takes the results in order |
 //! | [`export`] | writes encoded messages to files and sends them to collectors |
 //! | [`agent`] | puts the live flow together, behind the JVMTI entry points |
 //! | [`cli`] | puts the offline flow together, behind the `otlpprof` command |
@@ -57,3 +58,4 @@ pub mod report;
 pub mod sampling;
 pub mod signal;
 pub mod symbolize;
+mod workers;

@@ -34,6 +34,7 @@ const ALL_BUT_THE_ENDS: &[&str] = &[
     "sampling",
     "signal",
     "symbolize",
+    "workers",
 ];
 
 /// Each module of the crate, with the modules that it may import. A module that is missing here must not
@@ -57,7 +58,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("debug_files", &["core", "dwarf", "elf", "export", "incomplete_file", "model"]),
     ("convert", &["core", "jfr", "model"]),
     ("pprof", &["core", "model", "protobuf"]),
-    ("collapsed", &["model"]),
+    ("workers", &[]),
+    ("collapsed", &["model", "workers"]),
     ("symbolize", &["core", "debug_files", "dwarf", "elf", "incomplete_file", "model", "otlp", "protobuf"]),
     ("options", &["aggregate", "context", "convert", "core", "elf", "export", "model", "otlp", "sampling"]),
     ("agent", ALL_BUT_THE_ENDS),
@@ -85,6 +87,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "pprof",
     "report",
     "symbolize",
+    "workers",
 ];
 
 /// Forms that code in the signal zone must not contain, each with the reason. Clippy's lists (clippy.toml)

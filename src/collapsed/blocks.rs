@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Receiver;
 use std::thread;
 
-use parking_lot::Mutex;
-
 use super::block::{Block, Expected, LONGEST_LINE};
+use crate::workers::{Workers, processors};
 
 /// The bytes of a block of a file, which may have a longer last line.
 pub(super) const BLOCK_BYTES: u64 = 1 << 20;
@@ -28,26 +27,10 @@ pub(super) fn each_block<E: From<io::Error>>(
     if (first.len() as u64) < block_bytes {
         return if first.is_empty() { Ok(()) } else { take(Block::of(first, expected)) };
     }
-    let threads = thread::available_parallelism().map_or(1, |threads| threads.get().min(MOST_THREADS));
-    let (give, jobs) = channel::<(Vec<u8>, Sender<Block>)>();
-    let jobs = &Mutex::new(jobs);
+    let threads = processors(MOST_THREADS);
+    let parse = |bytes: Vec<u8>| Block::of(bytes, expected);
     thread::scope(|scope| {
-        // Dropped at the end, which ends the threads.
-        let give = give;
-        for thread in 0..threads {
-            let spawned = thread::Builder::new().spawn_scoped(scope, move || {
-                loop {
-                    let next = jobs.lock().recv();
-                    let Ok((bytes, done)) = next else { break };
-                    // The caller is gone after an error.
-                    let _ = done.send(Block::of(bytes, expected));
-                }
-            });
-            // One thread suffices.
-            if thread == 0 {
-                spawned?;
-            }
-        }
+        let workers = Workers::start(scope, threads, &parse)?;
         let mut parsing: VecDeque<Receiver<Block>> = VecDeque::new();
         let mut next = Ok(first);
         loop {
@@ -57,10 +40,7 @@ pub(super) fn each_block<E: From<io::Error>>(
             {
                 // A line that is cut off is an error: the rest of the text is not needed.
                 let is_cut = bytes.len() > LONGEST_LINE && !bytes.ends_with(b"\n");
-                let (done, parsed) = channel();
-                // The receiver lives as long as the threads.
-                let _ = give.send((std::mem::take(bytes), done));
-                parsing.push_back(parsed);
+                parsing.push_back(workers.give(std::mem::take(bytes)));
                 next = if is_cut { Ok(Vec::new()) } else { next_block(&mut text, block_bytes) };
                 continue;
             }

@@ -65,7 +65,31 @@ pub struct ProfileContext<'p> {
     pub duration_ns: u64,
 }
 
-impl ProfileContext<'_> {
+impl<'p> ProfileContext<'p> {
+    /// The profile with this header, of a process with this number and these attributes.
+    pub(super) fn new(
+        tables: EncodedTables<'p>,
+        header: &'p Profile,
+        weight: Weight,
+        process: u64,
+        resource: &'p [(String, String)],
+    ) -> Self {
+        let ProfileMeasure { measure, factor, counts_periods } = ProfileMeasure::of(tables, header);
+        Self {
+            tables,
+            is_snapshot: measure.is_snapshot(),
+            measure,
+            factor,
+            counts_periods,
+            weight,
+            process,
+            resource,
+            header,
+            start_ns: header.time_unix_nano,
+            duration_ns: header.duration_nano,
+        }
+    }
+
     /// The weight of a value.
     fn weigh(&self, value: i64) -> i64 {
         match self.weight {
@@ -190,20 +214,7 @@ impl<'s> SampleReader<'s> {
             let process = self.hasher.hash_one(&attributes);
             for profile in resource.scopes().flat_map(EncodedScope::profiles) {
                 let header = profile.header();
-                let ProfileMeasure { measure, factor, counts_periods } = ProfileMeasure::of(tables, &header);
-                let context = ProfileContext {
-                    tables,
-                    is_snapshot: measure.is_snapshot(),
-                    measure,
-                    factor,
-                    counts_periods,
-                    weight: self.form.weight,
-                    process,
-                    resource: &attributes,
-                    header: &header,
-                    start_ns: header.time_unix_nano,
-                    duration_ns: header.duration_nano,
-                };
+                let context = ProfileContext::new(tables, &header, self.form.weight, process, &attributes);
                 if may_have_selected(&context, self.window) && sink.begin_profile(&context) {
                     self.read_profile(profile, &context, &found, &mut stacks, sink);
                 }

@@ -1,6 +1,6 @@
 //! The sum of all values of a measure, selected or not: the whole of which a selection is a part.
 
-use super::measure::{Measure, ProfileMeasure, Weight};
+use super::measure::{Measure, Weight};
 use super::sample_reader::{ProfileContext, sum_in};
 use super::selection::Window;
 use super::state_times::StateTimes;
@@ -30,24 +30,13 @@ impl<'m> WholeSum<'m> {
         for resource in message.resources() {
             for profile in resource.scopes().flat_map(EncodedScope::profiles) {
                 let header = profile.header();
-                let ProfileMeasure { measure, factor, counts_periods } = ProfileMeasure::of(tables, &header);
-                if measure != *self.measure {
+                let mut context = ProfileContext::new(tables, &header, self.weight, 0, &[]);
+                if context.measure != *self.measure {
                     continue;
                 }
-                let is_snapshot = measure.is_snapshot();
-                let context = ProfileContext {
-                    tables,
-                    measure,
-                    is_snapshot,
-                    factor,
-                    counts_periods,
-                    weight: self.weight,
-                    process: if is_snapshot { self.states.process(tables, resource) } else { 0 },
-                    resource: &[],
-                    header: &header,
-                    start_ns: header.time_unix_nano,
-                    duration_ns: header.duration_nano,
-                };
+                if context.is_snapshot {
+                    context.process = self.states.process(tables, resource);
+                }
                 if self.sums.begin(&context) {
                     let sums = profile.samples().map(|sample| sum_in(&context, &sample, Window::default()));
                     let sum = sums.fold(0, i64::saturating_add);

@@ -1,8 +1,7 @@
 //! `otlpprof report`, as a user runs it.
 
 use crate::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, inline, valid};
-use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, assert_quiet, message, rows};
-use otlpprof::otlp::wire::ProfilesData;
+use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, assert_quiet, message, rows, shop};
 use serde_json::Value;
 
 fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
@@ -186,17 +185,6 @@ fn a_recursive_function_counts_once_in_total() {
     let rows = rows(&text);
     assert_eq!(rows[0].join(" "), "5.00 ms 83.3 % 5.00 ms 83.3 % Java A.fib (A.java)");
     assert_eq!(rows[1].join(" "), "1.00 ms 16.7 % 6.00 ms 100.0 % Java A.main (A.java)");
-}
-
-/// Three stacks of two threads in two messages.
-fn shop() -> [ProfilesData; 2] {
-    let first = [
-        (&["Db.query", "Shop.cart", "Server.run"][..], "http-1", 10),
-        (&["Json.write", "Shop.cart", "Server.run"], "http-2", 20),
-    ];
-    let second = [(&["Db.query", "Shop.pay", "Server.run"][..], "http-2", 40)];
-    let of = |start, samples| message("1", &[Spec { types: CPU, period: 1_000_000, start, samples }]);
-    [of(TIME, &first), of(TIME + DURATION, &second)]
 }
 
 #[test]

@@ -1,19 +1,7 @@
 //! `otlpprof report`: no option is ignored, and none that has a mistake gives an empty result.
 
-use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
-use crate::report_support::{CPU, Files, Spec, json, message, otlpprof, stdout};
-use otlpprof::otlp::wire::ProfilesData;
-
-/// Three stacks of two threads in two messages.
-fn shop() -> [ProfilesData; 2] {
-    let first = [
-        (&["Db.query", "Shop.cart", "Server.run"][..], "http-1", 10),
-        (&["Json.write", "Shop.cart", "Server.run"], "http-2", 20),
-    ];
-    let second = [(&["Db.query", "Shop.pay", "Server.run"][..], "http-2", 40)];
-    let of = |start, samples| message("1", &[Spec { types: CPU, period: 1_000_000, start, samples }]);
-    [of(TIME, &first), of(TIME + DURATION, &second)]
-}
+use crate::otlp_fixture::{Dictionary, TIME, inline};
+use crate::report_support::{CPU, Files, Spec, json, message, otlpprof, shop, stdout};
 
 /// The only line on standard error of a command that is refused.
 fn refused(arguments: &[&str]) -> String {

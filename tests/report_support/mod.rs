@@ -97,6 +97,17 @@ pub(crate) fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Three stacks of two threads in two messages.
+pub(crate) fn shop() -> [ProfilesData; 2] {
+    let first = [
+        (&["Db.query", "Shop.cart", "Server.run"][..], "http-1", 10),
+        (&["Json.write", "Shop.cart", "Server.run"], "http-2", 20),
+    ];
+    let second = [(&["Db.query", "Shop.pay", "Server.run"][..], "http-2", 40)];
+    let of = |start, samples| message("1", &[Spec { types: CPU, period: 1_000_000, start, samples }]);
+    [of(TIME, &first), of(TIME + DURATION, &second)]
+}
+
 /// Three states of one process and one of another. The last states have 1,024 and 8,192 bytes.
 pub(crate) fn three_states() -> [ProfilesData; 4] {
     let of = |process, start, value| {

@@ -4,7 +4,7 @@
 //! message. The caller gets the results in the order of the messages, so that nothing depends on the number
 //! of threads.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use anyhow::anyhow;
@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use super::messages::ReadMessage;
 use super::profile_file::ProfileFile;
 use crate::otlp::encoded::EncodedMessage;
+use crate::workers::{Workers, processors};
 
 /// The most bytes of messages between the thread that reads and the caller, beyond [`FEW`] messages.
 const MOST_BYTES: usize = 8 << 20;
@@ -23,13 +24,6 @@ const MOST: usize = 64;
 const FEW: usize = 2;
 /// The most threads that prepare messages: the caller takes about as long as a few of them.
 const MOST_THREADS: usize = 8;
-
-/// A message with the channel for the prepared one.
-struct Job<'f, P> {
-    file: &'f ProfileFile,
-    message: ReadMessage,
-    done: Sender<anyhow::Result<P>>,
-}
 
 /// A message that is being prepared, and its size in bytes.
 struct Pending<P> {
@@ -44,8 +38,7 @@ pub(in crate::cli) fn each_message_ahead<P: Send>(
     prepare: impl Fn(EncodedMessage) -> P + Sync,
     take: impl FnMut(P),
 ) -> anyhow::Result<Vec<String>> {
-    let threads = thread::available_parallelism().map_or(1, |threads| threads.get().min(MOST_THREADS));
-    each_message_by(threads, files, prepare, take)
+    each_message_by(processors(MOST_THREADS), files, prepare, take)
 }
 
 /// As [`each_message_ahead`], with this number of threads that prepare messages.
@@ -55,37 +48,21 @@ fn each_message_by<P: Send>(
     prepare: impl Fn(EncodedMessage) -> P + Sync,
     mut take: impl FnMut(P),
 ) -> anyhow::Result<Vec<String>> {
-    let (room, prepare) = (&Room::default(), &prepare);
-    let (give, jobs) = channel::<Job<'_, P>>();
+    let room = &Room::default();
+    let check = |(file, message): (&ProfileFile, ReadMessage)| file.check(message).map(&prepare);
     let (append, order) = channel::<Pending<P>>();
-    let jobs = &Mutex::new(jobs);
     thread::scope(|scope| {
         // Also if `take` panics, the other threads end.
         let _closed = CloseAtEnd(room);
-        for thread in 0..threads {
-            let spawned = thread::Builder::new().spawn_scoped(scope, move || {
-                loop {
-                    let next = jobs.lock().recv();
-                    let Ok(Job { file, message, done }) = next else { break };
-                    // The caller is gone after an error.
-                    let _ = done.send(file.check(message).map(prepare));
-                }
-            });
-            // One thread suffices.
-            if thread == 0 {
-                spawned?;
-            }
-        }
+        let workers = Workers::start(scope, threads, &check)?;
         let reader = scope.spawn(move || {
             let mut damage = Vec::new();
             for file in files {
                 damage.extend(file.each_read(&mut |message| {
                     let size = message.size();
                     anyhow::ensure!(room.enter(size), "the messages are no longer wanted");
-                    let (done, prepared) = channel();
-                    // The receivers live as long as there is room.
-                    let _ = append.send(Pending { prepared, size });
-                    let _ = give.send(Job { file, message, done });
+                    // The caller is gone after an error.
+                    let _ = append.send(Pending { prepared: workers.give((file, message)), size });
                     Ok(())
                 })?);
             }
