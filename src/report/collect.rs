@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::RandomState as FastState;
 
 use super::call_tree::NodeId;
+use super::code_kind::{KindSums, StackCodes};
 use super::measure::Measure;
 use super::profiled_time::ProfiledTime;
 use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
 use super::selection::{Window, text_of};
 use super::summed::{Summed, Values};
+use super::thread_role::ThreadRole;
 use crate::otlp::wire::Sample;
 
 /// The self values of nodes.
@@ -29,7 +31,7 @@ pub fn is_countable(own: &SelfValues) -> bool {
     total(own) < i64::MAX
 }
 
-/// A group of samples, by its number in the order of appearance.
+/// A group of samples whose threads have one role, by its number in the order of appearance.
 type GroupId = u32;
 
 /// The collected samples of one measure.
@@ -41,8 +43,9 @@ pub struct Collected<'w> {
     by: Option<&'w str>,
     /// Whether a sample has the attribute.
     pub has_group: bool,
-    /// The groups by name: a value of that attribute; empty for samples without it.
-    group_ids: HashMap<String, GroupId>,
+    /// The groups by name, which is a value of that attribute, and by role. The name is empty for samples
+    /// without the attribute.
+    group_ids: HashMap<(String, ThreadRole), GroupId>,
     sums: Summed<(GroupId, NodeId)>,
     time: ProfiledTime,
     /// By the number of a sample's labels in the present profile.
@@ -66,15 +69,35 @@ impl<'w> Collected<'w> {
 
     /// The self values of each group, by the group's name.
     pub fn groups(&self) -> BTreeMap<&str, SelfValues> {
-        let mut values = vec![SelfValues::default(); self.group_ids.len()];
+        let mut names: Vec<_> = self.group_ids.keys().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        names.dedup();
+        // By group: the place of its name.
+        let mut places = vec![0; self.group_ids.len()];
+        for ((name, _), &group) in &self.group_ids {
+            places[group as usize] = names.partition_point(|other| *other < &**name);
+        }
+        let mut values = vec![SelfValues::default(); names.len()];
         for ((group, node), value) in self.sums.values() {
-            let sum: &mut i64 = values[group as usize].entry(node).or_default();
+            let sum: &mut i64 = values[places[group as usize]].entry(node).or_default();
             *sum = sum.saturating_add(value);
         }
-        let groups =
-            self.group_ids.iter().map(|(name, &id)| (&**name, std::mem::take(&mut values[id as usize])));
         // A later state of a process may lack a group of an earlier one.
-        groups.filter(|(_, values)| !values.is_empty()).collect()
+        names.into_iter().zip(values).filter(|(_, values)| !values.is_empty()).collect()
+    }
+
+    /// The sums by kind of code, of these stacks. `None` if the profiles are not of a JVM.
+    pub fn kinds(&self, stacks: &StackCodes) -> Option<KindSums> {
+        let roles = self.roles();
+        let values = self.sums.values().map(|((group, node), value)| (roles[group as usize], node, value));
+        KindSums::of(stacks, values)
+    }
+
+    /// By group: the role of its threads.
+    fn roles(&self) -> Vec<ThreadRole> {
+        let mut roles = vec![ThreadRole::default(); self.group_ids.len()];
+        self.group_ids.iter().for_each(|((_, role), &id)| roles[id as usize] = *role);
+        roles
     }
 
     /// The self values of all groups.
@@ -101,7 +124,7 @@ impl<'w> Collected<'w> {
         let name = name.unwrap_or_default();
         // SANITY: 2^32 names do not fit into memory.
         let next = self.group_ids.len() as GroupId;
-        let group = *self.group_ids.entry(name).or_insert(next);
+        let group = *self.group_ids.entry((name, sample.thread)).or_insert(next);
         self.of_labels.insert(sample.labels, group);
         group
     }

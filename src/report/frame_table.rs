@@ -8,6 +8,7 @@ use hashbrown::HashTable;
 
 use super::frame_entry::cut;
 pub use super::frame_entry::{FrameEntry, FrameKind};
+pub use super::frame_origin::FrameOrigin;
 use super::known_frames::{KnownFrames, KnownId};
 use super::objects::ObjectId;
 use crate::otlp::frames::Frame;
@@ -27,6 +28,8 @@ pub struct FrameTable {
     /// The length of all texts, in bytes.
     text_bytes: usize,
     entries: Vec<FrameEntry>,
+    /// By frame: the origin of its code.
+    origins: Vec<FrameOrigin>,
     by_entry: HashTable<FrameId>,
     /// The frames that other threads have resolved, also those that no sample has.
     known: Arc<KnownFrames>,
@@ -55,6 +58,11 @@ impl FrameTable {
         &self.entries[id as usize]
     }
 
+    /// The origins of all frames, in the order of their numbers.
+    pub fn origins(&self) -> &[FrameOrigin] {
+        &self.origins
+    }
+
     /// All frames, in the order of their numbers.
     pub fn all(&self) -> &[FrameEntry] {
         &self.entries
@@ -62,26 +70,36 @@ impl FrameTable {
 
     /// Interns a frame: its line as well if `with_line` is set, otherwise its function. `object` is 0 unless
     /// equal functions of different objects are told apart.
-    pub fn intern(&mut self, frame: &Frame<'_>, with_line: bool, object: ObjectId) -> FrameId {
-        self.intern_entry(FrameEntry::of(frame, with_line, object))
+    pub fn intern(
+        &mut self,
+        frame: &Frame<'_>,
+        with_line: bool,
+        object: ObjectId,
+        origin: FrameOrigin,
+    ) -> FrameId {
+        self.intern_entry(FrameEntry::of(frame, with_line, object), origin)
     }
 
     /// Interns a frame that stands for a thread, a label or another group of stacks.
     pub fn intern_group(&mut self, name: &str) -> FrameId {
         let kind = FrameKind::Marker;
-        self.intern_entry(FrameEntry { name: cut(name), file: "", line: 0, kind, object: 0 })
+        let entry = FrameEntry { name: cut(name), file: "", line: 0, kind, object: 0 };
+        self.intern_entry(entry, FrameOrigin::Unknown)
     }
 
-    fn intern_entry(&mut self, entry: FrameEntry<&str>) -> FrameId {
-        let Self { hasher, text_bytes, entries, by_entry, .. } = self;
+    fn intern_entry(&mut self, entry: FrameEntry<&str>, origin: FrameOrigin) -> FrameId {
+        let Self { hasher, text_bytes, entries, origins, by_entry, .. } = self;
         let hash = hasher.hash_one(entry);
         if let Some(&known) = by_entry.find(hash, |&known| entries[known as usize].borrowed() == entry) {
+            let of_known = &mut origins[known as usize];
+            *of_known = origin.max(*of_known);
             return known;
         }
         // SANITY: 2^32 frames do not fit into memory.
         let id = entries.len() as FrameId;
         *text_bytes += entry.name.len() + entry.file.len();
         entries.push(entry.owned());
+        origins.push(origin);
         by_entry.insert_unique(hash, id, |&id| hasher.hash_one(entries[id as usize].borrowed()));
         id
     }
@@ -100,7 +118,7 @@ impl FrameTable {
             None => self.numbers.resize(at + 1, NO_NUMBER),
         }
         let all_known = Arc::clone(&self.known);
-        let number = all_known.get(known, |entry| self.intern_entry(entry));
+        let number = all_known.get(known, |entry, origin| self.intern_entry(entry, origin));
         self.numbers[at] = number;
         number
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::frame_entry::FrameEntry;
+use super::frame_origin::FrameOrigins;
 use super::known_frames::{KnownFrames, KnownId};
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::frames::push_location;
@@ -44,12 +45,16 @@ impl FrameResolver {
         let tables = message.tables();
         let count = tables.encoded_locations().len();
         let (mut ends, mut frames) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let mut found = Vec::new();
+        let (mut found, mut origins) = (Vec::new(), FrameOrigins::default());
+        origins.begin(tables);
         // SANITY: a message of 2^31 locations is refused.
         for location in 0..count as i32 {
             found.clear();
             push_location(tables, location, &mut found);
-            frames.extend(found.iter().map(|frame| known.intern(FrameEntry::of(frame, self.lines, 0))));
+            frames.extend(found.iter().map(|frame| {
+                let entry = FrameEntry::of(frame, self.lines, 0);
+                known.intern(entry, origins.of(tables, frame))
+            }));
             // SANITY: a message has fewer than 2^32 bytes, and each frame of its locations takes some.
             ends.push(frames.len() as u32);
         }
@@ -93,11 +98,13 @@ mod tests {
     use crate::report::sample_reader::{SampleForm, SampleReader};
     use crate::report::selection::{Selection, Window};
 
-    /// A message of stacks of some functions, of which the other messages have some too. Each location has
-    /// an inlined call.
+    /// A message of stacks of some functions, of which the other messages have some too, in other objects.
+    /// Each location has an inlined call.
     fn message(number: i32) -> EncodedMessage {
+        let mapping = |filename_strindex| Mapping { filename_strindex, ..Mapping::default() };
         let mut tables = ProfilesDictionary {
-            string_table: vec![String::new(), "samples".into(), "count".into()],
+            string_table: ["", "samples", "count", "libc.so.6", "libjvm.so"].map(str::to_owned).to_vec(),
+            mapping_table: [0, 3, 4].map(mapping).to_vec(),
             function_table: vec![Function::default()],
             location_table: vec![Location::default()],
             stack_table: vec![Stack::default()],
@@ -110,7 +117,8 @@ mod tests {
             tables.function_table.push(Function { name_strindex, ..Function::default() });
             let line = |function_index| Line { function_index, line: at.into(), column: 0 };
             let lines = vec![line(at + 1), line((at + 1) / 2)];
-            tables.location_table.push(Location { lines, ..Location::default() });
+            let mapping_index = (at + number) % 4;
+            tables.location_table.push(Location { lines, mapping_index, ..Location::default() });
             // One location does not exist.
             let location_indices = (0..8).map(|depth| (at * 5 + depth * number) % 42).collect();
             tables.stack_table.push(Stack { location_indices });
@@ -151,7 +159,7 @@ mod tests {
         values.sort_unstable();
         let stacks: Vec<Vec<_>> =
             (0..reader.tree.len() as u32).map(|node| reader.tree.stack(node).collect()).collect();
-        format!("{:?} {stacks:?} {values:?}", reader.frames.all())
+        format!("{:?} {:?} {stacks:?} {values:?}", reader.frames.all(), reader.frames.origins())
     }
 
     #[test]

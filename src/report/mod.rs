@@ -12,6 +12,7 @@
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
 //! | [`frame_table`], [`call_tree`], [`objects`] | frames, stacks and the objects of frames, interned |
 //! | `frame_entry`, `known_frames`, [`framed_message`] | frames that several threads resolve |
+//! | `frame_origin`, `frame_code`, [`thread_role`], [`code_kind`] | the kind of code of each sample |
 //! | `pair_table`, `huge_pages`, `pending_samples`, `message_stacks` | the search of stacks in the tree |
 //! | [`summed`] | values by key, states of processes among them |
 //! | [`collect`] | collects the samples of one measure |
@@ -29,9 +30,12 @@
 
 pub mod attribute_sums;
 pub mod call_tree;
+pub mod code_kind;
 pub mod collect;
 pub mod export;
+mod frame_code;
 mod frame_entry;
+mod frame_origin;
 pub mod frame_table;
 pub mod framed_message;
 pub mod function_sums;
@@ -55,4 +59,5 @@ pub mod sides;
 pub mod state_times;
 pub mod summed;
 pub mod survey;
+pub mod thread_role;
 pub mod whole_sum;

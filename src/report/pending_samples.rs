@@ -6,6 +6,7 @@
 
 use super::call_tree::NodeId;
 use super::frame_table::FrameId;
+use super::thread_role::ThreadRole;
 use crate::otlp::wire::Sample;
 
 /// The most samples: one cache line for each fits into the processor's first cache.
@@ -16,14 +17,22 @@ const MOST_PARTS: usize = 1 << 16;
 /// The most numbers that the lists of a sample have room for while the sample waits for its next use.
 const MOST_SPARE: usize = 64;
 
+/// The labels of samples of one profile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SampleLabels {
+    /// A number that is equal for samples of equal labels in one message.
+    pub(super) number: u64,
+    /// The role of the thread.
+    pub(super) thread: ThreadRole,
+    /// The node below which the stacks begin.
+    pub(super) root: NodeId,
+}
+
 /// A sample whose stack is being searched.
 #[derive(Debug)]
 pub(super) struct PendingSample {
     pub(super) sample: Sample,
-    /// A number that is equal for samples of equal labels in one message.
-    pub(super) labels: u64,
-    /// The node below which the stack begins.
-    pub(super) root: NodeId,
+    pub(super) labels: SampleLabels,
     /// The node of the youngest frame, once it is found.
     pub(super) node: NodeId,
     /// Whether the node was known without a search.
@@ -47,14 +56,14 @@ pub(super) struct PendingSamples {
 
 impl PendingSamples {
     /// Adds a sample whose node is known.
-    pub(super) fn add_known(&mut self, sample: Sample, labels: u64, node: NodeId) {
-        self.add(PendingSample { sample, labels, root: node, node, is_known: true, next: 0, end: 0 });
+    pub(super) fn add_known(&mut self, sample: Sample, labels: SampleLabels, node: NodeId) {
+        self.add(PendingSample { sample, labels, node, is_known: true, next: 0, end: 0 });
     }
 
     /// Adds a sample whose stack has the frames from `first` on.
-    pub(super) fn add_stack(&mut self, sample: Sample, labels: u64, root: NodeId, first: usize) {
-        let end = self.frames.len();
-        self.add(PendingSample { sample, labels, root, node: root, is_known: false, next: first, end });
+    pub(super) fn add_stack(&mut self, sample: Sample, labels: SampleLabels, first: usize) {
+        let (node, end) = (labels.root, self.frames.len());
+        self.add(PendingSample { sample, labels, node, is_known: false, next: first, end });
     }
 
     fn add(&mut self, sample: PendingSample) {

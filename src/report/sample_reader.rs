@@ -8,14 +8,16 @@ use foldhash::fast::RandomState as FastState;
 use foldhash::quality::RandomState;
 
 use super::call_tree::{CallTree, NodeId, ROOT};
+use super::frame_origin::FrameOrigins;
 use super::frame_table::{FrameId, FrameTable};
 use super::framed_message::{FrameResolver, FramedMessage, LocationFrames};
 use super::measure::{Measure, ProfileMeasure, Weight};
 use super::message_stacks::MessageStacks;
 use super::objects::ObjectTable;
-use super::pending_samples::{PendingSample, PendingSamples};
+use super::pending_samples::{PendingSample, PendingSamples, SampleLabels};
 use super::selection::{Selection, StackMatches, Window, text_of};
 use super::state_times::resource_attributes;
+use super::thread_role::ThreadRole;
 use crate::model::{attribute_keys, markers};
 use crate::otlp::encoded::{EncodedMessage, EncodedTables};
 use crate::otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
@@ -109,6 +111,8 @@ pub struct SelectedSample<'s> {
     pub node: NodeId,
     /// A number that is equal for samples of equal labels in one message.
     pub labels: u64,
+    /// The role of the sample's thread.
+    pub thread: ThreadRole,
 }
 
 /// A receiver of samples.
@@ -142,6 +146,7 @@ pub struct SampleReader<'s> {
     /// By node: the bits of its stack (`StackMatches`). Empty if the selection has no expressions.
     bits: Vec<u64>,
     hasher: RandomState,
+    origins: FrameOrigins,
     /// Scratch space: the locations of a stack.
     locations: Vec<i32>,
     /// The most bytes that frames and tree may occupy, if there is a bound.
@@ -164,6 +169,7 @@ impl<'s> SampleReader<'s> {
             matches: StackMatches::new(selection),
             bits: Vec::new(),
             hasher: RandomState::default(),
+            origins: FrameOrigins::default(),
             locations: Vec::new(),
             most_bytes: None,
             selected_samples: 0,
@@ -207,6 +213,7 @@ impl<'s> SampleReader<'s> {
     fn read_with(&mut self, message: &EncodedMessage, resolved: &LocationFrames, sink: &mut impl SampleSink) {
         let tables = message.tables();
         let mut stacks = MessageStacks::new(tables, resolved, self.most_bytes.is_some());
+        self.origins.begin(tables);
         sink.begin_message();
         for resource in message.resources() {
             let mut found = vec![false; self.selection.attributes.len()];
@@ -244,30 +251,30 @@ impl<'s> SampleReader<'s> {
     ) {
         let mut found = found.to_vec();
         self.selection.note_attributes(context.tables, &context.header.attribute_indices, &mut found);
-        // By the number of a sample's labels: the root of its stacks; `None` if they are not selected.
-        let mut roots: HashMap<u64, Option<NodeId>, FastState> = HashMap::default();
+        // By the number of a sample's labels; `None` if they are not selected.
+        let mut known: HashMap<u64, Option<SampleLabels>, FastState> = HashMap::default();
         let mut pending = PendingSamples::default();
         for encoded in profile.encoded_samples() {
             let mut sample = pending.spare();
             encoded.decode_to(&mut sample);
-            let labels = self.hasher.hash_one((&sample.attribute_indices, sample.link_index));
+            let number = self.hasher.hash_one((&sample.attribute_indices, sample.link_index));
             if self.is_full() {
                 return;
             }
-            let root = *roots
-                .entry(labels)
-                .or_insert_with(|| self.root_of_labels(context.tables, &sample, found.clone()));
-            let Some(root) = root else {
+            let labels = *known
+                .entry(number)
+                .or_insert_with(|| self.read_labels(context.tables, &sample, number, found.clone()));
+            let Some(labels) = labels else {
                 pending.put_back(sample);
                 continue;
             };
-            match stacks.node(root, sample.stack_index) {
+            match stacks.node(labels.root, sample.stack_index) {
                 Some(Some(node)) => pending.add_known(sample, labels, node),
                 Some(None) => pending.put_back(sample),
                 None => {
                     let first = pending.frames.len();
                     self.push_frames(context.tables, sample.stack_index, stacks, &mut pending.frames);
-                    pending.add_stack(sample, labels, root, first);
+                    pending.add_stack(sample, labels, first);
                 }
             }
             if pending.is_full() {
@@ -300,39 +307,45 @@ impl<'s> SampleReader<'s> {
             // Some stacks may lack frames.
             pending.drain(|_| {});
         }
-        pending.drain(|&PendingSample { ref sample, labels, root, node, is_known, .. }| {
+        pending.drain(|&PendingSample { ref sample, labels, node, is_known, .. }| {
+            let SampleLabels { number, thread, root } = labels;
             let is_selected = is_known || self.matches.is_wanted(self.bits_of(node));
             if !is_known {
                 stacks.set_node(root, sample.stack_index, is_selected.then_some(node));
             }
             if is_selected {
                 self.selected_samples += 1;
-                sink.take(context, &SelectedSample { sample, node, labels });
+                sink.take(context, &SelectedSample { sample, node, labels: number, thread });
             }
         });
     }
 
-    /// The node below which the stacks of a sample with these labels begin; `None` if the labels are not
-    /// selected. Notes the keys of the labels.
-    fn root_of_labels(
+    /// The labels of a sample, which have this number; `None` if they are not selected. Notes their keys.
+    fn read_labels(
         &mut self,
         tables: EncodedTables<'_>,
         sample: &Sample,
+        number: u64,
         found: Vec<bool>,
-    ) -> Option<NodeId> {
-        let mut thread = None;
+    ) -> Option<SampleLabels> {
+        let (mut thread, mut role) = (None, ThreadRole::default());
         for (key, value) in tables.attributes(&sample.attribute_indices) {
             if self.most_bytes.is_none() && !self.label_keys.contains(key) {
                 self.label_keys.insert(key.to_owned());
             }
-            if self.form.threads && key == attribute_keys::THREAD_NAME {
-                thread = Some(text_of(tables, value.as_ref()).into_owned());
+            if key == attribute_keys::THREAD_NAME {
+                let name = text_of(tables, value.as_ref());
+                role = ThreadRole::of(&name);
+                thread = self.form.threads.then(|| name.into_owned());
             }
         }
         let is_selected = self.selects_labels(tables, sample, found);
-        is_selected.then(|| match self.form.threads {
-            true => self.thread_root(thread.as_deref().unwrap_or(markers::NO_THREAD)),
-            false => ROOT,
+        is_selected.then(|| {
+            let root = match self.form.threads {
+                true => self.thread_root(thread.as_deref().unwrap_or(markers::NO_THREAD)),
+                false => ROOT,
+            };
+            SampleLabels { number, thread: role, root }
         })
     }
 
@@ -391,7 +404,8 @@ impl<'s> SampleReader<'s> {
             true => self.objects.of_mapping(tables, frame.mapping_index),
             false => 0,
         };
-        self.frames.intern(frame, self.form.lines, object)
+        let origin = self.origins.of(tables, frame);
+        self.frames.intern(frame, self.form.lines, object, origin)
     }
 
     /// The child of `node` with this frame. Its bits are computed when it is added.

@@ -153,6 +153,7 @@ impl<'s> StackMatches<'s> {
 mod tests {
     use super::*;
     use crate::otlp::frames::{Frame, Naming};
+    use crate::report::frame_table::FrameOrigin;
 
     fn selection(frames: &[&str], without: &[&str]) -> Selection {
         let expressions = |texts: &[&str]| texts.iter().map(|text| Regex::new(text).unwrap()).collect();
@@ -172,7 +173,7 @@ mod tests {
                 file: "",
                 line: 0,
             };
-            let frame = frames.intern(&frame, false, 0);
+            let frame = frames.intern(&frame, false, 0, FrameOrigin::Jvm);
             matches.bits(&frames, frame, bits)
         });
         matches.is_wanted(bits)

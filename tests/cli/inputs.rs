@@ -41,12 +41,9 @@ fn write(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
 
 /// The head of a report: the first line up to the time, and the other measures.
 fn head(report: &str) -> (&str, &str) {
-    let mut lines = report.lines();
-    let first = lines.next().unwrap();
-    (
-        first.split(" in ").next().unwrap(),
-        lines.next().unwrap().trim_start_matches("also in the files (--type): "),
-    )
+    let first = report.lines().next().unwrap();
+    let others = report.lines().find_map(|line| line.strip_prefix("also in the files (--type): "));
+    (first.split(" in ").next().unwrap(), others.unwrap_or_default())
 }
 
 /// The lines of a report's table, in no order: functions of equal sums have none.
@@ -290,6 +287,7 @@ fn collapsed_stacks_have_threads_kinds_and_lines() {
     assert_eq!(
         printed(&["report", text(&file)]),
         "samples of unknown_service: 42\n\
+         your code 71.4 %, GC 28.6 %\n\
          \n              \
          SELF               TOTAL  CODE    FUNCTION\n        \
          30  71.4 %          30  71.4 %  Java    com.acme.Shop.price\n        \

@@ -58,6 +58,7 @@ mod merge;
 mod print;
 mod record;
 mod report;
+mod report_kinds;
 mod report_options;
 mod run;
 mod run_signals;

@@ -18,7 +18,7 @@ fn trees_and_callers_are_grouped() {
     let files = Files::new();
     let file = files.add("app.otlp", &shop());
     let text = stdout(&["report", &file, "--tree", "--by", "thread"]);
-    let lines: Vec<_> = text.lines().skip(2).map(|line| line.trim_start()).collect();
+    let lines: Vec<_> = text.lines().skip(3).map(|line| line.trim_start()).collect();
     assert_eq!(
         lines,
         [

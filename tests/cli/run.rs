@@ -49,7 +49,9 @@ fn a_launcher_is_profiled_without_a_word_of_the_agent() {
         assert_eq!(stdout.lines().count(), 2, "{stdout}");
         assert!(stdout.ends_with("\nkept null\n"), "{stdout}");
         assert!(!stderr.contains("Picked up") && !stderr.contains("[otlpprof]"), "{stderr}");
-        assert!(stderr.contains("cpu of java: "), "{stderr}");
+        let mut report = stderr.lines().skip_while(|line| !line.starts_with("cpu of java: "));
+        let kinds = report.nth(1).unwrap_or_default();
+        assert!(kinds.starts_with("your code ") && kinds.ends_with(" %"), "{stderr}");
         assert!(stderr.contains("programs.RunAndExit.burn (RunAndExit.java)"), "{stderr}");
         assert!(!stderr.contains("process.pid"), "one process is no group: {stderr}");
         assert!(page_data(&place.path("page.html")).contains("programs.RunAndExit.burn"));

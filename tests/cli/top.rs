@@ -435,6 +435,9 @@ fn a_file_is_shown_as_it_grows() {
     let total = |text: &str| text.split(": ").nth(1).unwrap().split(" in ").next().unwrap().to_owned();
     let (table, report) = (text_of(&table.stdout), text_of(&report.stdout));
     assert_eq!(total(table.split_once("x.otlp").unwrap().1), total(report), "{table}\n{report}");
+    let kinds = |text: &str| text.lines().nth(1).unwrap().to_owned();
+    assert!(kinds(table).starts_with("your code "), "{table}");
+    assert_eq!(kinds(table), kinds(report));
 }
 
 #[test]

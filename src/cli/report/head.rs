@@ -1,9 +1,12 @@
-//! The lines above a report: the measure, its total, the services and the time; and the other measures.
+//! The lines above a report: the measure, its total, the services and the time, the shares of the kinds of
+//! code, and the other measures.
 
 use std::io::{self, Write};
 
 use super::amount::{amount, percent};
+use super::kinds;
 use crate::cli::print::time;
+use crate::report::code_kind::KindSums;
 use crate::report::measure::Measure;
 use crate::report::survey::Survey;
 
@@ -24,6 +27,8 @@ pub(super) struct Head<'h> {
     pub(super) profiled_ns: u64,
     /// The part that the options select, if they do not select everything.
     pub(super) selected: Option<Selected<'h>>,
+    /// The sums by kind of code, if they are known.
+    pub(super) kinds: Option<KindSums>,
     /// The way to choose another measure.
     pub(super) choose: &'h str,
 }
@@ -39,7 +44,7 @@ pub(super) struct Selected<'h> {
 
 /// Writes the lines, and an empty one.
 pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Head { survey, measure, unit, whole, from_ns, profiled_ns, selected, choose } = head;
+    let Head { survey, measure, unit, whole, from_ns, profiled_ns, selected, kinds, choose } = head;
     let services = survey.service_names();
     let of = if services.is_empty() { String::new() } else { format!(" of {services}") };
     let during = match (survey.times, profiled_ns) {
@@ -54,6 +59,9 @@ pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
     if let Some(Selected { conditions, of }) = selected {
         let share = percent(whole, of);
         writeln!(out, "selected ({}): {share:.1} % of {}", conditions.join(", "), amount(of, unit))?;
+    }
+    if let Some(line) = kinds.and_then(|kinds| kinds::line(&kinds, whole)) {
+        writeln!(out, "{line}")?;
     }
     let others: Vec<_> = survey.measures.keys().filter(|other| *other != measure).collect();
     if !others.is_empty() {

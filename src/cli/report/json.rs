@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::calls::Call;
 use super::diff::{Changes, DiffOptions};
 use super::head::Head;
+use super::kinds;
 use super::labels::Shown;
 use super::single::by_total;
 use super::table::kind_name;
@@ -16,6 +17,7 @@ use super::{Args, peek};
 use crate::cli::terminal;
 use crate::report::attribute_sums::AttributeSum;
 use crate::report::call_tree::CallTree;
+use crate::report::code_kind::CodeKind;
 use crate::report::collect::{Collected, SelfValues, total};
 use crate::report::frame_table::{FrameEntry, FrameId, FrameTable};
 use crate::report::function_sums::{FunctionSum, function_sums, sorted};
@@ -160,7 +162,7 @@ pub(super) fn print_changes(
 }
 
 fn head(head: Head<'_>) -> Map<String, Value> {
-    let Head { survey, measure, unit, whole, profiled_ns, selected, .. } = head;
+    let Head { survey, measure, unit, whole, profiled_ns, selected, kinds, .. } = head;
     let others = survey.measures.keys().filter(|other| *other != measure).map(|other| &*other.name);
     let mut document = Map::new();
     let mut add = |name: &str, value: Value| document.insert(name.to_owned(), value);
@@ -174,6 +176,11 @@ fn head(head: Head<'_>) -> Map<String, Value> {
     let (conditions, of) = selected.map_or((&[][..], whole), |selected| (selected.conditions, selected.of));
     add("selection", json!(conditions));
     add("totalOfAll", json!(of));
+    let kinds = kinds.map(|kinds| {
+        let sums = CodeKind::ALL.map(|kind| (kinds::key(kind).to_owned(), json!(kinds.get(kind))));
+        sums.into_iter().collect::<Map<_, _>>()
+    });
+    add("kinds", json!(kinds));
     document
 }
 

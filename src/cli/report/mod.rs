@@ -11,6 +11,7 @@ mod fitted;
 mod head;
 pub(super) mod inputs;
 mod json;
+pub(super) mod kinds;
 mod labels;
 mod made_messages;
 mod messages;

@@ -19,6 +19,7 @@ use crate::cli::Format;
 use crate::model::attribute_keys;
 use crate::otlp::encoded::EncodedMessage;
 use crate::report::attribute_sums::AttributeSums;
+use crate::report::code_kind::StackCodes;
 use crate::report::collect::{Collected, SelfValues, is_countable, total};
 use crate::report::function_sums::SortBy;
 use crate::report::sample_reader::{SampleForm, SampleReader, SampleSink};
@@ -39,7 +40,7 @@ pub(super) fn run(
     let mut reader = SampleReader::new(&selection, form);
     let mut all = (!selection.is_everything()).then(|| WholeSum::new(measure, form.weight));
     let (mut conditions, in_words) = (args.selection.conditions(), conditions::in_words(&selection));
-    let head = |whole, profiled_ns, all: Option<WholeSum<'_>>| Head {
+    let head = |whole, profiled_ns, kinds, all: Option<WholeSum<'_>>| Head {
         survey: &inputs.survey,
         measure,
         unit: form.weight.unit(measure),
@@ -47,6 +48,7 @@ pub(super) fn run(
         from_ns: window.from_ns,
         profiled_ns,
         selected: all.map(|all| Selected { conditions: &in_words, of: all.sum() }),
+        kinds,
         choose: "--type",
     };
     if args.labels {
@@ -54,7 +56,7 @@ pub(super) fn run(
         read(inputs, &mut reader, &mut all, &mut sums)?;
         inputs.check_selected(reader.selected_samples, &conditions)?;
         ensure!(sums.whole() < i64::MAX, TOO_LARGE);
-        let head = head(sums.whole(), sums.time.total_ns(), all);
+        let head = head(sums.whole(), sums.time.total_ns(), None, all);
         return labels::print(args.format, head, sums, args.most(), out);
     }
     let mut collected = Collected::new(measure, window, args.group_key());
@@ -66,9 +68,11 @@ pub(super) fn run(
         conditions.push(condition);
     }
     inputs.check_selected(reader.selected_samples, &conditions)?;
+    let stacks = StackCodes::of(&reader.tree, &reader.frames);
+    let kinds = collected.kinds(&stacks);
     let own = collected.merged();
     check_sum(&own)?;
-    let head = head(total(&own), collected.profiled_ns(), all);
+    let head = head(total(&own), collected.profiled_ns(), kinds, all);
     match args.format {
         Format::Json => json::print(args, head, &reader, &collected, &own, out)?,
         Format::Text => {
@@ -177,10 +181,13 @@ pub(in crate::cli) fn print_overview(
     if reader.is_full() {
         return Ok(writeln!(out, "too many different stacks for a table: otlpprof report shows it\n")?);
     }
+    let stacks = StackCodes::of(&reader.tree, &reader.frames);
+    let kinds = collected.kinds(&stacks);
     let (own, unit) = (collected.merged(), &*measure.unit);
     let (whole, profiled_ns) = (total(&own), collected.profiled_ns());
     let choose = "otlpprof report --type";
-    head::print(Head { survey, measure, unit, whole, from_ns: 0, profiled_ns, selected: None, choose }, out)?;
+    let (from_ns, selected) = (0, None);
+    head::print(Head { survey, measure, unit, whole, from_ns, profiled_ns, selected, kinds, choose }, out)?;
     let options = TableOptions { unit, sort_by: SortBy::Own, most, whole, style: Style::of_stdout() };
     table::print(&reader.tree, &reader.frames, &own, options, out)?;
     Ok(writeln!(out)?)

@@ -19,8 +19,9 @@ const THREAD_WIDTHS: [u16; 2] = [10, 7];
 
 /// Draws the view of these lines.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View, shown: &Lines) {
-    let [head, types, body, foot] = Layout::vertical([
+    let [head, kinds, types, body, foot] = Layout::vertical([
         Constraint::Length(1),
+        Constraint::Length(shown.kinds.is_some().into()),
         Constraint::Length(1),
         Constraint::Fill(1),
         Constraint::Length(1),
@@ -28,6 +29,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, shown: &Lines) {
     .areas(frame.area());
     let bold = Style::new().add_modifier(Modifier::BOLD);
     frame.render_widget(Paragraph::new(Line::styled(shown.head.clone(), bold)), head);
+    frame.render_widget(Paragraph::new(shown.kinds.clone().unwrap_or_default()), kinds);
     frame.render_widget(Paragraph::new(types_line(shown)), types);
     let (functions, threads) = match view.panes {
         Panes::Functions => (Some(body), None),
@@ -158,6 +160,7 @@ mod tests {
         };
         let lines = Lines {
             head: "JVM 1".to_owned(),
+            kinds: Some("your code 100.0 %".to_owned()),
             types: vec![(hostile.to_owned(), true)],
             functions: vec![function(hostile), function(&format!("{}.run", "a.long.Name".repeat(50)))],
             threads: vec![ThreadLine { columns: ["5", "6"].map(str::to_owned), name: hostile.to_owned() }],

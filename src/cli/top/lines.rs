@@ -6,7 +6,7 @@ use super::ranking::Ranking;
 use super::recent::{Recent, Totals};
 use super::view::View;
 use crate::cli::report::amount::{amount, percent};
-use crate::cli::report::kind_name;
+use crate::cli::report::{kind_name, kinds};
 use crate::cli::terminal::Shown;
 use crate::report::frame_table::FrameKind;
 use crate::report::function_sums::SortBy;
@@ -42,6 +42,8 @@ pub(super) struct ThreadLine {
 pub(super) struct Lines {
     /// The first line, escaped.
     pub(super) head: String,
+    /// The shares of the kinds of code, if they are known.
+    pub(super) kinds: Option<String>,
     /// The names of the measures, and whether each is the one that is shown.
     pub(super) types: Vec<(String, bool)>,
     pub(super) functions: Vec<FunctionLine>,
@@ -73,7 +75,9 @@ impl Lines {
         });
         let (functions, threads) = (functions.collect(), threads.collect());
         let types = measures.iter().map(|&other| (other.name.clone(), Some(other) == measure)).collect();
-        Self { head: head(of, totals, view, measure, ranking.whole), types, functions, threads }
+        let head = head(of, totals, view, measure, ranking.whole);
+        let kinds = ranking.kinds.and_then(|kinds| kinds::line(&kinds, ranking.whole));
+        Self { head, kinds, types, functions, threads }
     }
 
     /// Writes the lines as tables.
@@ -83,6 +87,7 @@ impl Lines {
             writeln!(out, "{NO_SAMPLES}")?;
             return writeln!(out);
         }
+        self.kinds.iter().try_for_each(|line| writeln!(out, "{line}"))?;
         let names: Vec<_> = self.types.iter().map(|(name, _)| &**name).collect();
         writeln!(out, "types: {}", names.join(" "))?;
         let [own, own_share, total, total_share, kind, name] = FUNCTION_TITLES;

@@ -6,9 +6,11 @@ use std::collections::HashMap;
 use regex::Regex;
 
 use super::message_sums::StackValues;
+use crate::report::code_kind::{KindSums, StackCodes};
 use crate::report::frame_table::FrameId;
 use crate::report::function_sums::{DistinctFrames, FunctionSum, SortBy, sorted};
 use crate::report::sample_reader::SampleReader;
+use crate::report::thread_role::ThreadRole;
 
 /// The functions and threads, the highest first.
 #[derive(Debug, Default)]
@@ -18,6 +20,8 @@ pub(super) struct Ranking {
     pub(super) functions: Vec<(FrameId, FunctionSum)>,
     /// The frames that stand for threads, each with its value.
     pub(super) threads: Vec<(FrameId, i64)>,
+    /// The sums by kind of code, if they are known.
+    pub(super) kinds: Option<KindSums>,
 }
 
 impl Ranking {
@@ -38,7 +42,7 @@ impl Ranking {
         let mut sums = vec![FunctionSum::default(); reader.frames.len()];
         let mut threads: HashMap<FrameId, i64> = HashMap::new();
         let mut distinct = DistinctFrames::default();
-        let (mut whole, mut stack) = (0_i64, Vec::new());
+        let (mut whole, mut stack, mut ranked) = (0_i64, Vec::new(), Vec::new());
         for (&node, &value) in values {
             stack.clear();
             stack.extend(reader.tree.stack(node));
@@ -50,13 +54,15 @@ impl Ranking {
             whole = whole.saturating_add(value);
             let of_thread = threads.entry(thread).or_default();
             *of_thread = of_thread.saturating_add(value);
+            ranked.push((ThreadRole::of(&reader.frames.get(thread).name), node, value));
             distinct.visit(functions.iter().copied(), |frame, is_leaf| {
                 sums[frame as usize].add(value, is_leaf);
             });
         }
         let mut threads: Vec<_> = threads.into_iter().collect();
         threads.sort_unstable_by_key(|&(frame, value)| (Reverse(value), frame));
-        Self { whole, functions: sorted(&sums, sort_by), threads }
+        let kinds = KindSums::of(&StackCodes::of(&reader.tree, &reader.frames), ranked);
+        Self { whole, functions: sorted(&sums, sort_by), threads, kinds }
     }
 }
 
@@ -65,6 +71,7 @@ mod tests {
     use super::*;
     use crate::otlp::frames::{Frame, Naming};
     use crate::report::call_tree::ROOT;
+    use crate::report::frame_table::FrameOrigin;
     use crate::report::sample_reader::SampleForm;
     use crate::report::selection::Selection;
 
@@ -89,14 +96,14 @@ mod tests {
                     file: "",
                     line: 0,
                 };
-                let frame = reader.frames.intern(&frame, false, 0);
+                let frame = reader.frames.intern(&frame, false, 0, FrameOrigin::Jvm);
                 node = reader.tree.child(node, frame);
             }
             values.insert(node, value);
         }
         let ranking = |filter: &str| {
             let filter = Regex::new(filter).unwrap();
-            let Ranking { whole, functions, threads } =
+            let Ranking { whole, functions, threads, .. } =
                 Ranking::of(&reader, &values, Some(&filter), SortBy::Total);
             let name = |frame| reader.frames.get(frame).name.to_string();
             let functions = functions.into_iter().map(|(frame, sum)| (name(frame), sum.own, sum.total));

@@ -1,0 +1,158 @@
+//! The kinds of code of a JVM's samples, in `otlpprof report` and its relatives.
+
+use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
+use crate::report_support::{Files, json, otlpprof, stdout};
+use otlpprof::otlp::wire::{
+    Line, Location, Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles,
+};
+use serde_json::{Value, json as value};
+
+/// A sample: its thread, its value, and its stack, leaf first. A frame is `OBJECT!FUNCTION`, where the object
+/// is `jvm`, `kernel`, `go` or the path of a native one.
+type Described<'s> = (&'s str, i64, &'s [&'s str]);
+
+const START: [&str; 2] = ["/jdk/lib/server/libjvm.so!Thread::call_run", "/lib/libc.so.6!start_thread"];
+
+/// Two threads of Java, and threads of the VM.
+const SHOP: [Described<'_>; 10] = [
+    ("main", 500, &["jvm!shop.Cart.sum", "jvm!shop.Main.main"]),
+    (
+        "main",
+        100,
+        &["/jdk/lib/server/libjvm.so!OptoRuntime::new_array_C", "jvm!shop.Cart.sum", "jvm!shop.Main.main"],
+    ),
+    ("http-1", 120, &["jvm!java.util.HashMap.get", "jvm!shop.Cart.sum", "jvm!java.lang.Thread.run"]),
+    ("http-1", 15, &["/lib/libc.so.6!memcpy", "/app/libzstd.so!ZSTD_compress", "jvm!shop.Zip.close"]),
+    ("http-1", 5, &["kernel!vfs_write", "/lib/libc.so.6!write", "jvm!shop.Zip.close"]),
+    ("C2 CompilerThre", 150, &["/jdk/lib/server/libjvm.so!PhaseChaitin::Split", START[0], START[1]]),
+    ("C1 CompilerThre", 30, &["/jdk/lib/server/libjvm.so!LinearScan::walk", START[0], START[1]]),
+    ("GC Thread#0", 60, &["/jdk/lib/server/libjvm.so!G1ParScanThreadState::trim_queue", START[0], START[1]]),
+    ("VM Thread", 12, &["/jdk/lib/server/libjvm.so!VM_GenCollectForAllocation::doit()", START[0], START[1]]),
+    ("VM Thread", 8, &["kernel!futex_wait", START[0], START[1]]),
+];
+
+/// A message of these samples, of 1 ms of CPU time each.
+fn message(process: &str, samples: &[Described<'_>]) -> ProfilesData {
+    let mut tables = Dictionary::new();
+    let samples = samples.iter().map(|(thread, value, stack)| {
+        let locations = stack.iter().map(|frame| {
+            let (object, function) = frame.split_once('!').unwrap();
+            if ["jvm", "kernel", "go"].contains(&object) {
+                return tables.frame(object, function, "", 0);
+            }
+            let line = Line { function_index: tables.function(function, ""), line: 0, column: 0 };
+            let attribute_indices = vec![tables.text("profile.frame.type", "native")];
+            let mapping_index = tables.mapping(object);
+            tables.0.location_table.push(Location {
+                mapping_index,
+                lines: vec![line],
+                attribute_indices,
+                ..Default::default()
+            });
+            i32::try_from(tables.0.location_table.len() - 1).unwrap()
+        });
+        let locations = locations.collect();
+        let stack_index = tables.stack(locations);
+        let attribute_indices = vec![tables.text("thread.name", thread)];
+        Sample { stack_index, attribute_indices, values: vec![*value], ..Default::default() }
+    });
+    let samples = samples.collect();
+    let profile = Profile {
+        sample_type: tables.value_type("samples", "count"),
+        period_type: tables.value_type("cpu", "nanoseconds"),
+        period: 1_000_000,
+        time_unix_nano: TIME,
+        duration_nano: DURATION,
+        samples,
+        ..Default::default()
+    };
+    let attributes = vec![inline("service.name", "shop"), inline("process.pid", process)];
+    ProfilesData {
+        resource_profiles: vec![ResourceProfiles {
+            resource: Some(Resource { attributes, ..Default::default() }),
+            scope_profiles: vec![ScopeProfiles { profiles: vec![profile], ..Default::default() }],
+            ..Default::default()
+        }],
+        dictionary: Some(tables.0),
+    }
+}
+
+/// The lines of a report above the first empty one.
+fn heading(arguments: &[&str]) -> Vec<String> {
+    let text = stdout(&[&["report"], arguments].concat());
+    text.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+/// Sums in ms, in the order of the kinds.
+fn sums(of: [i64; 8]) -> Value {
+    let [program, jdk, jit, gc, vm, native, kernel, other] = of.map(|ms| ms * 1_000_000);
+    value!({
+        "yourCode": program, "jdk": jdk, "jit": jit, "gc": gc, "otherVm": vm, "native": native,
+        "kernel": kernel, "other": other,
+    })
+}
+
+#[test]
+fn the_second_line_has_the_share_of_each_kind_of_code() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[message("1", &SHOP), message("2", &SHOP)]);
+    let line =
+        "your code 60.0 %, JDK 12.0 %, JIT 18.0 %, GC 7.2 %, other VM 0.8 %, native 1.5 %, kernel 0.5 %";
+    let first = "cpu of shop: 2.00 s in 20.0 s, from 2023-11-14T22:13:20Z";
+    assert_eq!(heading(&[&file]), [first, line]);
+    for form in [&["--tree"][..], &["--peek", "Cart"], &["--by", "process"], &["--lines"], &["--threads"]] {
+        assert_eq!(heading(&[&[&*file], form].concat())[1], line, "{form:?}");
+    }
+    let document = json(&["report", &file]);
+    assert_eq!(document["kinds"], sums([1200, 240, 360, 144, 16, 30, 10, 0]));
+    let all: i64 = document["kinds"].as_object().unwrap().values().map(|sum| sum.as_i64().unwrap()).sum();
+    assert_eq!(document["total"], all);
+    // Each sample counts once.
+    assert_eq!(json(&["report", &file, "--count"])["kinds"]["jit"], 360);
+    let merged = files.path("merged.otlp");
+    otlpprof(&["merge", &file, "-o", &merged]).success();
+    assert_eq!(heading(&[&merged])[1], line);
+    let printed = stdout(&["print", &file]);
+    assert_eq!(printed.lines().nth(1), Some(line));
+}
+
+#[test]
+fn the_kinds_are_those_of_the_selected_samples() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[message("1", &SHOP)]);
+    for (options, expected) in [
+        (&["--thread", "main"][..], "your code 100.0 %"),
+        (&["--thread", "VM Thread"], "GC 60.0 %, other VM 40.0 %"),
+        (&["--frame", "Zip"], "native 75.0 %, kernel 25.0 %"),
+        (&["--without", "libjvm|Thread::|shop.Main"], "JDK 85.7 %, native 10.7 %, kernel 3.6 %"),
+    ] {
+        let lines = heading(&[&[&*file], options].concat());
+        assert!(lines.len() == 3 && lines[1].starts_with("selected ("), "{lines:?}");
+        assert_eq!(lines[2], expected, "{options:?}");
+    }
+    let kinds = &json(&["report", &file, "--frame", "Zip"])["kinds"];
+    assert_eq!(*kinds, sums([0, 0, 0, 0, 0, 15, 5, 0]));
+}
+
+#[test]
+fn profiles_of_other_programs_have_no_kinds() {
+    let files = Files::new();
+    let go = [("main", 7, &["go!runtime.mallocgc", "go!main.main"][..]), ("", 2, &["kernel!vfs_read"])];
+    let native = [("worker", 7, &["/lib/libc.so.6!memcpy", "/bin/program!main"][..])];
+    let (go, native) = (message("1", &go), message("2", &native));
+    let file = files.add("go.otlp", &[go.clone(), native]);
+    assert_eq!(heading(&[&file]).len(), 1);
+    assert_eq!(json(&["report", &file])["kinds"], Value::Null);
+    // Beside a JVM they have one.
+    let file = files.add("both.otlp", &[go, message("2", &SHOP[..1])]);
+    assert_eq!(heading(&[&file])[1], "your code 98.2 %, kernel 0.4 %, other 1.4 %");
+    assert_eq!(heading(&[&file, "--where", "process.pid=1"]).len(), 2);
+    for (name, stacks, lines) in [
+        ("go.collapsed", "main.main;runtime.mallocgc 3\n", 1),
+        ("c.collapsed", "main;work;memcpy 3\n", 1),
+        ("java.collapsed", "java/lang/Thread.run;shop/Cart.sum 3\n", 2),
+    ] {
+        std::fs::write(files.path(name), stacks).unwrap();
+        assert_eq!(heading(&[&files.path(name)]).len(), lines, "{name}");
+    }
+}
