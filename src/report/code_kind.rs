@@ -40,6 +40,11 @@ impl CodeKind {
         Self::Other,
     ];
 
+    /// Whether a sample of this kind, of a thread with this role, is of one of the VM's own threads.
+    pub fn is_of_vm_thread(self, role: ThreadRole) -> bool {
+        role != ThreadRole::Other && !matches!(self, Self::Program | Self::Jdk)
+    }
+
     /// The kind of a sample of a thread with this role, whose stack has this code. Compilers may be written
     /// in Java. A thread of the program may have the name of another thread of the VM.
     fn of(role: ThreadRole, stack: FrameCode) -> Self {

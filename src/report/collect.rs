@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState as FastState;
 
-use super::call_tree::NodeId;
-use super::code_kind::{KindSums, StackCodes};
+use super::call_tree::{CallTree, NodeId, ROOT};
+use super::code_kind::{CodeKind, KindSums, StackCodes};
+use super::frame_table::FrameTable;
 use super::measure::Measure;
 use super::profiled_time::ProfiledTime;
 use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
@@ -91,6 +92,27 @@ impl<'w> Collected<'w> {
         let roles = self.roles();
         let values = self.sums.values().map(|((group, node), value)| (roles[group as usize], node, value));
         KindSums::of(stacks, values)
+    }
+
+    /// Replaces the stacks of the VM's own threads by one frame for each kind of code, whose name `name`
+    /// returns. Returns whether there are any.
+    pub fn fold_vm_threads(
+        &mut self,
+        stacks: &StackCodes,
+        tree: &mut CallTree,
+        frames: &mut FrameTable,
+        name: impl Fn(CodeKind) -> &'static str,
+    ) -> bool {
+        let roles = self.roles();
+        let marks = CodeKind::ALL.map(|kind| tree.child(ROOT, frames.intern_group(name(kind))));
+        let folded = |(group, node): (GroupId, NodeId)| {
+            let role = roles[group as usize];
+            let kind = stacks.kind(role, node);
+            kind.is_of_vm_thread(role).then(|| (group, marks[kind as usize]))
+        };
+        let has_any = self.sums.values().any(|(key, _)| folded(key).is_some());
+        self.sums.rename(|key| folded(key).unwrap_or(key));
+        has_any
     }
 
     /// By group: the role of its threads.

@@ -285,7 +285,7 @@ fn collapsed_stacks_have_threads_kinds_and_lines() {
                  [GC Thread#0 tid=8];start_thread;G1::collect();do_syscall_64_[k] 12\n";
     let file = write(&folder, "stacks.txt", lines.as_bytes());
     assert_eq!(
-        printed(&["report", text(&file)]),
+        printed(&["report", text(&file), "--vm"]),
         "samples of unknown_service: 42\n\
          your code 71.4 %, GC 28.6 %\n\
          \n              \

@@ -134,6 +134,74 @@ fn the_kinds_are_those_of_the_selected_samples() {
     assert_eq!(*kinds, sums([0, 0, 0, 0, 0, 15, 5, 0]));
 }
 
+/// The functions of a table, each with its self value.
+fn table(arguments: &[&str]) -> Vec<(String, String)> {
+    let text = stdout(arguments);
+    let lines = text.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1);
+    let rows = lines.take_while(|line| line.starts_with(' '));
+    rows.map(|line| (line[48..].to_owned(), line[..10].trim().to_owned())).collect()
+}
+
+#[test]
+fn threads_of_the_vm_are_a_row_for_each_kind_until_asked_for() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[message("1", &SHOP)]);
+    let row = |function: &str, value: &str| (function.to_owned(), value.to_owned());
+    let expected = [
+        row("shop.Cart.sum", "500 ms"),
+        row("(threads of the JIT compilers)", "180 ms"),
+        row("java.util.HashMap.get", "120 ms"),
+        row("OptoRuntime::new_array_C", "100 ms"),
+        row("(threads of the garbage collector)", "72.0 ms"),
+        row("memcpy", "15.0 ms"),
+        row("(other threads of the VM)", "8.00 ms"),
+        row("vfs_write", "5.00 ms"),
+    ];
+    let folded = stdout(&["report", &file]);
+    assert!(folded.ends_with("otlpprof report --vm shows the functions of the VM's threads\n"), "{folded}");
+    assert_eq!(table(&["report", &file])[..8], expected);
+    for options in
+        [&["--by", "process"][..], &["--where", "process.pid=1"], &["--sort", "total"], &["--lines"]]
+    {
+        let rows = table(&[&["report", &file], options].concat());
+        assert!(
+            rows.contains(&expected[1]) && !rows.iter().any(|(name, _)| name.contains("Split")),
+            "{rows:?}"
+        );
+    }
+    assert_eq!(table(&["print", &file])[..8], expected);
+    // Each of these asks for functions or threads of the VM.
+    for options in [
+        &["--vm"][..],
+        &["--by", "thread"],
+        &["--threads"],
+        &["--thread", "C2 CompilerThre"],
+        &["--where", "thread.name=C2 CompilerThre"],
+        &["--frame", "Split"],
+    ] {
+        let text = stdout(&[&["report", &file], options].concat());
+        assert!(
+            text.contains("  PhaseChaitin::Split\n") && !text.contains("(threads"),
+            "{options:?}: {text}"
+        );
+    }
+    let rows = &json(&["report", &file])["rows"];
+    let names: Vec<_> =
+        rows.as_array().unwrap().iter().map(|row| row["function"].as_str().unwrap()).collect();
+    assert!(
+        names.contains(&"PhaseChaitin::Split") && !names.iter().any(|name| name.starts_with('(')),
+        "{names:?}"
+    );
+    let tree = stdout(&["report", &file, "--tree"]);
+    assert!(tree.contains("PhaseChaitin::Split"), "{tree}");
+    // Without such threads nothing is folded.
+    let file = files.add("java.otlp", &[message("1", &SHOP[..5])]);
+    assert!(!stdout(&["report", &file]).contains("--vm"));
+    let refused = otlpprof(&["report", &file, "--tree", "--vm"]).code(2).get_output().clone();
+    let line = "otlpprof: --vm with --tree: the functions of the VM's threads are there\n";
+    assert_eq!(String::from_utf8_lossy(&refused.stderr), line);
+}
+
 #[test]
 fn profiles_of_other_programs_have_no_kinds() {
     let files = Files::new();

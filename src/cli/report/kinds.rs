@@ -28,6 +28,16 @@ fn name(kind: CodeKind) -> &'static str {
     }
 }
 
+/// The name of the row that stands for the VM's threads of this kind.
+pub(super) fn threads(kind: CodeKind) -> &'static str {
+    match kind {
+        CodeKind::JitCompiler => "(threads of the JIT compilers)",
+        CodeKind::GarbageCollection => "(threads of the garbage collector)",
+        // No thread of the VM has a sample of another kind.
+        _ => "(other threads of the VM)",
+    }
+}
+
 /// The name of a kind's sum in JSON.
 pub(super) fn key(kind: CodeKind) -> &'static str {
     match kind {

@@ -79,6 +79,10 @@ pub(super) struct Args {
     /// name, `process` the process's id
     #[arg(long, value_name = "KEY")]
     by: Option<String>,
+    /// Print the functions of the VM's own threads too, which are otherwise a row each for JIT compilers,
+    /// garbage collection and the rest
+    #[arg(long)]
+    vm: bool,
     /// Print the tree of calls
     #[arg(long)]
     tree: bool,
@@ -144,6 +148,7 @@ impl Args {
             top: Some(top),
             sort: None,
             by: by.map(str::to_owned),
+            vm: false,
             tree: false,
             least: 0.0,
             depth: None,
@@ -185,6 +190,14 @@ impl Args {
             true => calls::inverted(tree, own, bounds),
             false => calls::calls(tree, own, bounds),
         }
+    }
+
+    /// Whether the VM's own threads are a row for each kind of code: in a table in which no threads are told
+    /// apart, of samples that are not selected by their thread or their functions.
+    fn folds_vm_threads(&self) -> bool {
+        let is_table = !self.tree && self.peek.is_none() && matches!(self.format, Format::Text);
+        let has_threads = self.stacks.has_threads() || self.group_key() == Some(attribute_keys::THREAD_NAME);
+        is_table && !self.vm && !has_threads && !self.selection.has_threads_or_functions()
     }
 
     /// The attribute by which samples are grouped.

@@ -25,12 +25,15 @@ impl Args {
             ("--sort", self.sort.is_some()),
             ("--top", self.top.is_some()),
             ("--by", self.by.is_some()),
+            ("--vm", self.vm),
             ("--lines", self.stacks.has_lines()),
             ("--threads", self.stacks.has_threads()),
         ];
         for (option, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
             let reason = match (form, option) {
                 ("--tree", "--sort") => "calls are in the order of their totals",
+                ("--tree" | "--peek" | "--diff", "--vm") => "the functions of the VM's threads are there",
+                ("--labels", "--vm") => "labels have no functions",
                 ("--tree", "--top") => "a tree is bounded by --least and --depth",
                 ("--labels", "--sort") => "values are in the order of their sums",
                 ("--labels", "--by") => "the values of all attributes are shown",

@@ -5,6 +5,7 @@ use regex::Regex;
 
 use super::conditions::Condition;
 use crate::cli::time_bound::{self, TimeBound};
+use crate::model::attribute_keys;
 use crate::report::selection::{MOST_EXPRESSIONS, Selection, Window};
 use crate::report::survey::Survey;
 
@@ -106,6 +107,14 @@ impl SelectionArgs {
             Condition { option: format!("--thread {name}"), key, value: Some(value) }
         });
         attributes.chain(thread).collect()
+    }
+
+    /// Whether samples are selected by their thread or their functions.
+    pub(super) fn has_threads_or_functions(&self) -> bool {
+        let SampleArgs { attributes, thread, frames, .. } = &self.samples;
+        let is_of_thread =
+            |key: &str| key == attribute_keys::THREAD_NAME || key == attribute_keys::THREAD_OS_ID;
+        thread.is_some() || !frames.is_empty() || attributes.iter().any(|(key, _)| is_of_thread(key))
     }
 
     /// The unit of collapsed stacks, if it is chosen.

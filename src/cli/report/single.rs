@@ -9,6 +9,7 @@ use super::amount::{amount, percent};
 use super::conditions;
 use super::head::{self, Head, Selected};
 use super::inputs::ProfileInputs;
+use super::kinds;
 use super::labels;
 use super::peek::{self, PeekOptions};
 use super::style::Style;
@@ -70,6 +71,7 @@ pub(super) fn run(
     inputs.check_selected(reader.selected_samples, &conditions)?;
     let stacks = StackCodes::of(&reader.tree, &reader.frames);
     let kinds = collected.kinds(&stacks);
+    let is_folded = args.folds_vm_threads() && fold_vm_threads(&mut collected, &stacks, &mut reader);
     let own = collected.merged();
     check_sum(&own)?;
     let head = head(total(&own), collected.profiled_ns(), kinds, all);
@@ -78,6 +80,7 @@ pub(super) fn run(
         Format::Text => {
             head::print(head, out)?;
             print_samples(args, style, head, &reader, &collected, &own, out)?;
+            print_folded(is_folded, out)?;
         }
     }
     Ok(())
@@ -91,6 +94,24 @@ fn read(
     sink: &mut impl SampleSink,
 ) -> anyhow::Result<()> {
     inputs.read_beside(reader, sink, |message| all.iter_mut().for_each(|all| all.add(message)))
+}
+
+/// Replaces the functions of the VM's own threads by a row for each kind of code. Returns whether there are
+/// any.
+fn fold_vm_threads(
+    collected: &mut Collected<'_>,
+    stacks: &StackCodes,
+    reader: &mut SampleReader<'_>,
+) -> bool {
+    collected.fold_vm_threads(stacks, &mut reader.tree, &mut reader.frames, kinds::threads)
+}
+
+/// Writes the line below tables in which the VM's own threads are folded.
+fn print_folded(is_folded: bool, out: &mut dyn Write) -> io::Result<()> {
+    match is_folded {
+        true => writeln!(out, "otlpprof report --vm shows the functions of the VM's threads"),
+        false => Ok(()),
+    }
 }
 
 /// The reason for which sums that were cut are not shown.
@@ -183,6 +204,7 @@ pub(in crate::cli) fn print_overview(
     }
     let stacks = StackCodes::of(&reader.tree, &reader.frames);
     let kinds = collected.kinds(&stacks);
+    let is_folded = fold_vm_threads(&mut collected, &stacks, &mut reader);
     let (own, unit) = (collected.merged(), &*measure.unit);
     let (whole, profiled_ns) = (total(&own), collected.profiled_ns());
     let choose = "otlpprof report --type";
@@ -190,5 +212,6 @@ pub(in crate::cli) fn print_overview(
     head::print(Head { survey, measure, unit, whole, from_ns, profiled_ns, selected, kinds, choose }, out)?;
     let options = TableOptions { unit, sort_by: SortBy::Own, most, whole, style: Style::of_stdout() };
     table::print(&reader.tree, &reader.frames, &own, options, out)?;
+    print_folded(is_folded, out)?;
     Ok(writeln!(out)?)
 }
