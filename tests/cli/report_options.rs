@@ -45,6 +45,56 @@ fn trees_and_callers_are_grouped() {
     assert_eq!(calls, [5, 3]);
 }
 
+/// Regression: some commands knew `--json`, and `report` did not.
+#[test]
+fn json_has_one_word_in_all_commands() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &shop());
+    let store = files.path("store");
+    for command in [
+        &["report", &*file][..],
+        &["report", &file, "--labels"],
+        &["report", &file, "--diff", &file],
+        &["print", &file],
+        &["validate", &file],
+        &["check-stacks", &file],
+        &["symbols", "list", "--store", &store],
+        &["symbols", "check", &file],
+    ] {
+        let of = |form: &[&str]| {
+            let output = otlpprof(&[command, form].concat()).get_output().stdout.clone();
+            serde_json::from_slice::<serde_json::Value>(&output).unwrap()
+        };
+        assert_eq!(of(&["--json"]), of(&["--format", "json"]), "{command:?}");
+        let both = otlpprof(&[command, &["--json", "--format", "text"]].concat()).code(2);
+        assert!(String::from_utf8_lossy(&both.get_output().stderr).contains("cannot be used with"));
+    }
+}
+
+/// A time before the end begins with a hyphen, as an option does.
+#[test]
+fn times_before_the_end_may_be_words_of_their_own() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &shop());
+    let out = files.path("out");
+    for command in [
+        &["report", &*file][..],
+        &["report", &file, "--diff", &file],
+        &["flamegraph", &file, "-o", &out],
+        &["diff", &file, &file, "-o", &out],
+        &["export", &file, "--to", "collapsed", "-o", &out],
+    ] {
+        let end = if command[0] == "export" { "--until" } else { "--to" };
+        otlpprof(&[command, &["--from", "-15s", end, "-5s"]].concat()).success();
+    }
+    // The end of a recording is not known beforehand.
+    for option in ["--from", "--start", "--to", "--until", "--end"] {
+        let output = otlpprof(&["convert", &file, "-o", &out, option, "-5m"]).code(2).get_output().clone();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("the end of a recording is not known"), "{option}: {stderr}");
+    }
+}
+
 /// Regression: `--sort` and `--top` were ignored by `--peek`.
 #[test]
 fn functions_with_callers_are_sorted_and_bounded() {

@@ -51,7 +51,7 @@ pub(super) fn run(
     notes.extend(empty.map(str::to_owned));
     let in_words = conditions::in_words(&of_new);
     let changes = Changes::between(&reader.tree, &reader.frames, [&base_side, &new_side], options);
-    match args.format {
+    match args.form.format() {
         Format::Json => {
             let heading = ChangesHead { measure, conditions: &in_words, notes: &notes };
             json::print_changes(heading, &changes, &reader.frames, options, out)?;

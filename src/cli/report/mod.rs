@@ -42,6 +42,7 @@ use self::stack_args::StackArgs;
 use self::style::Style;
 pub(super) use self::table::kind_name;
 use super::Format;
+use super::format_args::FormatArgs;
 use super::symbolize::symbols_args::SymbolsArgs;
 use super::terminal::{self, Terminal};
 use crate::model::attribute_keys;
@@ -108,9 +109,8 @@ pub(super) struct Args {
     compare: CompareArgs,
     #[command(flatten)]
     symbols: SymbolsArgs,
-    /// The form of the output
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    form: FormatArgs,
 }
 
 /// The order of functions.
@@ -158,7 +158,7 @@ impl Args {
             diff: Vec::new(),
             compare: CompareArgs::default(),
             symbols: SymbolsArgs::default(),
-            format: Format::Text,
+            form: FormatArgs::default(),
         }
     }
 
@@ -173,7 +173,7 @@ impl Args {
 
     /// The most functions.
     fn most(&self) -> usize {
-        self.top.unwrap_or(match (self.format, &self.peek) {
+        self.top.unwrap_or(match (self.form.format(), &self.peek) {
             (Format::Text, None) => DEFAULT_TOP,
             (Format::Json, _) | (Format::Text, Some(_)) => usize::MAX,
         })
@@ -181,7 +181,7 @@ impl Args {
 
     /// The calls of the wanted tree. `whole` is the total of which shares are taken.
     fn calls(&self, tree: &CallTree, own: &SelfValues, whole: i64) -> Calls {
-        let most_levels = self.depth.unwrap_or(match self.format {
+        let most_levels = self.depth.unwrap_or(match self.form.format() {
             Format::Text => DEFAULT_DEPTH,
             Format::Json => usize::MAX,
         });
@@ -195,7 +195,7 @@ impl Args {
     /// Whether the VM's own threads are a row for each kind of code: in a table in which no threads are told
     /// apart, of samples that are not selected by their thread or their functions.
     fn folds_vm_threads(&self) -> bool {
-        let is_table = !self.tree && self.peek.is_none() && matches!(self.format, Format::Text);
+        let is_table = !self.tree && self.peek.is_none() && matches!(self.form.format(), Format::Text);
         let has_threads = self.stacks.has_threads() || self.group_key() == Some(attribute_keys::THREAD_NAME);
         is_table && !self.vm && !has_threads && !self.selection.has_threads_or_functions()
     }

@@ -58,7 +58,7 @@ pub(super) fn run(
         inputs.check_selected(reader.selected_samples, &conditions)?;
         ensure!(sums.whole() < i64::MAX, TOO_LARGE);
         let head = head(sums.whole(), sums.time.total_ns(), None, all);
-        return labels::print(args.format, head, sums, args.most(), out);
+        return labels::print(args.form.format(), head, sums, args.most(), out);
     }
     let mut collected = Collected::new(measure, window, args.group_key());
     read(inputs, &mut reader, &mut all, &mut collected)?;
@@ -75,7 +75,7 @@ pub(super) fn run(
     let own = collected.merged();
     check_sum(&own)?;
     let head = head(total(&own), collected.profiled_ns(), kinds, all);
-    match args.format {
+    match args.form.format() {
         Format::Json => json::print(args, head, &reader, &collected, &own, out)?,
         Format::Text => {
             head::print(head, out)?;

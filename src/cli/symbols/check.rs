@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::PlaceArgs;
+use crate::cli::format_args::FormatArgs;
 use crate::cli::report::inputs::ProfileInputs;
 use crate::cli::terminal::{self, write_json};
 use crate::cli::{EXIT_FAILED, Format};
@@ -24,9 +25,8 @@ pub(super) struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     places: PlaceArgs,
-    /// The form of the output
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    form: FormatArgs,
 }
 
 /// An object, the number of its frames without a name, and its files.
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         writeln!(terminal::stderr(), "otlpprof: {problem}")?;
     }
     let mut out = terminal::stdout();
-    match args.format {
+    match args.form.format() {
         Format::Json => write_json(&checked.iter().map(as_json).collect::<Vec<_>>(), &mut out)?,
         Format::Text => print(&checked, &mut out)?,
     }

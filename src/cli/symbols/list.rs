@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::{StoreArg, shown_size};
+use crate::cli::format_args::FormatArgs;
 use crate::cli::terminal::{self, write_json};
 use crate::cli::{EXIT_FAILED, Format};
 use crate::debug_files::store::StoredFile;
@@ -17,16 +18,15 @@ use crate::debug_files::store::StoredFile;
 pub(super) struct Args {
     #[command(flatten)]
     store: StoreArg,
-    /// The form of the output
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    form: FormatArgs,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = args.store.store()?;
     let files = store.files()?;
     let mut out = terminal::stdout();
-    match args.format {
+    match args.form.format() {
         Format::Json => write_json(&files.iter().map(as_json).collect::<Vec<_>>(), &mut out)?,
         Format::Text => {
             for StoredFile { id, kind, len, quality, .. } in &files {
