@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::call_grammar::CallGrammar;
 use super::format_args::FormatArgs;
 use super::input::Input;
+use super::report::DEFAULT_TOP;
 use super::terminal::{self, write_json};
 use super::{EXIT_FAILED, Format};
 use crate::core::stack_walker::StackWalker;
@@ -53,9 +54,10 @@ pub(super) struct Args {
     /// Exit with 1 if a method has a caller that the tree does not allow
     #[arg(long, value_name = "FILE")]
     grammar: Option<PathBuf>,
-    /// Print this many roots, and as many ends of broken stacks
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    top: usize,
+    /// Print this many rows of each table: of the roots, the ends of broken stacks, the impossible calls
+    /// [default: 20, all with --format json]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
     #[command(flatten)]
     form: FormatArgs,
 }
@@ -107,8 +109,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut out = terminal::stdout();
     match args.form.format() {
-        Format::Text => tally.print(args.top, &mut out)?,
-        Format::Json => write_json(&tally.to_json(args.top), &mut out)?,
+        Format::Text => tally.print(args.top.unwrap_or(DEFAULT_TOP), &mut out)?,
+        Format::Json => write_json(&tally.to_json(args.top.unwrap_or(usize::MAX)), &mut out)?,
     }
     out.flush()?;
     let enough =
@@ -160,6 +162,14 @@ fn by_kind(histogram: &Histogram) -> Vec<(&'static str, u64)> {
 
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+/// Writes a line about the rows of a table beyond the most that are shown.
+fn print_rest(rows: usize, most: usize, out: &mut dyn Write) -> io::Result<()> {
+    match rows.checked_sub(most) {
+        None | Some(0) => Ok(()),
+        Some(rest) => writeln!(out, "and {rest} more; --top {rows} shows them"),
+    }
 }
 
 impl Tally {
@@ -266,23 +276,23 @@ impl Tally {
             }
         }
         for (title, histogram) in [("roots", &self.reached), ("ends of broken stacks", &self.broken)] {
-            if !histogram.is_empty() && most > 0 {
+            if !histogram.is_empty() {
                 writeln!(out)?;
                 writeln!(out, "{title}:")?;
             }
             for (kind, name, count) in top(histogram, most) {
                 writeln!(out, "{count:>10} {:>8.3} %  {kind:<14} {name}", percent(count, all))?;
             }
+            print_rest(histogram.len(), most, out)?;
         }
-        if self.illegal.is_some() {
-            let illegal = self.illegal_calls();
-            writeln!(out)?;
-            writeln!(out, "{illegal} samples with an impossible call ({:.3} %)", percent(illegal, all))?;
-        }
+        let Some(calls) = &self.illegal else { return Ok(()) };
+        let illegal = self.illegal_calls();
+        writeln!(out)?;
+        writeln!(out, "{illegal} samples with an impossible call ({:.3} %)", percent(illegal, all))?;
         for (callee, caller, count) in self.top_illegal(most) {
             writeln!(out, "{count:>10} {:>8.3} %  {callee} called by {caller}", percent(count, all))?;
         }
-        Ok(())
+        print_rest(calls.len(), most, out)
     }
 
     fn to_json(&self, most: usize) -> Value {

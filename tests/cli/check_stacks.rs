@@ -76,6 +76,34 @@ fn observations_are_counted_by_verdict() {
     );
 }
 
+/// Regression: the tables ended after 10 rows without a word, and so did JSON, unlike those of `report`.
+#[test]
+fn tables_have_as_many_rows_as_in_other_commands() {
+    let names: Vec<_> = (0..25).map(|at| [format!("app.Main{at}.main"), format!("a.B.on{at}")]).collect();
+    let stacks: Vec<_> = names.iter().flatten().map(|end| ["a.B.c", end.as_str()]).collect();
+    let stacks: Vec<_> = stacks.iter().map(|stack| (&stack[..], 1)).collect();
+    let data = profile("", &stacks);
+    let grammar = NamedTempFile::new().unwrap();
+    std::fs::write(grammar.path(), "a.B.c: a.B.nobody\n").unwrap();
+    let with_grammar = ["--grammar", grammar.path().to_str().unwrap()];
+    let (_, text) = check(&data, &with_grammar);
+    let rows = |text: &str, mark: &str| text.lines().filter(|line| line.contains(mark)).count();
+    let tables = |text: &str| {
+        ["java           app.Main", "java-end       a.B.on", "a.B.c called by "].map(|mark| rows(text, mark))
+    };
+    assert_eq!(tables(&text), [20, 20, 20], "{text}");
+    assert_eq!(rows(&text, "and 5 more; --top 25 shows them"), 2, "{text}");
+    assert_eq!(rows(&text, "and 30 more; --top 50 shows them"), 1, "{text}");
+    let (_, text) = check(&data, &[&with_grammar[..], &["--top", "50"]].concat());
+    assert_eq!((tables(&text), rows(&text, " more; ")), ([25, 25, 50], 0), "{text}");
+    let json = |options: &[&str]| {
+        let (_, text) = check(&data, &[&with_grammar[..], &["--json"], options].concat());
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        ["roots", "brokenEnds", "topIllegalCalls"].map(|field| document[field].as_array().unwrap().len())
+    };
+    assert_eq!((json(&[]), json(&["--top", "3"])), ([25, 25, 50], [3, 3, 3]));
+}
+
 /// Files of earlier versions spell some markers differently.
 #[test]
 fn markers_of_earlier_versions_are_read() {
