@@ -196,11 +196,22 @@ fn reports_fit_the_columns_of_a_terminal_and_are_whole_elsewhere() {
         (&[leaf, "Shop.cart", &long, "Server.run"][..], "main", 30),
         (&["Json.write", "Shop.cart", &long, "Server.run"], "main", 20),
     ];
-    let spec = Spec { types: CPU, period: 1_000_000, start: TIME, samples: &stacks };
-    let file = files.add("app.otlp", &[message("1", &[spec])]);
-    for options in [&[][..], &["--tree"], &["--tree", "--inverted"]] {
+    let spec = || Spec { types: CPU, period: 1_000_000, start: TIME, samples: &stacks };
+    let file = files.add("app.otlp", &[message("1", &[spec()])]);
+    let base = files.add("base.otlp", &[message("1", &[Spec { samples: &stacks[..1], ..spec() }])]);
+    for options in [
+        &[][..],
+        &["--tree"],
+        &["--tree", "--inverted"],
+        &["--peek", "inner|Db"],
+        &["--diff", &base],
+        &["--diff", &base, "--per-second"],
+    ] {
         let arguments = [&["report", &*file], options].concat();
+        // The sentence above the table of a comparison is no line of the table.
+        let is_of_table = |line: &&str| !line.starts_with("the change from base to new");
         let text = on_terminal_of(90, &arguments, Some("1"));
+        let text: String = text.lines().filter(is_of_table).map(|line| format!("{line}\n")).collect();
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= 90 && text.contains('…'), "{widest} columns: {text}");
         let whole = in_pipes(&arguments);

@@ -8,6 +8,7 @@ use super::diff::{Changes, DiffOptions, Side};
 use super::inputs::ProfileInputs;
 use super::json::ChangesHead;
 use super::single::check_sum;
+use super::style::Style;
 use super::{Args, json};
 use crate::cli::Format;
 use crate::report::collect::{Collected, total};
@@ -20,6 +21,7 @@ use crate::report::whole_sum::WholeSum;
 /// Writes the change from `base` to `new`.
 pub(super) fn run(
     args: &Args,
+    style: Style,
     base: &ProfileInputs,
     new: &ProfileInputs,
     out: &mut dyn Write,
@@ -65,7 +67,7 @@ pub(super) fn run(
                 writeln!(out, "selected ({}): {shares}", in_words.join(", "))?;
             }
             notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
-            changes.print_functions(&reader.frames, options, out)?;
+            changes.print_functions(&reader.frames, options, style, out)?;
         }
     }
     Ok(())

@@ -3,11 +3,15 @@
 use std::io::{self, Write};
 
 use super::amount::{amount, change, percent, rate, rate_change};
+use super::style::Style;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::{SelfValues, total};
 use crate::report::frame_table::{FrameId, FrameTable};
 use crate::report::function_sums::{FunctionSum, SortBy, function_sums};
 use crate::report::sides::Comparison;
+
+/// The columns before a function.
+const BEFORE_FUNCTION: usize = 58;
 
 /// One side of a comparison.
 #[derive(Debug)]
@@ -124,6 +128,7 @@ impl Changes {
         &self,
         frames: &FrameTable,
         options: DiffOptions<'_>,
+        style: Style,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let DiffOptions { unit, most, comparison, .. } = options;
@@ -147,7 +152,8 @@ impl Changes {
         };
         for &(frame, [base, new]) in self.functions.iter().take(most) {
             let (own, total) = (column(base.own, new.own), column(base.total, new.total));
-            writeln!(out, "{own:>27}  {total:>27}  {}", frames.get(frame))?;
+            let name = style.name_at_end(frames.get(frame), BEFORE_FUNCTION);
+            writeln!(out, "{own:>27}  {total:>27}  {name}")?;
         }
         let all = self.functions.len();
         if all > most {

@@ -249,7 +249,7 @@ fn print(args: &Args, style: Style, out: &mut dyn Write) -> anyhow::Result<ExitC
         return Ok(ProfileInputs::exit_code([&inputs]));
     }
     let base = open(&args.diff)?;
-    compared::run(args, &base, &inputs, out)?;
+    compared::run(args, style, &base, &inputs, out)?;
     base.print_symbols()?;
     inputs.print_symbols()?;
     Ok(ProfileInputs::exit_code([&inputs, &base]))

@@ -7,10 +7,15 @@ use std::io::{self, Write};
 use regex::Regex;
 
 use super::amount::{amount, percent};
+use super::fitted::width;
+use super::style::Style;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::SelfValues;
 use crate::report::frame_table::{FrameId, FrameTable};
 use crate::report::function_sums::{DistinctFrames, FunctionSum, SortBy};
+
+/// The columns of the values before a function.
+const OF_VALUES: usize = 20;
 
 /// The sums of a function, of its calls, and of the calls to it. Each stack counts once in each of them.
 #[derive(Debug, Default)]
@@ -45,6 +50,7 @@ pub(super) struct PeekOptions<'p> {
     pub(super) most: usize,
     /// The total of which shares are shown.
     pub(super) whole: i64,
+    pub(super) style: Style,
 }
 
 /// Writes the callers and callees of each function that matches.
@@ -55,22 +61,25 @@ pub(super) fn print(
     options: PeekOptions<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let PeekOptions { matching, unit, sort_by, most, whole } = options;
+    let PeekOptions { matching, unit, sort_by, most, whole, style } = options;
     let found = neighbours(tree, frames, own, matching, sort_by);
     for (at, (frame, of)) in found.iter().take(most).enumerate() {
         if at > 0 {
             writeln!(out)?;
         }
-        let mut line = |indent: &str, value: i64, whole: i64, name: String| {
-            writeln!(out, "{:>10} {:>5.1} %  {indent}{name}", amount(value, unit), percent(value, whole))
+        let mut line = |before: &str, value: i64, whole: i64, frame: FrameId, behind: &str| {
+            let others = OF_VALUES + width(before) + width(behind);
+            let name = style.name_at_end(frames.get(frame), others);
+            let (value, share) = (amount(value, unit), percent(value, whole));
+            writeln!(out, "{value:>10} {share:>5.1} %  {before}{name}{behind}")
         };
         for (caller, value) in of.callers() {
-            line("  called by ", value, of.sum.total, frames.get(caller).to_string())?;
+            line("  called by ", value, of.sum.total, caller, "")?;
         }
         let FunctionSum { own, total } = of.sum;
-        line("", total, whole, format!("{} (self {})", frames.get(*frame), amount(own, unit)))?;
+        line("", total, whole, *frame, &format!(" (self {})", amount(own, unit)))?;
         for (callee, value) in of.callees() {
-            line("  calls ", value, of.sum.total, frames.get(callee).to_string())?;
+            line("  calls ", value, of.sum.total, callee, "")?;
         }
     }
     if found.is_empty() {

@@ -170,7 +170,8 @@ fn print_stacks(
     let Head { unit, whole, .. } = head;
     let (tree, frames, sort_by, most) = (&reader.tree, &reader.frames, args.sort_by(), args.most());
     if let Some(matching) = &args.peek {
-        return peek::print(tree, frames, own, PeekOptions { matching, unit, sort_by, most, whole }, out);
+        let options = PeekOptions { matching, unit, sort_by, most, whole, style };
+        return peek::print(tree, frames, own, options, out);
     }
     if args.tree {
         let (least_percent, is_inverted) = (args.least, args.inverted);

@@ -1,12 +1,17 @@
 //! Colours and columns of a terminal.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, AsRawFd as _};
 
+use super::fitted::fitted;
+use crate::cli::terminal::Shown;
 use crate::report::frame_table::FrameKind;
 
 /// The fewest columns into which lines are fitted.
 const LEAST_COLUMNS: u16 = 40;
+/// The fewest columns of a name at a line's end, however narrow the terminal.
+const LEAST_OF_NAME: usize = 20;
 
 /// Whether text is coloured, and the columns that it may occupy.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +40,18 @@ impl Style {
     /// The columns of the terminal; `None` if lines are not fitted into columns.
     pub(super) fn columns(self) -> Option<usize> {
         self.columns.map(usize::from)
+    }
+
+    /// A name at the end of a line whose other text has `others` columns. It is cut to the columns of a
+    /// terminal.
+    pub(super) fn name_at_end(self, name: impl Display, others: usize) -> String {
+        match self.columns() {
+            None => name.to_string(),
+            Some(columns) => {
+                let room = columns.saturating_sub(others).max(LEAST_OF_NAME);
+                fitted(&Shown(name).to_string(), room).into_owned()
+            }
+        }
     }
 
     /// Begins the colour of a kind of code.

@@ -3,9 +3,7 @@
 use std::io::{self, Write};
 
 use super::amount::{amount, percent};
-use super::fitted::fitted;
 use super::style::Style;
-use crate::cli::terminal::Shown;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::SelfValues;
 use crate::report::frame_table::{FrameKind, FrameTable};
@@ -13,8 +11,6 @@ use crate::report::function_sums::{SortBy, function_sums, sorted};
 
 /// The columns before a function.
 const BEFORE_FUNCTION: usize = 48;
-/// The fewest columns of a function on a terminal, however narrow.
-const LEAST_COLUMNS: usize = 24;
 
 /// The options of a table.
 #[derive(Clone, Copy, Debug)]
@@ -51,13 +47,7 @@ pub(super) fn print(
         style.kind(out, entry.kind)?;
         write!(out, "{:6}", kind_name(entry.kind))?;
         style.plain(out)?;
-        match style.columns() {
-            None => writeln!(out, "  {entry}")?,
-            Some(columns) => {
-                let columns = columns.saturating_sub(BEFORE_FUNCTION).max(LEAST_COLUMNS);
-                writeln!(out, "  {}", fitted(&Shown(entry).to_string(), columns))?;
-            }
-        }
+        writeln!(out, "  {}", style.name_at_end(entry, BEFORE_FUNCTION))?;
     }
     if sorted.len() > shown.len() {
         writeln!(out, "and {} more; --top {} shows them", sorted.len() - shown.len(), sorted.len())?;
