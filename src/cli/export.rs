@@ -26,6 +26,8 @@ use crate::report::selection::Selection;
 #[derive(Debug, clap::Args)]
 // `--to` names the format here.
 #[command(mut_arg("to", |to| to.long("until").visible_alias(None::<&str>)))]
+// An export is complete unless its user says otherwise.
+#[command(mut_arg("idle", |idle| idle.help(IDLE)), mut_arg("no_idle", |no_idle| no_idle.help(NO_IDLE)))]
 pub(super) struct Args {
     /// Profiles: OTLP (protobuf, plain or length-prefixed, or JSON), recordings of JDK Flight Recorder,
     /// pprof, collapsed stacks; gzipped or not. - is standard input
@@ -44,6 +46,10 @@ pub(super) struct Args {
     #[command(flatten)]
     symbols: SymbolsArgs,
 }
+
+/// The help of the options about idle threads.
+const IDLE: &str = "Export idle threads of the VM and of native code in wall-clock profiles [default]";
+const NO_IDLE: &str = "Leave idle threads out";
 
 /// The format of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -100,7 +106,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let inputs = ProfileInputs::open_with(&args.files, args.selection.unit(), |_| {})?;
     let inputs = inputs.symbolized_by(args.symbols.symbolizer()?);
     let measure = inputs.measure(args.selection.measure())?;
-    let selection = args.selection.selection(&inputs.survey, measure.is_snapshot())?;
+    let selection = args.selection.complete_selection(&inputs.survey, measure.is_snapshot())?;
     let export = Export { args, inputs: &inputs, measure, selection: &selection };
     let contents = match args.to {
         Target::Pprof => export.pprof()?,

@@ -10,11 +10,13 @@ use anyhow::bail;
 use super::outputs::DEFAULT_PAGE;
 use super::report::compare_args::{CompareArgs, empty_side, measure_of_either};
 use super::report::conditions;
+use super::report::idle_args;
 use super::report::inputs::ProfileInputs;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
 use super::symbolize::symbols_args::SymbolsArgs;
 use super::{browser, terminal, whole_file};
+use crate::model::types;
 use crate::report::measure::Measure;
 use crate::report::page::columns::{self, PageTexts};
 use crate::report::page::html;
@@ -138,10 +140,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Writes a page of everything in these files.
-pub(super) fn write_page(files: &[PathBuf], output: &Path) -> anyhow::Result<()> {
+/// Writes a page of the wanted samples in these files.
+pub(super) fn write_page(files: &[PathBuf], wanted: &SelectionArgs, output: &Path) -> anyhow::Result<()> {
     let inputs = ProfileInputs::open(files)?;
-    write(output, None, &inputs, &SelectionArgs::default(), &PageArgs::default(), None).map(drop)
+    write(output, None, &inputs, wanted, &PageArgs::default(), None).map(drop)
 }
 
 impl DiffArgs {
@@ -203,7 +205,7 @@ fn write(
     }
     rows.resource_keys = new.survey.resources.differing();
     let mut reader = SampleReader::new(&selection, page.stacks.form());
-    let mut base_labels = BTreeSet::new();
+    let (mut base_labels, mut base_idle) = (BTreeSet::new(), 0);
     if let Some(base) = base {
         rows.side = 0;
         // Attributes that differ between the sides alone would only repeat the comparison.
@@ -213,6 +215,7 @@ fn write(
         (rows.window, reader.window) = (window, window);
         base.inputs.read(&mut reader, &mut rows)?;
         base_labels = std::mem::take(&mut reader.label_keys);
+        base_idle = std::mem::take(&mut reader.idle);
         rows.side = 1;
         (rows.window, reader.window) = (selection.window, selection.window);
     }
@@ -229,11 +232,13 @@ fn write(
     }
     rows.merge_steps();
     let mut notes = notes(&rows, steps);
+    let idle = [base_idle, reader.idle];
+    notes.extend(idle_note(&rows, idle, base.is_some()));
     if let Some(base) = base {
         base.compare.check_times([rows.profiled_ns(0), rows.profiled_ns(1)])?;
         let surveys = [&base.inputs.survey, &new.survey];
         let mut differences = sides::differences(surveys, [&base_labels, &reader.label_keys]);
-        differences.extend(empty_side([0, 1].map(|side| rows.has_values(side)))?.map(str::to_owned));
+        differences.extend(empty_side([0, 1].map(|side| rows.has_values(side)), idle)?.map(str::to_owned));
         differences.iter().try_for_each(|line| writeln!(terminal::stderr(), "{line}"))?;
         notes.extend(differences);
     }
@@ -278,6 +283,17 @@ fn title(inputs: &ProfileInputs, sides: &Option<[String; 2]>) -> String {
         Some([base, new]) => format!("{new} compared with {base}"),
         None => inputs.title(),
     }
+}
+
+/// The line about idle threads that the page lacks. `idle` has the sums of both sides.
+fn idle_note(rows: &PageRows, idle: [i64; 2], is_comparison: bool) -> Option<String> {
+    let wall = Measure { name: types::WALL.name.to_owned(), unit: types::WALL.period_unit.to_owned() };
+    let shown = [0, 1].map(|side| rows.total(&wall.name, side));
+    let line = match is_comparison {
+        true => idle_args::line_of_sides(idle, shown),
+        false => idle_args::line(idle[1], shown[1], rows.weight().unit(&wall), "--idle"),
+    };
+    line.map(|line| format!("{}: {line}", wall.name))
 }
 
 /// Samples and labels that the page lacks, in words.

@@ -8,6 +8,8 @@ use anyhow::Context as _;
 
 use super::outputs::Outputs;
 use super::report::DEFAULT_TOP;
+use super::report::idle_args::IdleArgs;
+use super::report::selection_args::SelectionArgs;
 use super::{flamegraph, is_closed_pipe, report, terminal, whole_file};
 
 /// The options of the report.
@@ -19,6 +21,9 @@ pub(super) struct ReportArgs {
     /// Report this many functions
     #[arg(long, value_name = "N", default_value_t = DEFAULT_TOP)]
     top: usize,
+    /// Show idle threads of the VM and of native code in the report and the page of wall-clock time
+    #[arg(long)]
+    idle: bool,
 }
 
 /// The stream that a report goes to.
@@ -60,7 +65,9 @@ pub(super) fn write(report: &ReportArgs, outputs: &Outputs, files: &[PathBuf], t
         }
     }
     let by = (files.len() > 1).then_some("process");
-    let report = report::Args::of_files(files.to_vec(), report.measure.clone(), report.top, by);
+    let idle = IdleArgs::of(report.idle);
+    let reported = SelectionArgs::of_measure(report.measure.clone(), idle);
+    let report = report::Args::of_files(files.to_vec(), reported, report.top, by);
     match to {
         Stream::Output => _ = succeeds(report::run(&report).map(drop)),
         Stream::Error => {
@@ -69,8 +76,10 @@ pub(super) fn write(report: &ReportArgs, outputs: &Outputs, files: &[PathBuf], t
             let _ = writeln!(terminal::stderr());
         }
     }
+    let on_page = SelectionArgs::of_measure(None, idle);
     let pages = outputs.pages.iter();
-    let pages = pages.filter(|page| succeeds(flamegraph::write_page(files, page))).cloned().collect();
+    let pages =
+        pages.filter(|page| succeeds(flamegraph::write_page(files, &on_page, page))).cloned().collect();
     Written { pages, ..written }
 }
 

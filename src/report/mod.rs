@@ -9,6 +9,7 @@
 //! | [`survey`] | the contents of the files in outline |
 //! | [`measure`] | the quantity that a profile measures, and its unit |
 //! | [`selection`] | which samples are wanted |
+//! | `idle_threads` | which samples are of idle threads of the VM and of native code |
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
 //! | [`frame_table`], [`call_tree`], [`objects`] | frames, stacks and the objects of frames, interned |
 //! | `frame_entry`, `known_frames`, [`framed_message`] | frames that several threads resolve |
@@ -40,6 +41,7 @@ pub mod frame_table;
 pub mod framed_message;
 pub mod function_sums;
 mod huge_pages;
+mod idle_threads;
 pub mod known_attributes;
 mod known_frames;
 pub mod last_states;

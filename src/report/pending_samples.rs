@@ -24,6 +24,8 @@ pub(super) struct SampleLabels {
     pub(super) number: u64,
     /// The role of the thread.
     pub(super) thread: ThreadRole,
+    /// Whether they are those of an idle thread that is left out.
+    pub(super) are_idle: bool,
     /// The node below which the stacks begin.
     pub(super) root: NodeId,
 }

@@ -11,6 +11,7 @@ use super::call_tree::{CallTree, NodeId, ROOT};
 use super::frame_origin::FrameOrigins;
 use super::frame_table::{FrameId, FrameTable};
 use super::framed_message::{FrameResolver, FramedMessage, LocationFrames};
+use super::idle_threads;
 use super::measure::{Measure, ProfileMeasure, Weight};
 use super::message_stacks::MessageStacks;
 use super::objects::ObjectTable;
@@ -151,8 +152,11 @@ pub struct SampleReader<'s> {
     locations: Vec<i32>,
     /// The most bytes that frames and tree may occupy, if there is a bound.
     most_bytes: Option<usize>,
-    /// The number of samples that were passed to sinks.
+    /// The number of selected samples, those of idle threads included.
     pub selected_samples: u64,
+    /// The sum of the selected samples of idle threads, which are not passed to sinks
+    /// ([`Selection::without_idle`]).
+    pub idle: i64,
 }
 
 impl<'s> SampleReader<'s> {
@@ -173,6 +177,7 @@ impl<'s> SampleReader<'s> {
             locations: Vec::new(),
             most_bytes: None,
             selected_samples: 0,
+            idle: 0,
         }
     }
 
@@ -263,11 +268,17 @@ impl<'s> SampleReader<'s> {
             }
             let labels = *known
                 .entry(number)
-                .or_insert_with(|| self.read_labels(context.tables, &sample, number, found.clone()));
+                .or_insert_with(|| self.read_labels(context, &sample, number, found.clone()));
             let Some(labels) = labels else {
                 pending.put_back(sample);
                 continue;
             };
+            if labels.are_idle && !self.selection.has_expressions() {
+                // Only an expression would need the stack.
+                self.leave_out(context, &sample);
+                pending.put_back(sample);
+                continue;
+            }
             match stacks.node(labels.root, sample.stack_index) {
                 Some(Some(node)) => pending.add_known(sample, labels, node),
                 Some(None) => pending.put_back(sample),
@@ -308,26 +319,35 @@ impl<'s> SampleReader<'s> {
             pending.drain(|_| {});
         }
         pending.drain(|&PendingSample { ref sample, labels, node, is_known, .. }| {
-            let SampleLabels { number, thread, root } = labels;
+            let SampleLabels { number, thread, are_idle, root } = labels;
             let is_selected = is_known || self.matches.is_wanted(self.bits_of(node));
             if !is_known {
                 stacks.set_node(root, sample.stack_index, is_selected.then_some(node));
             }
-            if is_selected {
+            if is_selected && are_idle {
+                self.leave_out(context, sample);
+            } else if is_selected {
                 self.selected_samples += 1;
                 sink.take(context, &SelectedSample { sample, node, labels: number, thread });
             }
         });
     }
 
+    /// Counts a selected sample of an idle thread.
+    fn leave_out(&mut self, context: &ProfileContext<'_>, sample: &Sample) {
+        self.selected_samples += 1;
+        self.idle = self.idle.saturating_add(sum_in(context, sample, self.window));
+    }
+
     /// The labels of a sample, which have this number; `None` if they are not selected. Notes their keys.
     fn read_labels(
         &mut self,
-        tables: EncodedTables<'_>,
+        context: &ProfileContext<'_>,
         sample: &Sample,
         number: u64,
         found: Vec<bool>,
     ) -> Option<SampleLabels> {
+        let tables = context.tables;
         let (mut thread, mut role) = (None, ThreadRole::default());
         for (key, value) in tables.attributes(&sample.attribute_indices) {
             if self.most_bytes.is_none() && !self.label_keys.contains(key) {
@@ -339,14 +359,17 @@ impl<'s> SampleReader<'s> {
                 thread = self.form.threads.then(|| name.into_owned());
             }
         }
-        let is_selected = self.selects_labels(tables, sample, found);
-        is_selected.then(|| {
-            let root = match self.form.threads {
-                true => self.thread_root(thread.as_deref().unwrap_or(markers::NO_THREAD)),
-                false => ROOT,
-            };
-            SampleLabels { number, thread: role, root }
-        })
+        if !self.selects_labels(tables, sample, found) {
+            return None;
+        }
+        let are_idle = self.selection.without_idle
+            && idle_threads::are_idle(&context.measure, tables, &sample.attribute_indices);
+        // The frame of a thread that is left out would be in the tree.
+        let root = match self.form.threads && !are_idle {
+            true => self.thread_root(thread.as_deref().unwrap_or(markers::NO_THREAD)),
+            false => ROOT,
+        };
+        Some(SampleLabels { number, thread: role, are_idle, root })
     }
 
     /// The node of a thread. A thread is no function, so no expression of the selection matches its name.

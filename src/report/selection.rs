@@ -22,6 +22,8 @@ pub struct Selection {
     pub without: Vec<Regex>,
     /// The wanted times.
     pub window: Window,
+    /// Whether idle threads of the VM and of native code are left out of wall-clock time.
+    pub without_idle: bool,
 }
 
 /// A window of time in nanoseconds since 1970: from `from_ns` on, before `to_ns`.
@@ -58,12 +60,19 @@ impl Selection {
         (attribute_keys::THREAD_NAME.to_owned(), name.to_owned())
     }
 
-    /// Whether all samples are selected.
+    /// Whether all samples are selected, but for those of idle threads.
     pub fn is_everything(&self) -> bool {
         self.attributes.is_empty()
             && self.trace.is_none()
             && !self.has_expressions()
             && self.window.is_everything()
+    }
+
+    /// Whether a condition is about the thread of a sample: its name, its id or its state.
+    pub fn is_about_threads(&self) -> bool {
+        use attribute_keys::{THREAD_ID, THREAD_NAME, THREAD_OS_ID, THREAD_STATE};
+        let keys = [THREAD_NAME, THREAD_ID, THREAD_OS_ID, THREAD_STATE];
+        self.attributes.iter().any(|(key, _)| keys.contains(&&**key))
     }
 
     /// Whether frames are compared with expressions.

@@ -1,5 +1,7 @@
-//! The sum of all values of a measure, selected or not: the whole of which a selection is a part.
+//! The sum of all values of a measure, selected or not: the whole of which a selection is a part. It lacks
+//! idle threads if the selection lacks them.
 
+use super::idle_threads;
 use super::measure::{Measure, Weight};
 use super::sample_reader::{ProfileContext, sum_in};
 use super::selection::Window;
@@ -7,21 +9,23 @@ use super::state_times::StateTimes;
 use super::summed::Summed;
 use crate::otlp::encoded::EncodedMessage;
 use crate::otlp::encoded_profiles::EncodedScope;
+use crate::otlp::wire::Sample;
 
 /// The sum of all values of one measure.
 #[derive(Debug)]
 pub struct WholeSum<'m> {
     measure: &'m Measure,
     weight: Weight,
+    without_idle: bool,
     /// Numbers processes.
     states: StateTimes,
     sums: Summed<()>,
 }
 
 impl<'m> WholeSum<'m> {
-    /// Sums nothing yet.
-    pub fn new(measure: &'m Measure, weight: Weight) -> Self {
-        Self { measure, weight, states: StateTimes::default(), sums: Summed::default() }
+    /// Sums nothing yet. `without_idle` is that of the selection.
+    pub fn new(measure: &'m Measure, weight: Weight, without_idle: bool) -> Self {
+        Self { measure, weight, without_idle, states: StateTimes::default(), sums: Summed::default() }
     }
 
     /// Adds the values of a message.
@@ -38,7 +42,11 @@ impl<'m> WholeSum<'m> {
                     context.process = self.states.process(tables, resource);
                 }
                 if self.sums.begin(&context) {
-                    let sums = profile.samples().map(|sample| sum_in(&context, &sample, Window::default()));
+                    let is_idle = |sample: &Sample| {
+                        idle_threads::are_idle(&context.measure, tables, &sample.attribute_indices)
+                    };
+                    let samples = profile.samples().filter(|sample| !self.without_idle || !is_idle(sample));
+                    let sums = samples.map(|sample| sum_in(&context, &sample, Window::default()));
                     let sum = sums.fold(0, i64::saturating_add);
                     self.sums.add(&context, (), sum);
                 }

@@ -6,7 +6,6 @@ use crate::report_support::{
     CPU, Files, LIVE_SPACE, Spec, json, message, otlpprof, page_header, rows, stdout,
 };
 use otlpprof::otlp::wire::ProfilesData;
-use serde_json::Value;
 
 const MILLISECOND: i64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -80,7 +79,9 @@ fn json_has_the_sums_of_both_sides() {
     assert_eq!((&document["type"], &document["unit"]), (&"cpu".into(), &"nanoseconds".into()));
     assert_eq!(document["comparison"], "seconds");
     let side = |total: u64, profiled_ns: u64| {
-        Value::from_iter([("total", total), ("totalOfAll", total), ("profiledNano", profiled_ns)])
+        serde_json::json!({
+            "total": total, "totalOfAll": total, "profiledNano": profiled_ns, "idleLeftOut": 0,
+        })
     };
     assert_eq!(document["base"], side(100_000_000, DURATION));
     assert_eq!(document["new"], side(400_000_000, 2 * DURATION));

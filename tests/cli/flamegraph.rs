@@ -16,10 +16,11 @@ fn compare(page: &Path, arguments: &[&str]) -> Option<Result<Value, String>> {
     crate::page_support::compare("page", page, arguments)
 }
 
-/// Writes a page of the file, and compares it.
+/// Writes a page of all samples in the file, and compares it.
 fn check(folder: &TempDir, file: &Path, options: &[&str]) -> Option<Value> {
     let page = folder.path().join("page.html");
-    otlpprof(&[&["flamegraph", path_text(file), "-o", path_text(&page)], options].concat()).success();
+    let command = ["flamegraph", path_text(file), "-o", path_text(&page), "--idle"];
+    otlpprof(&[&command, options].concat()).success();
     let of_lines = options.iter().filter(|&&option| option == "--lines").copied();
     let arguments: Vec<_> = std::iter::once(path_text(file)).chain(of_lines).collect();
     compare(&page, &arguments).map(|answer| answer.unwrap_or_else(|difference| panic!("{difference}")))

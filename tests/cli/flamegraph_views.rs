@@ -43,10 +43,11 @@ fn expect_different(page: &Path, arguments: &[&str], mutation: &str, kinds: &[&s
     assert!(missed.is_empty(), "{mutation}: not seen in {missed:?}, only in {found:?}");
 }
 
-/// Writes a page of the file, and requires equal values.
+/// Writes a page of all samples in the file, and requires equal values.
 fn check(folder: &TempDir, file: &Path, options: &[&str]) -> PathBuf {
     let page = folder.path().join("page.html");
-    otlpprof(&[&["flamegraph", path_text(file), "-o", path_text(&page)], options].concat()).success();
+    let command = ["flamegraph", path_text(file), "-o", path_text(&page), "--idle"];
+    otlpprof(&[&command, options].concat()).success();
     expect_equal(&page, &[path_text(file)]);
     page
 }

@@ -136,7 +136,7 @@ fn a_page_of_a_recording_has_every_sample_with_its_labels_and_time() {
         };
         let (page, converted) = (folder.path().join("page.html"), folder.path().join("converted.otlp"));
         otlpprof(&["convert", text(recording), "-o", text(&converted), "--timestamps"]).success();
-        otlpprof(&["flamegraph", text(recording), "-o", text(&page)]).success();
+        otlpprof(&["flamegraph", text(recording), "-o", text(&page), "--idle"]).success();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python-oracle.sh");
         let output = Command::new(script).arg("page").arg(&page).arg(&converted).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);

@@ -52,6 +52,7 @@ mod export_viewers;
 mod flamegraph;
 mod flamegraph_views;
 mod foreign_inputs;
+mod idle_threads;
 mod inputs;
 mod inputs_peers;
 mod merge;

@@ -71,6 +71,8 @@ fn a_launcher_in_the_path_is_profiled_and_the_page_has_a_name() {
     assert_eq!(code, 3, "{stderr}");
     assert!(stderr.contains("otlpprof: java has ended: exit status: 3\n"), "{stderr}");
     assert!(stderr.contains("wall of java: ") && !stderr.contains("Picked up"), "{stderr}");
+    // Collectors and compilers wait most of the time.
+    assert!(stderr.contains("\nidle VM and native threads left out (--idle shows them): "), "{stderr}");
     assert!(stderr.contains(" more; --top "), "{stderr}");
     assert!(page_data(&place.path("otlpprof.html")).contains("programs.RunAndExit.burn"));
     // A run without a page, whose profiles other commands can read.

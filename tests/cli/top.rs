@@ -175,7 +175,8 @@ fn a_jvm_is_shown_and_left_as_it_was() {
     for home in newest_or_all() {
         let jvm = jvm(&home);
         let pid = jvm.pid();
-        let mut top = InTerminal::start(top(pid, &["cpu=1ms,wall=5ms,loglevel=info", "-i", "100ms"]));
+        let mut top =
+            InTerminal::start(top(pid, &["cpu=1ms,wall=5ms,loglevel=info", "-i", "100ms", "--idle"]));
         let hot = "programs.UserLoop.burn";
         top.wait_for("hot method and its thread", |text| {
             text.contains(&format!("JVM {pid}")) && text.contains(hot) && text.contains("main")

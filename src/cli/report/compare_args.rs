@@ -49,15 +49,22 @@ impl CompareArgs {
     }
 }
 
-/// The line about a side without values. `has_values` is of the base and the new side.
+/// The line about a side without values. `has_values` is of the base and the new side, `idle` has the sums of
+/// their idle threads that are left out.
 ///
 /// # Errors
 /// If neither side has a value.
-pub(in crate::cli) fn empty_side(has_values: [bool; 2]) -> anyhow::Result<Option<&'static str>> {
+pub(in crate::cli) fn empty_side(
+    has_values: [bool; 2],
+    idle: [i64; 2],
+) -> anyhow::Result<Option<&'static str>> {
     match has_values {
         [true, true] => Ok(None),
         [false, true] => Ok(Some("the base side has no value: everything is new")),
         [true, false] => Ok(Some("the new side has no value: everything is gone")),
+        [false, false] if idle != [0, 0] => {
+            bail!("neither side has a value to compare but those of idle VM and native threads (--idle)")
+        }
         [false, false] => bail!("neither side has a value to compare, or none that the options select"),
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use super::compare_args::{empty_side, measure_of_either};
 use super::conditions;
 use super::diff::{Changes, DiffOptions, Side};
+use super::idle_args;
 use super::inputs::ProfileInputs;
 use super::json::ChangesHead;
 use super::single::check_sum;
@@ -14,7 +15,7 @@ use crate::cli::Format;
 use crate::report::collect::{Collected, total};
 use crate::report::measure::Measure;
 use crate::report::sample_reader::SampleReader;
-use crate::report::selection::Window;
+use crate::report::selection::Selection;
 use crate::report::sides;
 use crate::report::whole_sum::WholeSum;
 
@@ -32,10 +33,9 @@ pub(super) fn run(
     let of_base = args.selection.selection(&base.survey, is_snapshot)?;
     let of_new = args.selection.selection(&new.survey, is_snapshot)?;
     let mut reader = SampleReader::new(&of_new, args.stacks.form());
-    let is_everything = of_new.is_everything();
-    let base_side = read(base, measure, of_base.window, is_everything, &mut reader)?;
+    let base_side = read(base, measure, &of_base, &mut reader)?;
     let base_labels = std::mem::take(&mut reader.label_keys);
-    let new_side = read(new, measure, of_new.window, is_everything, &mut reader)?;
+    let new_side = read(new, measure, &of_new, &mut reader)?;
     if reader.selected_samples == 0 {
         conditions::check_exist(&[base, new], &args.selection.conditions())?;
     }
@@ -48,7 +48,7 @@ pub(super) fn run(
     };
     [&base_side, &new_side].into_iter().try_for_each(|side| check_sum(&side.own))?;
     let has_values = [&base_side, &new_side].map(|side| side.own.values().any(|&value| value != 0));
-    let empty = empty_side(has_values)?;
+    let empty = empty_side(has_values, [base_side.idle, new_side.idle])?;
     let mut notes = sides::differences([&base.survey, &new.survey], [&base_labels, &reader.label_keys]);
     notes.extend(empty.map(str::to_owned));
     let in_words = conditions::in_words(&of_new);
@@ -66,6 +66,9 @@ pub(super) fn run(
                 let shares = changes.selected_shares();
                 writeln!(out, "selected ({}): {shares}", in_words.join(", "))?;
             }
+            if let Some(line) = idle_args::line_of_sides(changes.idle, changes.wholes) {
+                writeln!(out, "{line}")?;
+            }
             notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
             changes.print_functions(&reader.frames, options, style, out)?;
         }
@@ -77,15 +80,15 @@ pub(super) fn run(
 fn read(
     inputs: &ProfileInputs,
     measure: &Measure,
-    window: Window,
-    is_everything: bool,
+    selection: &Selection,
     reader: &mut SampleReader<'_>,
 ) -> anyhow::Result<Side> {
-    let mut collected = Collected::new(measure, window, None);
-    let mut all = (!is_everything).then(|| WholeSum::new(measure, reader.form().weight));
-    reader.window = window;
+    let mut collected = Collected::new(measure, selection.window, None);
+    let mut all = (!selection.is_everything())
+        .then(|| WholeSum::new(measure, reader.form().weight, selection.without_idle));
+    (reader.window, reader.idle) = (selection.window, 0);
     inputs.read_beside(reader, &mut collected, |message| all.iter_mut().for_each(|all| all.add(message)))?;
     let own = collected.merged();
     let total_of_all = all.map_or_else(|| total(&own), |all| all.sum());
-    Ok(Side { own, total_of_all, profiled_ns: collected.profiled_ns() })
+    Ok(Side { own, total_of_all, profiled_ns: collected.profiled_ns(), idle: reader.idle })
 }

@@ -22,6 +22,8 @@ pub(super) struct Side {
     pub(super) total_of_all: i64,
     /// The time that the profiles cover, in ns.
     pub(super) profiled_ns: u64,
+    /// The sum of idle threads that are left out.
+    pub(super) idle: i64,
 }
 
 /// The options of a comparison.
@@ -46,6 +48,8 @@ pub(super) struct Changes {
     pub(super) totals_of_all: [i64; 2],
     /// The time that the profiles of each side cover, in ns.
     pub(super) profiled_ns: [u64; 2],
+    /// The sum of idle threads that are left out of each side.
+    pub(super) idle: [i64; 2],
     /// Each function with its sums on both sides, the greatest change first.
     pub(super) functions: Vec<(FrameId, [FunctionSum; 2])>,
 }
@@ -66,6 +70,7 @@ impl Changes {
             wholes: sides.map(|side| total(&side.own)),
             totals_of_all: sides.map(|side| side.total_of_all),
             profiled_ns: sides.map(|side| side.profiled_ns),
+            idle: sides.map(|side| side.idle),
             functions: Vec::new(),
         };
         let sums = of_base.into_iter().zip(of_new).map(|(base, new)| [base, new]);

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use super::amount::{amount, percent};
+use super::idle_args;
 use super::kinds;
 use crate::cli::print::time;
 use crate::report::code_kind::KindSums;
@@ -27,10 +28,12 @@ pub(super) struct Head<'h> {
     pub(super) profiled_ns: u64,
     /// The part that the options select, if they do not select everything.
     pub(super) selected: Option<Selected<'h>>,
+    /// The sum of idle threads that are left out.
+    pub(super) idle: i64,
     /// The sums by kind of code, if they are known.
     pub(super) kinds: Option<KindSums>,
-    /// The way to choose another measure.
-    pub(super) choose: &'h str,
+    /// The command that has the options which the lines name, with a space behind it; empty for this one.
+    pub(super) command: &'h str,
 }
 
 /// A selected part of the samples.
@@ -44,7 +47,7 @@ pub(super) struct Selected<'h> {
 
 /// Writes the lines, and an empty one.
 pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Head { survey, measure, unit, whole, from_ns, profiled_ns, selected, kinds, choose } = head;
+    let Head { survey, measure, unit, whole, from_ns, profiled_ns, selected, idle, kinds, command } = head;
     let services = survey.service_names();
     let of = if services.is_empty() { String::new() } else { format!(" of {services}") };
     let during = match (survey.times, profiled_ns) {
@@ -60,13 +63,17 @@ pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
         let share = percent(whole, of);
         writeln!(out, "selected ({}): {share:.1} % of {}", conditions.join(", "), amount(of, unit))?;
     }
+    let show_idle = format!("{command}--idle");
+    if let Some(line) = idle_args::line(idle, whole, unit, &show_idle) {
+        writeln!(out, "{line}")?;
+    }
     if let Some(line) = kinds.and_then(|kinds| kinds::line(&kinds, whole)) {
         writeln!(out, "{line}")?;
     }
     let others: Vec<_> = survey.measures.keys().filter(|other| *other != measure).collect();
     if !others.is_empty() {
         let names: Vec<_> = others.iter().map(|other| &*other.name).collect();
-        writeln!(out, "also in the files ({choose}): {}", names.join(", "))?;
+        writeln!(out, "also in the files ({command}--type): {}", names.join(", "))?;
     }
     writeln!(out)
 }

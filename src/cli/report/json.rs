@@ -143,7 +143,7 @@ pub(super) fn print_changes(
     let side = |side: usize| {
         json!({
             "total": changes.wholes[side], "totalOfAll": changes.totals_of_all[side],
-            "profiledNano": changes.profiled_ns[side],
+            "profiledNano": changes.profiled_ns[side], "idleLeftOut": changes.idle[side],
         })
     };
     let rows = changes.functions.iter().take(options.most).map(|&(frame, sums)| {
@@ -162,7 +162,7 @@ pub(super) fn print_changes(
 }
 
 fn head(head: Head<'_>) -> Map<String, Value> {
-    let Head { survey, measure, unit, whole, profiled_ns, selected, kinds, .. } = head;
+    let Head { survey, measure, unit, whole, profiled_ns, selected, idle, kinds, .. } = head;
     let others = survey.measures.keys().filter(|other| *other != measure).map(|other| &*other.name);
     let mut document = Map::new();
     let mut add = |name: &str, value: Value| document.insert(name.to_owned(), value);
@@ -176,6 +176,7 @@ fn head(head: Head<'_>) -> Map<String, Value> {
     let (conditions, of) = selected.map_or((&[][..], whole), |selected| (selected.conditions, selected.of));
     add("selection", json!(conditions));
     add("totalOfAll", json!(of));
+    add("idleLeftOut", json!(idle));
     let kinds = kinds.map(|kinds| {
         let sums = CodeKind::ALL.map(|kind| (kinds::key(kind).to_owned(), json!(kinds.get(kind))));
         sums.into_iter().collect::<Map<_, _>>()

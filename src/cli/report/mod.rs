@@ -9,6 +9,7 @@ pub(super) mod content;
 mod diff;
 mod fitted;
 mod head;
+pub(super) mod idle_args;
 pub(super) mod inputs;
 mod json;
 pub(super) mod kinds;
@@ -134,16 +135,16 @@ impl Sort {
 }
 
 impl Args {
-    /// The report of these files: `top` functions of a measure, grouped by an attribute.
+    /// The report of these files: `top` functions of the selected samples, grouped by an attribute.
     pub(super) fn of_files(
         files: Vec<PathBuf>,
-        measure: Option<String>,
+        selection: SelectionArgs,
         top: usize,
         by: Option<&str>,
     ) -> Self {
         Self {
             files,
-            selection: SelectionArgs::of_measure(measure),
+            selection,
             stacks: StackArgs::default(),
             top: Some(top),
             sort: None,

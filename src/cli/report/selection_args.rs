@@ -4,6 +4,7 @@ use anyhow::{Context as _, bail};
 use regex::Regex;
 
 use super::conditions::Condition;
+use super::idle_args::IdleArgs;
 use crate::cli::time_bound::{self, TimeBound};
 use crate::model::attribute_keys;
 use crate::report::selection::{MOST_EXPRESSIONS, Selection, Window};
@@ -31,6 +32,8 @@ pub(in crate::cli) struct SampleArgs {
     /// Only stacks without a function that matches this regular expression
     #[arg(long, value_name = "REGEX")]
     without: Vec<Regex>,
+    #[command(flatten)]
+    idle: IdleArgs,
 }
 
 /// The options that select samples, by time as well. All of them must hold.
@@ -67,26 +70,30 @@ pub(in crate::cli) struct SelectionArgs {
 }
 
 impl SampleArgs {
-    /// The selection in this window of time.
+    /// The selection in this window of time, for a command that shows profiles: without idle threads, unless
+    /// the options name threads.
     pub(in crate::cli) fn selection(&self, window: Window) -> anyhow::Result<Selection> {
         if self.frames.len() + self.without.len() > MOST_EXPRESSIONS {
             bail!("--frame and --without: at most {MOST_EXPRESSIONS} expressions");
         }
         let thread = self.thread.iter().map(|name| Selection::thread(name));
-        Ok(Selection {
+        let mut selection = Selection {
             attributes: self.attributes.iter().cloned().chain(thread).collect(),
             trace: self.trace,
             frames: self.frames.clone(),
             without: self.without.clone(),
             window,
-        })
+            without_idle: false,
+        };
+        selection.without_idle = self.idle.leave_out(!selection.is_about_threads());
+        Ok(selection)
     }
 }
 
 impl SelectionArgs {
     /// All samples of a measure.
-    pub(super) fn of_measure(measure: Option<String>) -> Self {
-        Self { samples: SampleArgs { measure, ..SampleArgs::default() }, ..Self::default() }
+    pub(in crate::cli) fn of_measure(measure: Option<String>, idle: IdleArgs) -> Self {
+        Self { samples: SampleArgs { measure, idle, ..SampleArgs::default() }, ..Self::default() }
     }
 
     /// The name of the measure, if one is chosen.
@@ -122,7 +129,18 @@ impl SelectionArgs {
         self.unit.as_deref()
     }
 
-    /// The selection in the files of this survey.
+    /// As [`SelectionArgs::selection`], for a command that passes profiles on: with idle threads, unless
+    /// the options leave them out.
+    pub(in crate::cli) fn complete_selection(
+        &self,
+        survey: &Survey,
+        is_snapshot: bool,
+    ) -> anyhow::Result<Selection> {
+        let selection = self.selection(survey, is_snapshot)?;
+        Ok(Selection { without_idle: self.samples.idle.leave_out(false), ..selection })
+    }
+
+    /// The selection in the files of this survey, for a command that shows profiles.
     pub(in crate::cli) fn selection(&self, survey: &Survey, is_snapshot: bool) -> anyhow::Result<Selection> {
         if self.at.is_some() && !is_snapshot {
             bail!("--at: this kind of profile is no state at a time; use --from and --to");

@@ -39,9 +39,10 @@ pub(super) fn run(
     let selection = args.selection.selection(&inputs.survey, measure.is_snapshot())?;
     let (form, window) = (args.stacks.form(), selection.window);
     let mut reader = SampleReader::new(&selection, form);
-    let mut all = (!selection.is_everything()).then(|| WholeSum::new(measure, form.weight));
+    let mut all =
+        (!selection.is_everything()).then(|| WholeSum::new(measure, form.weight, selection.without_idle));
     let (mut conditions, in_words) = (args.selection.conditions(), conditions::in_words(&selection));
-    let head = |whole, profiled_ns, kinds, all: Option<WholeSum<'_>>| Head {
+    let head = |whole, profiled_ns, kinds, all: Option<WholeSum<'_>>, idle| Head {
         survey: &inputs.survey,
         measure,
         unit: form.weight.unit(measure),
@@ -49,15 +50,16 @@ pub(super) fn run(
         from_ns: window.from_ns,
         profiled_ns,
         selected: all.map(|all| Selected { conditions: &in_words, of: all.sum() }),
+        idle,
         kinds,
-        choose: "--type",
+        command: "",
     };
     if args.labels {
         let mut sums = AttributeSums::new(measure, window);
         read(inputs, &mut reader, &mut all, &mut sums)?;
         inputs.check_selected(reader.selected_samples, &conditions)?;
         ensure!(sums.whole() < i64::MAX, TOO_LARGE);
-        let head = head(sums.whole(), sums.time.total_ns(), None, all);
+        let head = head(sums.whole(), sums.time.total_ns(), None, all, reader.idle);
         return labels::print(args.form.format(), head, sums, args.most(), out);
     }
     let mut collected = Collected::new(measure, window, args.group_key());
@@ -74,7 +76,7 @@ pub(super) fn run(
     let is_folded = args.folds_vm_threads() && fold_vm_threads(&mut collected, &stacks, &mut reader);
     let own = collected.merged();
     check_sum(&own)?;
-    let head = head(total(&own), collected.profiled_ns(), kinds, all);
+    let head = head(total(&own), collected.profiled_ns(), kinds, all, reader.idle);
     match args.form.format() {
         Format::Json => json::print(args, head, &reader, &collected, &own, out)?,
         Format::Text => {
@@ -195,7 +197,7 @@ pub(in crate::cli) fn print_overview(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let Some(measure) = survey.measure(None) else { return Ok(()) };
-    let selection = Selection::default();
+    let selection = Selection { without_idle: true, ..Selection::default() };
     let form = SampleForm { lines, ..SampleForm::default() };
     let mut reader = SampleReader::new(&selection, form).with_bound(OF_OVERVIEW + survey.largest_message);
     let mut collected = Collected::new(measure, selection.window, None);
@@ -208,9 +210,19 @@ pub(in crate::cli) fn print_overview(
     let is_folded = fold_vm_threads(&mut collected, &stacks, &mut reader);
     let (own, unit) = (collected.merged(), &*measure.unit);
     let (whole, profiled_ns) = (total(&own), collected.profiled_ns());
-    let choose = "otlpprof report --type";
-    let (from_ns, selected) = (0, None);
-    head::print(Head { survey, measure, unit, whole, from_ns, profiled_ns, selected, kinds, choose }, out)?;
+    let head = Head {
+        survey,
+        measure,
+        unit,
+        whole,
+        from_ns: 0,
+        profiled_ns,
+        selected: None,
+        idle: reader.idle,
+        kinds,
+        command: "otlpprof report ",
+    };
+    head::print(head, out)?;
     let options = TableOptions { unit, sort_by: SortBy::Own, most, whole, style: Style::of_stdout() };
     table::print(&reader.tree, &reader.frames, &own, options, out)?;
     print_folded(is_folded, out)?;

@@ -8,6 +8,7 @@ use super::view::View;
 use crate::cli::report::amount::{amount, percent};
 use crate::cli::report::{kind_name, kinds};
 use crate::cli::terminal::Shown;
+use crate::model::types;
 use crate::report::frame_table::FrameKind;
 use crate::report::function_sums::SortBy;
 use crate::report::measure::Measure;
@@ -75,7 +76,10 @@ impl Lines {
         });
         let (functions, threads) = (functions.collect(), threads.collect());
         let types = measures.iter().map(|&other| (other.name.clone(), Some(other) == measure)).collect();
-        let head = head(of, totals, view, measure, ranking.whole);
+        let mut head = head(of, totals, view, measure, ranking.whole);
+        if recent.reader.idle != 0 && measure.is_some_and(|measure| measure.name == types::WALL.name) {
+            head.push_str("  without idle VM and native threads (--idle)");
+        }
         let kinds = ranking.kinds.and_then(|kinds| kinds::line(&kinds, ranking.whole));
         Self { head, kinds, types, functions, threads }
     }

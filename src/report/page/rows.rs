@@ -135,6 +135,13 @@ impl PageRows {
         rows.flatten().any(|(key, &value)| key.side == side && value != 0)
     }
 
+    /// The sum of a side's values of a measure that is no snapshot.
+    pub fn total(&self, measure: &str, side: u8) -> i64 {
+        let rows = self.measures.iter().filter(|known| known.measure.name == measure);
+        let of_side = rows.flat_map(|known| &known.rows).filter(|(key, _)| key.side == side);
+        of_side.fold(0, |sum, (_, &value)| sum.saturating_add(value))
+    }
+
     /// Puts a measure before the others.
     pub fn begin_with(&mut self, measure: &Measure) {
         if let Some(at) = self.measures.iter().position(|known| known.measure == *measure) {

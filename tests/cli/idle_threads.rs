@@ -1,0 +1,240 @@
+//! Waits of the VM's threads and of native ones: left out of the wall-clock time that commands show, and
+//! never of what they pass on.
+
+use std::fs;
+
+use crate::otlp_fixture::{Dictionary, TIME};
+use crate::report_support::{CPU, Files, Spec, json, message, otlpprof, page_header, rows, stdout};
+use crate::run_support::page_data;
+use otlpprof::otlp::wire::{ProfilesData, Value};
+
+const WALL: [&str; 4] = ["samples", "count", "wall", "nanoseconds"];
+
+/// The id of a sampled thread.
+enum Id {
+    Java(i64),
+    Native(i64),
+    /// A virtual thread has none.
+    None,
+}
+
+/// Threads with their functions, states and milliseconds: 68 ms of busy threads and of the program's Java
+/// threads, 440 ms of others that wait.
+const THREADS: [(&str, &str, Id, &str, i64); 11] = [
+    ("main", "Shop.cart", Id::Java(1), "running", 30),
+    ("pool-1", "Unsafe.park", Id::Java(30), "parked", 13),
+    // A finalizer that waits for a lock holds up all others.
+    ("Finalizer", "Shop.finalize", Id::Java(12), "blocked", 6),
+    ("Signal Dispatcher", "JVM_RaiseSignal", Id::Java(13), "running", 1),
+    ("C2 CompilerThre", "Compile::Compile", Id::Native(11), "running", 10),
+    ("C1 CompilerThre", "Compilation::compile", Id::Native(12), "runnable", 5),
+    ("virtual", "Socket.read", Id::None, "native", 3),
+    ("G1 Conc#0", "futex_wait", Id::Native(13), "native", 300),
+    ("Finalizer", "Object.wait0", Id::Java(12), "waiting", 60),
+    ("Reference Handler", "Reference.waitForPending", Id::Java(11), "blocked", 40),
+    ("VM Thread", "pthread_cond_wait", Id::Native(14), "blocked", 40),
+];
+
+/// A message with samples of all threads, of the wall clock or of another one.
+fn threads(types: [&str; 4]) -> ProfilesData {
+    let stacks: Vec<_> = THREADS.iter().map(|&(_, function, ..)| [function, "start"]).collect();
+    let samples: Vec<_> = THREADS
+        .iter()
+        .zip(&stacks)
+        .map(|(&(thread, .., value), stack)| (&stack[..], thread, value))
+        .collect();
+    let mut data = message("1", &[Spec { types, period: 1_000_000, start: TIME, samples: &samples }]);
+    let mut tables = Dictionary(data.dictionary.take().unwrap());
+    let samples = &mut data.resource_profiles[0].scope_profiles[0].profiles[0].samples;
+    for (sample, (_, _, id, state, _)) in samples.iter_mut().zip(&THREADS) {
+        let id = match id {
+            Id::Java(id) => Some(tables.attribute("thread.id", Value::IntValue(*id))),
+            Id::Native(id) => Some(tables.attribute("otlpprof.thread.os_id", Value::IntValue(*id))),
+            Id::None => None,
+        };
+        sample.attribute_indices.extend(id);
+        sample.attribute_indices.push(tables.text("otlpprof.thread.state", state));
+    }
+    data.dictionary = Some(tables.0);
+    data
+}
+
+const LEFT_OUT: &str = "idle VM and native threads left out (--idle shows them): 86.6 % of 508 ms";
+
+/// Regression: nine tenths of a wall-clock report were waits of the VM's own threads.
+#[test]
+fn a_report_leaves_out_idle_threads_of_the_vm() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[threads(WALL)]);
+    let text = stdout(&["report", &file]);
+    assert!(text.starts_with("wall of shop: 68.0 ms in 10.0 s"), "{text}");
+    assert_eq!(text.lines().nth(1), Some(LEFT_OUT));
+    let mut functions: Vec<_> = rows(&text).into_iter().map(|row| row[9].to_owned()).collect();
+    functions.sort_unstable();
+    let busy = [
+        "Compilation::compile",
+        "Compile::Compile",
+        "JVM_RaiseSignal",
+        "Shop.cart",
+        "Shop.finalize",
+        "Socket.read",
+        "Unsafe.park",
+        "start",
+    ];
+    assert_eq!(functions, busy);
+    for form in [&["--tree"][..], &["--peek", "Shop"], &["--labels"], &["--by", "thread"], &["--threads"]] {
+        let text = stdout(&[&["report", &*file], form].concat());
+        assert!(text.contains(LEFT_OUT) && !text.contains("futex_wait"), "{form:?}: {text}");
+        assert!(!text.contains("G1 Conc#0"), "{form:?}: {text}");
+    }
+    let counted = stdout(&["report", &file, "--count"]);
+    assert!(counted.contains(&LEFT_OUT.replace("508 ms", "508")), "{counted}");
+    let all = stdout(&["report", &file, "--idle"]);
+    assert!(all.starts_with("wall of shop: 508 ms in 10.0 s"), "{all}");
+    assert!(all.contains("futex_wait") && !all.contains("left out"), "{all}");
+    let printed = stdout(&["print", &file]);
+    let line = LEFT_OUT.replace("--idle", "otlpprof report --idle");
+    assert!(printed.contains(&line) && printed.contains("wall of shop: 68.0 ms"), "{printed}");
+}
+
+/// The time that a processor has worked is nobody's wait.
+#[test]
+fn other_measures_have_all_threads() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[threads(CPU)]);
+    let text = stdout(&["report", &file]);
+    assert!(text.starts_with("cpu of shop: 508 ms in ") && !text.contains("left out"), "{text}");
+}
+
+/// A user who names a thread or a state means the idle ones too.
+#[test]
+fn conditions_on_threads_keep_idle_threads() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[threads(WALL)]);
+    for (condition, total) in [
+        (&["--thread", "VM Thread"][..], "40.0 ms"),
+        (&["--where", "thread.name=VM Thread"], "40.0 ms"),
+        (&["--where", "otlpprof.thread.os_id=13"], "300 ms"),
+        (&["--where", "otlpprof.thread.state=native"], "303 ms"),
+        (&["--where", "thread.id=1"], "30.0 ms"),
+        (&["--where", "service.name=shop"], "68.0 ms"),
+        (&["--frame", "start"], "68.0 ms"),
+        (&["--thread", "VM Thread", "--no-idle"], "0 ns"),
+        (&["--idle", "--no-idle"], "68.0 ms"),
+        (&["--no-idle", "--idle"], "508 ms"),
+    ] {
+        let text = stdout(&[&["report", &*file], condition].concat());
+        assert!(text.starts_with(&format!("wall of shop: {total} in ")), "{condition:?}: {text}");
+    }
+}
+
+/// The line counts the idle threads that the other options select, and the share of those options is one of
+/// what is shown without them.
+#[test]
+fn the_line_and_the_share_of_a_selection_agree_with_what_is_shown() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[threads(WALL)]);
+    let second_line = |options: &[&str]| {
+        let text = stdout(&[&["report", &*file], options].concat());
+        text.lines().skip(1).take(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        second_line(&["--frame", "futex|cart"]),
+        [
+            "selected (with futex|cart): 44.1 % of 68.0 ms",
+            "idle VM and native threads left out (--idle shows them): 90.9 % of 330 ms"
+        ]
+    );
+    assert_eq!(second_line(&["--frame", "cart"]), ["selected (with cart): 44.1 % of 68.0 ms", ""]);
+    assert_eq!(second_line(&["--frame", "cart", "--idle"])[0], "selected (with cart): 5.9 % of 508 ms");
+    // Nothing but idle threads is no empty selection.
+    let output = otlpprof(&["report", &file, "--frame", "futex"]).success().get_output().clone();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let later = second_line(&["--from", "2023-11-14T22:13:31Z"]);
+    assert!(!later.concat().contains("left out"), "{later:?}");
+}
+
+#[test]
+fn json_has_the_sum_of_idle_threads() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[threads(WALL)]);
+    let of = |options: &[&str]| {
+        let document = json(&[&["report", &*file], options].concat());
+        ["total", "totalOfAll", "idleLeftOut"].map(|field| document[field].as_i64().unwrap() / 1_000_000)
+    };
+    assert_eq!(of(&[]), [68, 68, 440]);
+    assert_eq!(of(&["--tree", "--frame", "cart|futex"]), [30, 68, 300]);
+    assert_eq!(of(&["--labels"]), [68, 68, 440]);
+    assert_eq!(of(&["--idle"]), [508, 508, 0]);
+}
+
+#[test]
+fn a_comparison_leaves_idle_threads_out_of_both_sides() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[threads(WALL)]);
+    let line = "idle VM and native threads left out (--idle shows them): 86.6 % of base, 86.6 % of new";
+    let text = stdout(&["report", &file, "--diff", &file]);
+    assert!(text.starts_with(&format!("wall\nbase 68.0 ms, new 68.0 ms\n{line}\n")), "{text}");
+    let document = json(&["report", &file, "--diff", &file]);
+    assert_eq!(document["base"]["idleLeftOut"], 440_000_000);
+    assert_eq!(document["new"]["idleLeftOut"], 440_000_000);
+    let all = stdout(&["report", &file, "--diff", &file, "--idle"]);
+    assert!(all.contains("base 508 ms, new 508 ms") && !all.contains("left out"), "{all}");
+    let page = files.path("page.html");
+    for comparison in [&["report", &*file, "--diff", &file][..], &["diff", &file, &file, "-o", &page]] {
+        let refused = otlpprof(&[comparison, &["--frame", "futex"]].concat()).code(2).get_output().clone();
+        let reason = "neither side has a value to compare but those of idle VM and native threads (--idle)";
+        assert_eq!(String::from_utf8_lossy(&refused.stderr), format!("otlpprof: {reason}\n"));
+    }
+    otlpprof(&["diff", &file, &file, "-o", &page]).success();
+    assert_eq!(page_header(&page)["notes"], serde_json::json!([format!("wall: {line}")]));
+}
+
+#[test]
+fn a_page_leaves_out_idle_threads_and_says_so() {
+    let files = Files::new();
+    let (file, page) = (files.add("app.otlp", &[threads(WALL)]), files.path("page.html"));
+    otlpprof(&["flamegraph", &file, "--threads", "-o", &page]).success();
+    assert_eq!(page_header(&page)["notes"], serde_json::json!([format!("wall: {LEFT_OUT}")]));
+    let names = page_data(page.as_ref());
+    assert!(names.contains("Compile::Compile") && !names.contains("futex_wait"), "{names}");
+    assert!(!names.contains("G1 Conc#0"), "{names}");
+    otlpprof(&["flamegraph", &file, "--idle", "-o", &page]).success();
+    assert_eq!(page_header(&page)["notes"], serde_json::json!([]));
+    assert!(page_data(page.as_ref()).contains("futex_wait"));
+}
+
+/// A file for another tool has everything, unless its user says otherwise.
+#[test]
+fn exports_and_merged_files_have_all_threads() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[threads(WALL)]);
+    let (merged, collapsed) = (files.path("merged.otlp"), files.path("out.collapsed"));
+    otlpprof(&["merge", &file, "-o", &merged]).success();
+    for file in [&file, &merged] {
+        let sum = |options: &[&str]| {
+            let export = ["export", file, "--to", "collapsed", "-o", &collapsed];
+            otlpprof(&[&export, options].concat()).success();
+            let text = fs::read_to_string(&collapsed).unwrap();
+            let values = text.lines().filter(|line| !line.starts_with('#'));
+            let values = values.map(|line| line.rsplit(' ').next().unwrap().parse::<i64>().unwrap());
+            values.sum::<i64>() / 1_000_000
+        };
+        assert_eq!([sum(&[]), sum(&["--idle"]), sum(&["--no-idle"])], [508, 508, 68]);
+        assert!(stdout(&["report", file]).contains(LEFT_OUT));
+    }
+}
+
+#[test]
+fn the_view_of_the_present_says_that_it_lacks_idle_threads() {
+    let files = Files::new();
+    let file = files.add("app.otlp", &[threads(WALL)]);
+    let arguments = ["top", &*file, "--count", "1", "-i", "100ms", "-w", "1h"];
+    let text = stdout(&arguments);
+    let head = text.lines().next().unwrap();
+    assert!(
+        head.contains(": 68.0 ms in ") && head.ends_with("  without idle VM and native threads (--idle)")
+    );
+    let text = stdout(&[&arguments[..], &["--idle"]].concat());
+    assert!(text.contains(": 508 ms in ") && !text.contains("without idle"), "{text}");
+}
