@@ -1,7 +1,8 @@
 //! Threads that work on items for a caller that takes the results in an order of its own.
 //!
-//! In: items, and the work. Out: for each item a channel that gets the result. The caller keeps the channels in
-//! the order of the items, so that nothing depends on the number of threads. Uses nothing else of the crate.
+//! In: items, and the work. Out: for each item a channel that gets the result. The caller keeps the channels
+//! in the order of the items, so that nothing depends on the number of threads. Uses nothing else of the
+//! crate.
 
 use std::io;
 use std::sync::Arc;
