@@ -1,4 +1,4 @@
-//! The signals that end a command.
+//! The signals that end a command, and those that a terminal sends to its view.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
@@ -25,9 +25,10 @@ impl Signals {
         }
     }
 
-    /// Blocks SIGTSTP alone, so that a command can restore the terminal before it stops.
-    pub(super) fn block_stop() -> Self {
-        Self::block_all(&[libc::SIGTSTP])
+    /// Blocks SIGTSTP, so that a command can restore the terminal before it stops, and SIGWINCH, which the
+    /// terminal sends when its size has changed.
+    pub(super) fn block_of_view() -> Self {
+        Self::block_all(&[libc::SIGTSTP, libc::SIGWINCH])
     }
 
     fn block_all(signals: &[libc::c_int]) -> Self {

@@ -378,6 +378,27 @@ fn a_resized_terminal_is_drawn_in_its_new_size() {
     jvm.finish();
 }
 
+/// Regression: a key that arrived with the signal of a new size was read at the next key, if ever. A terminal
+/// that had its former size again before the next drawing kept what it had scrolled or cut meanwhile.
+#[test]
+fn keys_are_heeded_while_the_terminal_is_resized() {
+    let home = newest_or_all().pop().unwrap();
+    let jvm = jvm(&home);
+    let mut top = InTerminal::start(top(jvm.pid(), &["cpu=1ms", "-i", "100ms"]));
+    let is_paused = |text: &str| text.lines().next().is_some_and(|head| head.contains("PAUSED"));
+    top.wait_for("the view", |text| text.contains("UserLoop.burn"));
+    for count in 0..150 {
+        top.resize(ROWS - count % 2, COLUMNS);
+        top.press("p");
+        top.wait_for("change by p", |text| is_paused(text) == (count % 2 == 0));
+    }
+    top.press("q");
+    assert_eq!(top.finish().0.code(), Some(0));
+    wait_for("the session's end", || is_idle(jvm.pid()));
+    jvm.terminate();
+    jvm.finish();
+}
+
 /// Regression: the command panicked when it showed the cursor of a terminal that was gone.
 #[test]
 fn a_closed_terminal_ends_the_view_and_its_session() {

@@ -197,13 +197,13 @@ fn show(
     loop {
         let shown = Lines::new(&name(args), recent, &view, MOST_LINES);
         screen.terminal.draw(|frame| draw::draw(frame, &view, &shown))?;
-        let others = [stdin.as_fd(), screen.stop_signal.as_fd()];
-        let [is_typed, stops] = match wait(source, others, args.interval, interrupts) {
+        let others = [stdin.as_fd(), screen.signal.as_fd()];
+        let [is_typed, has_signal] = match wait(source, others, args.interval, interrupts) {
             Err(AttachError::Interrupted(signal)) => return Ok(End::Signal(signal)),
             waited => waited?,
         };
-        if stops {
-            screen.suspend()?;
+        if has_signal {
+            screen.heed_signal()?;
         }
         let mut begins_again = false;
         if let Some(reason) = source.read(|message| begins_again |= recent.add(message))? {

@@ -21,29 +21,35 @@ pub(super) struct Screen {
     /// Never dropped: its destructor shows the cursor, as `leave` does, but panics where the terminal is
     /// gone.
     pub(super) terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
-    /// Has something to read when SIGTSTP has arrived.
-    pub(super) stop_signal: OwnedFd,
+    /// Has something to read when SIGTSTP or SIGWINCH has arrived. Crossterm does not receive SIGWINCH: its
+    /// reader loses keys that arrive with this signal, until the next key (`try_read` in
+    /// event/source/unix/mio.rs returns at the signal, and its epoll reports the keys only once).
+    pub(super) signal: OwnedFd,
     signals: Signals,
 }
 
 impl Screen {
     pub(super) fn open() -> io::Result<Self> {
         restore_before_a_panic_is_printed();
-        let signals = Signals::block_stop();
-        let stop_signal = signals.descriptor()?;
+        let signals = Signals::block_of_view();
+        let signal = signals.descriptor()?;
         enter()?;
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| leave())?;
-        Ok(Self { terminal: ManuallyDrop::new(terminal), stop_signal, signals })
+        Ok(Self { terminal: ManuallyDrop::new(terminal), signal, signals })
     }
 
-    /// Handles SIGTSTP: restores the terminal, stops this process until SIGCONT, and takes the terminal
-    /// again.
-    pub(super) fn suspend(&mut self) -> io::Result<()> {
-        Signals::take(self.stop_signal.as_fd());
-        leave();
-        // SAFETY: the call accesses no memory.
-        unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
-        enter()?;
+    /// Handles the signal that has arrived, after which everything is drawn. SIGTSTP: restores the terminal,
+    /// stops this process until SIGCONT, and takes the terminal again. SIGWINCH: clears the terminal, which
+    /// may have cut or moved lines even if its size is the former one again.
+    pub(super) fn heed_signal(&mut self) -> io::Result<()> {
+        if i32::from(Signals::take(self.signal.as_fd())) == libc::SIGTSTP {
+            leave();
+            // SAFETY: the call accesses no memory.
+            unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+            enter()?;
+        } else {
+            execute!(io::stdout(), Clear(ClearType::All))?;
+        }
         // A new one: clearing the old one would ask the terminal for the cursor's place, and wait for the
         // answer.
         self.terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?);
