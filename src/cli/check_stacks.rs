@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::call_grammar::CallGrammar;
 use super::format_args::FormatArgs;
 use super::input::Input;
-use super::report::DEFAULT_TOP;
+use super::report::{DEFAULT_TOP, print_rest};
 use super::terminal::{self, write_json};
 use super::{EXIT_FAILED, Format};
 use crate::core::stack_walker::StackWalker;
@@ -162,14 +162,6 @@ fn by_kind(histogram: &Histogram) -> Vec<(&'static str, u64)> {
 
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
-}
-
-/// Writes a line about the rows of a table beyond the most that are shown.
-fn print_rest(rows: usize, most: usize, out: &mut dyn Write) -> io::Result<()> {
-    match rows.checked_sub(most) {
-        None | Some(0) => Ok(()),
-        Some(rest) => writeln!(out, "and {rest} more; --top {rows} shows them"),
-    }
 }
 
 impl Tally {

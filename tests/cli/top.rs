@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::agent_support::heeded_signals::heed_signals;
+use crate::agent_support::running::Running;
 use crate::agent_support::{JavaRun, agent, newest_or_all, profiles};
 use crate::attach_support::{
     PATIENCE, attach, command, exit_code, jvm, otlpprof, refusal, send, state, text_of, wait_for,
@@ -168,6 +169,15 @@ fn top(pid: u32, arguments: &[&str]) -> Command {
 
 fn is_idle(pid: u32) -> bool {
     state(pid)["message"] == "not profiling"
+}
+
+/// Ends the view by its key, and the JVM once the session has ended.
+fn quit(mut top: InTerminal, jvm: Running) {
+    top.press("q");
+    assert_eq!(top.finish().0.code(), Some(0));
+    wait_for("the session's end", || is_idle(jvm.pid()));
+    jvm.terminate();
+    jvm.finish();
 }
 
 #[test]
@@ -371,11 +381,7 @@ fn a_resized_terminal_is_drawn_in_its_new_size() {
         });
     }
     top.wait_for("the view in its first size", is_shown);
-    top.press("q");
-    assert_eq!(top.finish().0.code(), Some(0));
-    wait_for("the session's end", || is_idle(jvm.pid()));
-    jvm.terminate();
-    jvm.finish();
+    quit(top, jvm);
 }
 
 /// Regression: a key that arrived with the signal of a new size was read at the next key, if ever. A terminal
@@ -392,11 +398,7 @@ fn keys_are_heeded_while_the_terminal_is_resized() {
         top.press("p");
         top.wait_for("change by p", |text| is_paused(text) == (count % 2 == 0));
     }
-    top.press("q");
-    assert_eq!(top.finish().0.code(), Some(0));
-    wait_for("the session's end", || is_idle(jvm.pid()));
-    jvm.terminate();
-    jvm.finish();
+    quit(top, jvm);
 }
 
 /// Regression: the command panicked when it showed the cursor of a terminal that was gone.

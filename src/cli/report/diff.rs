@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::amount::{amount, change, percent, rate, rate_change};
 use super::style::Style;
+use super::table::print_rest;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::{SelfValues, total};
 use crate::report::frame_table::{FrameId, FrameTable};
@@ -160,11 +161,7 @@ impl Changes {
             let name = style.name_at_end(frames.get(frame), BEFORE_FUNCTION);
             writeln!(out, "{own:>27}  {total:>27}  {name}")?;
         }
-        let all = self.functions.len();
-        if all > most {
-            writeln!(out, "and {} more; --top {all} shows them", all - most)?;
-        }
-        Ok(())
+        print_rest(self.functions.len(), most, out)
     }
 }
 

@@ -41,7 +41,7 @@ use self::inputs::ProfileInputs;
 use self::selection_args::SelectionArgs;
 use self::stack_args::StackArgs;
 use self::style::Style;
-pub(super) use self::table::kind_name;
+pub(super) use self::table::{kind_name, print_rest};
 use super::Format;
 use super::format_args::FormatArgs;
 use super::symbolize::symbols_args::SymbolsArgs;

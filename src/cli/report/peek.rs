@@ -9,6 +9,7 @@ use regex::Regex;
 use super::amount::{amount, percent};
 use super::fitted::width;
 use super::style::Style;
+use super::table::print_rest;
 use crate::report::call_tree::CallTree;
 use crate::report::collect::SelfValues;
 use crate::report::frame_table::{FrameId, FrameTable};
@@ -85,10 +86,7 @@ pub(super) fn print(
     if found.is_empty() {
         writeln!(out, "no function matches {matching}")?;
     }
-    if found.len() > most {
-        writeln!(out, "and {} more; --top {} shows them", found.len() - most, found.len())?;
-    }
-    Ok(())
+    print_rest(found.len(), most, out)
 }
 
 /// The entries with the highest values first.

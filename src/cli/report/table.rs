@@ -49,10 +49,15 @@ pub(super) fn print(
         style.plain(out)?;
         writeln!(out, "  {}", style.name_at_end(entry, BEFORE_FUNCTION))?;
     }
-    if sorted.len() > shown.len() {
-        writeln!(out, "and {} more; --top {} shows them", sorted.len() - shown.len(), sorted.len())?;
+    print_rest(sorted.len(), most, out)
+}
+
+/// Writes a line about the rows of a table beyond the most that are shown.
+pub(in crate::cli) fn print_rest(rows: usize, most: usize, out: &mut dyn Write) -> io::Result<()> {
+    match rows.checked_sub(most) {
+        None | Some(0) => Ok(()),
+        Some(rest) => writeln!(out, "and {rest} more; --top {rows} shows them"),
     }
-    Ok(())
 }
 
 /// The name of a kind of code.
