@@ -1,9 +1,13 @@
-//! The folder of indexes: one for each object and its files, made when it is first needed.
+//! The folder of indexes: one for each object and its files.
 //!
 //! An index is a file `indexes/<identity of the object>-<fingerprint of its files>.symbols`. It is written
 //! beside its place and renamed, so that any number of processes may make the same one. An index of another
 //! version, of other files, or with damage is made again. Indexes that nobody has used for 30 days are
 //! removed when another one is made. Where the folder cannot be written, a temporary one is used.
+//!
+//! To make an index takes longer than to read the debug information of some addresses alone. Where one message
+//! is resolved ([`IndexCache::make_at_second_use`]), an object's first use is such a reading. It leaves an empty
+//! file `<identity of the object>-<fingerprint of its files>.used`, and the next use makes the index.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -22,7 +26,9 @@ use crate::incomplete_file::PREFIX;
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The age at which the time of an index's last use is renewed.
 const RENEWED: Duration = Duration::from_secs(24 * 3600);
-const EXTENSION: &str = "symbols";
+/// The extensions of an index, and of the note of an object's first use.
+const INDEX: &str = "symbols";
+const NOTE: &str = "used";
 
 /// The reason why there is no index.
 #[derive(Debug, thiserror::Error)]
@@ -43,12 +49,32 @@ pub enum IndexFailure {
     Unreadable(String),
 }
 
-/// An index, and the losses of debug information when it was made.
+/// Something that answers for addresses, and the losses of debug information when it was made, in words.
 #[derive(Debug)]
-pub(super) struct OpenIndex {
-    pub(super) index: Index<FileSource>,
-    /// The losses in words, for people.
+pub(super) struct WithLosses<T> {
+    pub(super) answers: T,
     pub(super) losses: Option<String>,
+}
+
+/// The identity and the file name of the index of an object and its files.
+#[derive(Debug)]
+pub(super) struct IndexKey {
+    identity: Identity,
+    /// The file name, without its extension.
+    name: String,
+}
+
+impl IndexKey {
+    pub(super) fn of(object: &ObjectIdentity, files: &OpenFiles) -> Self {
+        let identity = files.identity(object);
+        let object: String = identity.object.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("{object}-{:016x}", files.fingerprint(&identity));
+        Self { identity, name }
+    }
+
+    fn file_name(&self, extension: &str) -> String {
+        format!("{}.{extension}", self.name)
+    }
 }
 
 /// A folder of indexes.
@@ -56,71 +82,85 @@ pub(super) struct OpenIndex {
 pub struct IndexCache {
     folder: Option<PathBuf>,
     temporary: Option<TemporaryFolder>,
+    makes_at_second_use: bool,
 }
 
 impl IndexCache {
     /// The indexes in a folder, which is created when it is needed.
     pub fn in_folder(folder: &Path) -> Self {
-        Self { folder: Some(folder.join("indexes")), temporary: None }
+        Self { folder: Some(folder.join("indexes")), ..Self::default() }
     }
 
-    /// The index of an object, which is made if there is none.
+    /// Leaves each index to the second use of its object, in this process or another one.
+    pub fn make_at_second_use(&mut self) {
+        self.makes_at_second_use = true;
+    }
+
+    /// The index with a key, if there is one.
+    pub(super) fn find(&self, key: &IndexKey) -> Option<WithLosses<Index<FileSource>>> {
+        let folders = [self.folder.as_deref(), self.temporary.as_ref().map(TemporaryFolder::path)];
+        let mut folders = folders.into_iter().flatten();
+        let index = folders.find_map(|folder| usable(&folder.join(key.file_name(INDEX)), &key.identity))?;
+        let lost = index.problems();
+        let losses = (lost > 0).then(|| format!("{lost} units of its debug information are damaged"));
+        Some(WithLosses { answers: index, losses })
+    }
+
+    /// Whether an index that does not exist is to be made at this use of its object.
+    pub(super) fn is_due(&self, key: &IndexKey) -> bool {
+        // An index that cannot be read tells of a use as well as the note.
+        let is_used = |folder: &Path| [NOTE, INDEX].iter().any(|of| folder.join(key.file_name(of)).exists());
+        !self.makes_at_second_use || self.folder.as_deref().is_some_and(is_used)
+    }
+
+    /// Reads the debug information of some addresses alone, and notes the first use of the object.
     ///
     /// # Errors
-    /// If the object's files are damaged, or no index can be written.
-    pub(super) fn open(
-        &mut self,
-        object: &ObjectIdentity,
+    /// If the object's files are damaged.
+    pub(super) fn read_directly(
+        &self,
+        key: &IndexKey,
         files: &OpenFiles,
-    ) -> Result<OpenIndex, IndexFailure> {
-        let identity = files.identity(object);
-        let name = name(&identity, files);
-        let folders = [self.folder.as_deref(), self.temporary.as_ref().map(TemporaryFolder::path)];
-        for folder in folders.into_iter().flatten() {
-            if let Some(index) = usable(&folder.join(&name), &identity) {
-                let lost = index.problems();
-                let losses = (lost > 0).then(|| format!("{lost} units of its debug information are damaged"));
-                return Ok(OpenIndex { index, losses });
+        vaddrs: &[u64],
+    ) -> Result<WithLosses<Compiled>, IndexFailure> {
+        let compiled = compile(files, Some(vaddrs))?;
+        // The index would not be kept if files are missing: then each use is a first one.
+        if let Some(folder) = self.folder.as_deref().filter(|_| !lacks_files(&compiled)) {
+            // Without the note, the next use is a first one too.
+            let note = create(folder).and_then(|()| File::create(folder.join(key.file_name(NOTE))));
+            if note.is_ok() {
+                remove_unused(folder, SystemTime::now());
             }
         }
-        self.make(files, &identity, &name)
+        let losses = losses(&compiled);
+        Ok(WithLosses { answers: compiled, losses })
     }
 
     /// Makes the index of an object, whether there is one or not.
     ///
     /// # Errors
-    /// As [`IndexCache::open`].
-    pub(super) fn remake(
+    /// If the object's files are damaged, or no index can be written.
+    pub(super) fn make(
         &mut self,
-        object: &ObjectIdentity,
+        key: &IndexKey,
         files: &OpenFiles,
-    ) -> Result<OpenIndex, IndexFailure> {
-        let identity = files.identity(object);
-        self.make(files, &identity, &name(&identity, files))
-    }
-
-    fn make(
-        &mut self,
-        files: &OpenFiles,
-        identity: &Identity,
-        name: &str,
-    ) -> Result<OpenIndex, IndexFailure> {
-        let compiled = files.compile();
-        let compiled =
-            compiled.map_err(|why| IndexFailure::Damaged { path: files.path().to_owned(), why })?;
-        let path = self.write(&compiled, identity, name).map_err(IndexFailure::Unwritable)?;
+    ) -> Result<WithLosses<Index<FileSource>>, IndexFailure> {
+        let compiled = compile(files, None)?;
+        let path = self.write(&compiled, key).map_err(IndexFailure::Unwritable)?;
         let losses = losses(&compiled);
         drop(compiled);
         let index = FileSource::open(&path).map_err(|error| IndexFailure::Unreadable(error.to_string()))?;
         let index = Index::open(index).map_err(|error| IndexFailure::Unreadable(error.to_string()))?;
-        Ok(OpenIndex { index, losses })
+        Ok(WithLosses { answers: index, losses })
     }
 
     /// Writes an index. One that lacks what may be found later is not kept.
-    fn write(&mut self, compiled: &Compiled, identity: &Identity, name: &str) -> io::Result<PathBuf> {
+    fn write(&mut self, compiled: &Compiled, key: &IndexKey) -> io::Result<PathBuf> {
         if let Some(folder) = self.folder.as_deref().filter(|_| !lacks_files(compiled)) {
-            let path = folder.join(name);
-            if create(folder).and_then(|()| write(compiled, identity, &path)).is_ok() {
+            let path = folder.join(key.file_name(INDEX));
+            if create(folder).and_then(|()| write(compiled, &key.identity, &path)).is_ok() {
+                // The note may never have been written.
+                let _ = fs::remove_file(folder.join(key.file_name(NOTE)));
                 remove_unused(folder, SystemTime::now());
                 return Ok(path);
             }
@@ -129,15 +169,14 @@ impl IndexCache {
             Some(folder) => folder,
             none => none.insert(TemporaryFolder::create()?),
         };
-        let path = folder.path().join(name);
-        write(compiled, identity, &path)?;
+        let path = folder.path().join(key.file_name(INDEX));
+        write(compiled, &key.identity, &path)?;
         Ok(path)
     }
 }
 
-fn name(identity: &Identity, files: &OpenFiles) -> String {
-    let object: String = identity.object.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{object}-{:016x}.{EXTENSION}", files.fingerprint(identity))
+fn compile(files: &OpenFiles, vaddrs: Option<&[u64]>) -> Result<Compiled, IndexFailure> {
+    files.compile(vaddrs).map_err(|why| IndexFailure::Damaged { path: files.path().to_owned(), why })
 }
 
 /// The index at a path, if it is whole as far as it is read here, and of these files.
@@ -171,11 +210,12 @@ fn create(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Removes indexes that were not used for long, and files that a process has left while it wrote.
+/// Removes indexes and notes that were not used for long, and files that a process has left while it wrote.
 fn remove_unused(folder: &Path, now: SystemTime) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let is_own = Path::new(&name).extension().is_some_and(|extension| extension == EXTENSION)
+        let extension = Path::new(&name).extension();
+        let is_own = extension.is_some_and(|extension| extension == INDEX || extension == NOTE)
             || name.as_encoded_bytes().starts_with(PREFIX.as_bytes());
         let used = entry.metadata().and_then(|file| file.modified());
         let is_unused = used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > UNUSED));
@@ -224,9 +264,14 @@ mod tests {
     fn indexes_that_nobody_uses_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
-        for (name, age) in
-            [("old.symbols", 31), ("young.symbols", 29), (".incomplete-77-0", 31), ("other", 99)]
-        {
+        for (name, age) in [
+            ("old.symbols", 31),
+            ("old.used", 31),
+            ("young.symbols", 29),
+            ("young.used", 29),
+            (".incomplete-77-0", 31),
+            ("other", 99),
+        ] {
             let file = File::create(folder.path().join(name)).unwrap();
             file.set_modified(now - Duration::from_secs(age * 24 * 3600)).unwrap();
         }
@@ -234,6 +279,6 @@ mod tests {
         let mut left: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
-        assert_eq!(left, ["other", "young.symbols"]);
+        assert_eq!(left, ["other", "young.symbols", "young.used"]);
     }
 }

@@ -8,7 +8,8 @@
 //! A frame is resolved by the identity of its object (build-id, htlhash) and its address. Addresses of
 //! callers are return addresses minus 1 already, and are looked up as they are. An address that no function
 //! covers stays as it was: it never gets the nearest function's name. Each object's answers come from its
-//! index ([`crate::dwarf::index`]), which is made when it is first needed, and kept in a folder.
+//! index ([`crate::dwarf::index`]), which is kept in a folder. One message alone is resolved by the debug
+//! information of its addresses where there is no index yet.
 //!
 //! Messages stay encoded. Everything but the dictionary's changed locations, its new functions and its new
 //! strings is copied byte for byte.

@@ -106,11 +106,11 @@ impl OpenFiles {
         hasher.finish()
     }
 
-    /// Reads the debug information and the symbols of all addresses.
+    /// Reads the debug information and the symbols of all addresses, or of these.
     ///
     /// # Errors
     /// If a file is damaged as a whole.
-    pub(super) fn compile(&self) -> Result<Compiled, DwarfError> {
+    pub(super) fn compile(&self, vaddrs: Option<&[u64]>) -> Result<Compiled, DwarfError> {
         let mini: Option<&[u8]> = self.mini.as_deref();
         compile(
             &Inputs {
@@ -121,7 +121,7 @@ impl OpenFiles {
                 package: self.package.as_ref().map(shared),
                 split: Some(&self.split),
             },
-            None,
+            vaddrs,
         )
     }
 

@@ -57,6 +57,12 @@ impl Symbolizer {
         Self { locator, cache, objects, states, names, forgotten }
     }
 
+    /// Expects one message alone: the indexes of objects that are used for the first time are left to their
+    /// second use, because to make them takes longer than to resolve the frames of one message.
+    pub fn expect_one_message(&mut self) {
+        self.cache.make_at_second_use();
+    }
+
     /// The message with its frames resolved. Frames that are not resolved stay as they were.
     pub fn symbolize(&mut self, message: EncodedMessage) -> EncodedMessage {
         let (symbolized, refused) = self.resolve(message).rewritten();
@@ -174,7 +180,7 @@ impl Symbolizer {
                 identity: self.objects.get(ObjectNumber(number)).clone(),
                 resolved: state.resolved,
                 unresolved: state.unresolved.clone(),
-                problems: found.map(|object| object.problems().to_vec()).unwrap_or_default(),
+                problems: found.map(Object::problems).unwrap_or_default(),
             });
         }
         objects.sort_by_key(|object| std::cmp::Reverse(object.unresolved_frames()));

@@ -466,16 +466,24 @@ fn indexes_are_kept_and_made_again_when_they_are_torn() {
     let object = ProfiledObject::of(Path::new(LIBRARY), "/opt/libddproftest.so");
     let vaddrs = addresses(Path::new(LIBRARY), 200);
     let options = ["--path", objects];
-    assert_eq!(resolved(&command, &object, &vaddrs, &options).0, vaddrs.len());
-    let result = messages_of(&command.path("out.otlp"));
     let index_files = || {
         let entries = fs::read_dir(command.indexes()).unwrap();
         entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
     };
+    // The first use leaves a note, the second an index in its place.
+    assert_eq!(resolved(&command, &object, &vaddrs, &options).0, vaddrs.len());
+    let result = messages_of(&command.path("out.otlp"));
+    let [note] = &index_files()[..] else { panic!("{:?}", index_files()) };
+    assert_eq!(note.extension().unwrap(), "used");
+    assert_eq!(fs::metadata(note).unwrap().len(), 0);
+    assert_eq!(resolved(&command, &object, &vaddrs, &options).0, vaddrs.len());
+    assert_eq!(messages_of(&command.path("out.otlp")), result);
     let [index] = &index_files()[..] else { panic!("{:?}", index_files()) };
+    assert_eq!(index, &note.with_extension("symbols"));
     let whole = fs::read(index).unwrap();
     let written = fs::metadata(index).unwrap().modified().unwrap();
     assert_eq!(resolved(&command, &object, &vaddrs, &options).0, vaddrs.len());
+    assert_eq!(messages_of(&command.path("out.otlp")), result);
     assert_eq!(fs::metadata(index).unwrap().modified().unwrap(), written, "not made again");
     let mut torn: Vec<Vec<u8>> = [0, 1, 63, 64, whole.len() / 2, whole.len() - 1]
         .into_iter()
@@ -498,11 +506,35 @@ fn indexes_are_kept_and_made_again_when_they_are_torn() {
 }
 
 #[test]
+fn several_messages_are_worth_an_index_at_the_first_use() {
+    let command = Command::new();
+    let objects = Path::new(LIBRARY).parent().unwrap().to_str().unwrap();
+    let object = ProfiledObject::of(Path::new(LIBRARY), "/opt/libddproftest.so");
+    let vaddrs = addresses(Path::new(LIBRARY), 20);
+    let message = message(&object, FrameForm::Agent, &vaddrs).0.encode_to_vec();
+    let with_length = [&(message.len() as u32).to_be_bytes()[..], &message].concat();
+    let input = command.path("in.otlp");
+    let mut extensions = Vec::new();
+    for (count, folder) in [(1, "one"), (2, "two")] {
+        fs::write(&input, with_length.repeat(count)).unwrap();
+        let mut symbolize = command.prepared();
+        symbolize.env("OTLPPROF_CACHE", command.path(folder)).args(["symbolize", "--path", objects, "-o"]);
+        symbolize.arg(command.path("out.otlp")).arg(&input).assert().success();
+        let entries = fs::read_dir(command.path(folder).join("indexes")).unwrap();
+        let of = |path: std::path::PathBuf| path.extension().unwrap().to_str().unwrap().to_owned();
+        extensions.extend(entries.map(|entry| of(entry.unwrap().path())));
+    }
+    assert_eq!(extensions, ["used", "symbols"]);
+}
+
+#[test]
 fn several_processes_make_the_same_index_at_once() {
     let command = Command::new();
     let objects = Path::new(LIBRARY).parent().unwrap();
     let object = ProfiledObject::of(Path::new(LIBRARY), "/opt/libddproftest.so");
     let vaddrs = addresses(Path::new(LIBRARY), 200);
+    // The second use makes the index.
+    resolved(&command, &object, &vaddrs, &["--path", objects.to_str().unwrap()]);
     let (before, _) = message(&object, FrameForm::Agent, &vaddrs);
     let input = command.path("in.otlp");
     fs::write(&input, before.encode_to_vec()).unwrap();

@@ -189,7 +189,11 @@ impl ProfileInputs {
     ) -> anyhow::Result<()> {
         let only = self.only_message.take();
         match (&self.symbolizer, only) {
-            (Some(symbolizer), Some(only)) => take(prepare(symbolizer.borrow_mut().symbolize(only))),
+            (Some(symbolizer), Some(only)) => {
+                let mut symbolizer = symbolizer.borrow_mut();
+                symbolizer.expect_one_message();
+                take(prepare(symbolizer.symbolize(only)));
+            }
             (None, Some(only)) => take(prepare(only)),
             // A symbolizer resolves the frames of one message after another.
             (Some(symbolizer), None) => {

@@ -25,10 +25,14 @@ use crate::symbolize::resolved_message::ResolvedMessage;
 const WAITING: usize = 2;
 
 /// Writes all messages of these files with their frames resolved.
-pub(super) fn run(paths: &[PathBuf], output: &Path, symbolizer: Symbolizer) -> anyhow::Result<ExitCode> {
+pub(super) fn run(paths: &[PathBuf], output: &Path, mut symbolizer: Symbolizer) -> anyhow::Result<ExitCode> {
     whole_file::check_is_no_input(output, paths)?;
     let inputs = paths.iter().map(|path| ProfileFile::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let form = form_of(&inputs)?;
+    let outlines = inputs.iter().map(outline).collect::<Result<Vec<_>, _>>()?;
+    let form = form_of(&outlines);
+    if let [Outline { is_one_message: true, .. }] = outlines[..] {
+        symbolizer.expect_one_message();
+    }
     let is_compressed = output.extension().is_some_and(|extension| extension == OsStr::new("gz"));
     let mut failure = None;
     let mut done = None;
@@ -66,26 +70,31 @@ pub(super) fn run(paths: &[PathBuf], output: &Path, symbolizer: Symbolizer) -> a
     Ok(if damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_BAD_INPUT) })
 }
 
-/// The form of a file's messages.
-fn form_of_file(file: &ProfileFile) -> anyhow::Result<Form> {
-    match file.content {
-        Content::Otlp => {
-            let first = file.input.messages()?.next().transpose()?;
-            Ok(first.map_or(Form::LengthPrefixed, |first| first.form))
-        }
-        _ => Ok(Form::LengthPrefixed),
+/// The messages of a file in outline.
+struct Outline {
+    form: Form,
+    /// Whether the file is known to have one message alone.
+    is_one_message: bool,
+}
+
+fn outline(file: &ProfileFile) -> anyhow::Result<Outline> {
+    let unknown = Outline { form: Form::LengthPrefixed, is_one_message: false };
+    if file.content != Content::Otlp {
+        return Ok(unknown);
     }
+    let mut messages = file.input.messages()?;
+    let Some(first) = messages.next().transpose()? else { return Ok(unknown) };
+    Ok(Outline { form: first.form, is_one_message: first.form == Form::Plain || messages.next().is_none() })
 }
 
 /// The form of the result: that of the inputs, or, if they differ or have several messages, protobuf with
 /// length prefixes.
-fn form_of(inputs: &[ProfileFile]) -> anyhow::Result<Form> {
-    let forms = inputs.iter().map(form_of_file).collect::<Result<Vec<_>, _>>()?;
-    Ok(match &forms[..] {
-        [Form::Plain] => Form::Plain,
-        forms if forms.iter().all(|form| *form == Form::Json) => Form::Json,
+fn form_of(inputs: &[Outline]) -> Form {
+    match inputs {
+        [Outline { form: Form::Plain, .. }] => Form::Plain,
+        inputs if inputs.iter().all(|input| input.form == Form::Json) => Form::Json,
         _ => Form::LengthPrefixed,
-    })
+    }
 }
 
 #[derive(Default)]
