@@ -14,7 +14,7 @@ use peak_support::{MIB, SERIAL, peak_of};
 const MOST: usize = 256_000_000;
 /// The number of concurrent requests.
 const CONNECTIONS: usize = 12;
-const AMPLE: Duration = Duration::from_secs(600);
+const AMPLE: Duration = Duration::from_secs(240);
 
 /// A request: its headers and its body. The body is `head`, then `unit` repeated `times` times, then `tail`.
 struct Request {

@@ -15,8 +15,8 @@ use super::{agent, installed_homes, is_emulated, profiles, with_paths};
 use crate::python_support::assert_read_alike;
 
 /// A program that runs this much longer than announced is taken to hang, and so is any other wait of this
-/// length.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// length. It ends before the runner of the tests ends the test.
+const PATIENCE: Duration = Duration::from_secs(240);
 /// The same for the JVMs of OTLPPROF_TEST_BUILD, which an emulator runs ten times slower.
 const PATIENCE_WITH_EMULATOR: Duration = Duration::from_secs(600);
 

@@ -20,8 +20,8 @@ use crate::agent_support::running::Running;
 /// A user without rights.
 pub(crate) const NOBODY: u32 = 65_534;
 
-/// A wait of this length is taken to last for ever.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+/// A wait of this length is taken to last for ever. It ends before the runner of the tests ends the test.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A JVM that can be attached to.
 pub(crate) fn jvm(home: &Path) -> Running {

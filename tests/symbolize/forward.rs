@@ -281,7 +281,7 @@ fn a_real_agents_messages_are_collected_with_names() {
         // The first messages wait until the libraries' indexes are made.
         let sent = run.messages().len();
         let arrived = || std::fs::read_dir(&out).unwrap().count();
-        let give_up = Instant::now() + Duration::from_secs(300);
+        let give_up = Instant::now() + Duration::from_secs(240);
         while arrived() < sent && Instant::now() < give_up {
             std::thread::sleep(Duration::from_millis(50));
         }
