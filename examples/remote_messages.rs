@@ -1,16 +1,18 @@
-//! Writes the messages of an hour as an agent with `remotesym` writes them, for measurements:
+//! Writes messages as an agent with `remotesym` writes them, for measurements:
 //!
 //! ```text
-//! symbolize_hour OUT OBJECT[=SYMBOLS]…
+//! remote_messages hour OUT OBJECT[=SYMBOLS]…
+//! remote_messages addresses OUT OBJECT <addresses
 //! ```
 //!
-//! 360 messages, length-prefixed, each of 2,000 samples and 3,000 native frames without names in the given
-//! objects: 2,000 frames that every message has, and 1,000 of 40,000 others. Their addresses are in functions
-//! of the object's symbol table, or of the file SYMBOLS with the same addresses.
+//! An hour is 360 messages, length-prefixed, each of 2,000 samples and 3,000 native frames without names in the
+//! given objects: 2,000 frames that every message has, and 1,000 of 40,000 others. Their addresses are in
+//! functions of the object's symbol table, or of the file SYMBOLS with the same addresses. Of addresses, ELF
+//! virtual ones in hexadecimal, one a line, one message is made, whose frames are these.
 
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, Read as _, Write as _};
 use std::path::Path;
 
 use goblin::elf::Elf;
@@ -22,7 +24,6 @@ use otlpprof::otlp::wire::*;
 use prost::Message as _;
 
 const MESSAGES: u64 = 360;
-const SAMPLES: usize = 2_000;
 const FRAMES: usize = 3_000;
 /// Frames that every message has.
 const HOT: usize = 2_000;
@@ -30,9 +31,17 @@ const HOT: usize = 2_000;
 const OTHERS: usize = 40_000;
 /// Native and Java frames of a stack.
 const DEPTH: [usize; 2] = [12, 30];
-const JAVA_FRAMES: usize = 2_000;
 const INTERVAL_NS: u64 = 10_000_000_000;
 const START_NS: u64 = 1_700_000_000_000_000_000;
+
+/// The size of a message, beside its native frames.
+#[derive(Clone, Copy)]
+struct Size {
+    samples: usize,
+    java_frames: usize,
+}
+
+const OF_AN_HOUR: Size = Size { samples: 2_000, java_frames: 2_000 };
 
 struct Object {
     path: String,
@@ -56,8 +65,32 @@ impl Random {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut out = BufWriter::new(std::fs::File::create(arguments.next().ok_or("no file")?)?);
-    let objects: Vec<Object> = arguments.map(|argument| read(&argument)).collect::<Result<_, _>>()?;
+    let [what, out] = [(); 2].map(|()| arguments.next().unwrap_or_default());
+    let mut out = BufWriter::new(std::fs::File::create(out)?);
+    match (&*what, &arguments.collect::<Vec<_>>()[..]) {
+        ("hour", objects) => {
+            let objects: Vec<Object> = objects.iter().map(|object| read(object)).collect::<Result<_, _>>()?;
+            write_hour(&objects, &mut out)?;
+        }
+        ("addresses", [object]) => {
+            let frames: Vec<_> = addresses()?.into_iter().map(|vaddr| (0, vaddr)).collect();
+            let size = Size { samples: frames.len().div_ceil(DEPTH[0]), java_frames: 30 };
+            let message = message(&[read(object)?], &frames, 0, size, &mut Random(1));
+            out.write_all(&message.encode_to_vec())?;
+        }
+        _ => return Err("usage: remote_messages hour|addresses OUT OBJECT…".into()),
+    }
+    Ok(out.flush()?)
+}
+
+fn addresses() -> Result<Vec<u64>, Box<dyn Error>> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let words = text.split_whitespace().map(|word| word.trim_start_matches("0x"));
+    Ok(words.map(|word| u64::from_str_radix(word, 16)).collect::<Result<_, _>>()?)
+}
+
+fn write_hour(objects: &[Object], out: &mut impl std::io::Write) -> Result<(), Box<dyn Error>> {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut frame = || {
         let object = random.below(objects.len());
@@ -74,11 +107,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             frames.insert(others[random.below(OTHERS)]);
         }
         let frames: Vec<_> = frames.into_iter().collect();
-        let message = message(&objects, &frames, number, &mut random).encode_to_vec();
+        let message = message(objects, &frames, number, OF_AN_HOUR, &mut random).encode_to_vec();
         out.write_all(&u32::try_from(message.len())?.to_be_bytes())?;
         out.write_all(&message)?;
     }
-    Ok(out.flush()?)
+    Ok(())
 }
 
 fn read(argument: &str) -> Result<Object, Box<dyn Error>> {
@@ -130,7 +163,13 @@ impl Tables {
     }
 }
 
-fn message(objects: &[Object], frames: &[(usize, u64)], number: u64, random: &mut Random) -> ProfilesData {
+fn message(
+    objects: &[Object],
+    frames: &[(usize, u64)],
+    number: u64,
+    size: Size,
+    random: &mut Random,
+) -> ProfilesData {
     let mut tables = Tables::default();
     tables.string("");
     tables.0.mapping_table.push(Mapping::default());
@@ -168,7 +207,7 @@ fn message(objects: &[Object], frames: &[(usize, u64)], number: u64, random: &mu
         });
     }
     let natives = frames.len();
-    for method in 0..JAVA_FRAMES {
+    for method in 0..size.java_frames {
         let name_strindex = tables.string(format!("com.example.shop.Service{}.method{method}", method / 20));
         let filename_strindex = tables.string(format!("Service{method}.java"));
         tables.0.function_table.push(Function { name_strindex, filename_strindex, ..Function::default() });
@@ -178,15 +217,15 @@ fn message(objects: &[Object], frames: &[(usize, u64)], number: u64, random: &mu
     }
     let threads: Vec<_> = (0..40).map(|id| tables.attribute(thread, format!("worker-{id}"))).collect();
     let mut next = 0;
-    let mut samples = Vec::with_capacity(SAMPLES);
-    for sample in 0..SAMPLES {
+    let mut samples = Vec::with_capacity(size.samples);
+    for sample in 0..size.samples {
         let mut locations = Vec::with_capacity(DEPTH[0] + DEPTH[1]);
         for _ in 0..DEPTH[0] {
             // Each frame is in a stack.
             locations.push((next % natives) as i32 + 1);
             next += 1;
         }
-        locations.extend((0..DEPTH[1]).map(|_| (natives + 1 + random.below(JAVA_FRAMES)) as i32));
+        locations.extend((0..DEPTH[1]).map(|_| (natives + 1 + random.below(size.java_frames)) as i32));
         tables.0.stack_table.push(Stack { location_indices: locations });
         samples.push(Sample {
             stack_index: sample as i32 + 1,

@@ -18,7 +18,7 @@ turns=${TURNS:-5}
 scripts/install-toolchain.sh rust cc
 debug=$(scripts/debug-objects.sh)
 cargo build --quiet --release --locked --bin otlpprof </dev/null
-cargo build --quiet --release --locked --target-dir "$target/bench" --example symbolize_hour </dev/null
+cargo build --quiet --release --locked --target-dir "$target/bench" --example remote_messages </dev/null
 mkdir "$work/objects"
 ln -s "$debug"/*.so "$debug"/*.debug "$work/objects"
 objects=("$work/objects/libjvm.so=$debug/libjvm.debug" "$work/objects/libc.so=$debug/libc.debug")
@@ -31,7 +31,7 @@ if [ ${#objects[@]} -lt 20 ]; then
     echo "bench-symbolize-hour: $jdk has too few libraries; name a JDK in JDK" >&2
     exit 1
 fi
-"$target/bench/release/examples/symbolize_hour" "$work/hour.otlp" "${objects[@]}"
+"$target/bench/release/examples/remote_messages" hour "$work/hour.otlp" "${objects[@]}"
 echo "$(stat -c %s "$work/hour.otlp") bytes of messages, ${#objects[@]} objects"
 
 export OTLPPROF_CACHE=$work/cache

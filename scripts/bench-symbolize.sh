@@ -3,9 +3,11 @@
 # and wholesym: scripts/bench-symbolize.sh, called by scripts/bench.sh symbolize
 #
 # Whole processes, names demangled, in turns: 10,000 addresses; one address, of which there are ADDRESSES
-# (100) random ones; making the index; and both from the index. Prints for each the median of seconds (wall
-# and user) and of peak memory. TURNS (5) is the number of rounds. A contender that cannot be built is
-# skipped. RESOLVER is our program (default: the example resolve_addresses of a release build).
+# (100) random ones. Ours is the command, from a message with these frames to one with their names: at the
+# object's first use, at the second, which makes the index, and from the index. The others read addresses and
+# print names. Prints for each the median of seconds (wall and user) and of peak memory. TURNS (5) is the
+# number of rounds. A contender that cannot be built is skipped. OTLPPROF is our command (default: of a release
+# build).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/medians.sh
@@ -17,11 +19,14 @@ turns=${TURNS:-5}
 singles=${ADDRESSES:-100}
 
 scripts/install-toolchain.sh rust cc llvm
-file=$(scripts/debug-objects.sh)/libjvm.debug
-if [ -z "${RESOLVER:-}" ]; then
-    cargo build --quiet --release --locked --target-dir "$target/bench" --example resolve_addresses </dev/null
-    RESOLVER=$target/bench/release/examples/resolve_addresses
+objects=$(scripts/debug-objects.sh)
+file=$objects/libjvm.debug
+if [ -z "${OTLPPROF:-}" ]; then
+    cargo build --quiet --release --locked --bin otlpprof </dev/null
+    OTLPPROF=$target/release/otlpprof
 fi
+# The program that writes the messages is not measured.
+cargo build --quiet --locked --example remote_messages </dev/null
 peers=$target/bench-symbolize-peers/release
 cargo build --quiet --release --locked --manifest-path benches/symbolize_peers/Cargo.toml \
     --target-dir "$target/bench-symbolize-peers" </dev/null ||
@@ -55,20 +60,39 @@ once() {
     measure "$1" "${@:3}" <"$2" >/dev/null
 }
 
+# Writes the message of these addresses: message ADDRESSES
+message() {
+    "$target/debug/examples/remote_messages" addresses "$work/in.otlp" "$objects/libjvm.so=$file" <"$1"
+}
+
+# Runs our command with a folder of indexes on the message of these addresses: ours NAME FOLDER
+ours() {
+    OTLPPROF_CACHE=$work/$2 once "$1" /dev/null "$OTLPPROF" symbolize "$work/in.otlp" -o "$work/out.otlp" \
+        --path "$work/objects" 2>>"$work/summaries"
+}
+
 # Runs every contender on these addresses: all_contenders PREFIX ADDRESSES
 all_contenders() {
-    once "$1 otlpprof" "$2" "$RESOLVER" --demangle "$file"
-    once "$1 otlpprof, index" "$2" "$RESOLVER" --demangle --index "$work/index"
+    message "$2"
+    rm -rf "$work/first"
+    ours "$1 otlpprof" first
+    ours "$1 otlpprof, index" kept
     once "$1 llvm-symbolizer 19" "$2" llvm-symbolizer-19 --obj="$file" -i --demangle
     for peer in addr2line blazesym wholesym; do
         [ ! -x "$peers/$peer" ] || once "$1 $peer" "$2" "$peers/$peer" "$file"
     done
 }
 
-"$RESOLVER" --make "$work/index" "$file"
+mkdir "$work/objects"
+ln -s "$objects/libjvm.so" "$file" "$work/objects"
+message "$work/many"
+# The second use of an object makes its index.
+for _ in 1 2; do
+    ours "preparing" kept
+done
 for _ in $(seq "$turns"); do
-    once "making the index" /dev/null "$RESOLVER" --make "$work/index" "$file"
     all_contenders "10,000 addresses:" "$work/many"
+    ours "10,000 addresses: otlpprof, making the index" first
 done
 shuf -n "$singles" --random-source="$file" "$work/many" >"$work/singles"
 while read -r address; do
@@ -76,10 +100,11 @@ while read -r address; do
     all_contenders "one address:" "$work/one"
 done <"$work/singles"
 
-echo "libjvm of $(stat -Lc %s "$file") bytes; index of $(stat -Lc %s "$work/index") bytes"
-print_medians "making the index"
+echo "libjvm of $(stat -Lc %s "$file") bytes; index of $(stat -Lc %s "$work"/kept/indexes/*.symbols) bytes"
+sort "$work/summaries" | uniq -c
 for prefix in "10,000 addresses:" "one address:"; do
-    for contender in otlpprof "otlpprof, index" "llvm-symbolizer 19" addr2line blazesym wholesym; do
+    for contender in otlpprof "otlpprof, making the index" "otlpprof, index" "llvm-symbolizer 19" addr2line \
+        blazesym wholesym; do
         print_medians "$prefix $contender"
     done
 done

@@ -2,8 +2,16 @@
 # the lines of a file of its name in the folder $work.
 
 # Runs a command and records its seconds and kilobytes: measure NAME COMMAND…
+#
+# The wall-clock time is this shell's, because that of time has hundredths of seconds: it includes the start of
+# time, about a millisecond.
 measure() {
-    /usr/bin/time -f '%e %U %M' -a -o "$work/$1" "${@:2}"
+    local start=$EPOCHREALTIME end used
+    /usr/bin/time -f '%U %M' -o "$work/used" "${@:2}"
+    end=$EPOCHREALTIME
+    read -r used <"$work/used"
+    awk -v start="$start" -v end="$end" -v used="$used" 'BEGIN { printf "%.6f %s\n", end - start, used }' \
+        >>"$work/$1"
 }
 
 # Prints the medians of a contender, if it has run: print_medians NAME
