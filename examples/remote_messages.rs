@@ -5,8 +5,8 @@
 //! remote_messages addresses OUT OBJECT <addresses
 //! ```
 //!
-//! An hour is 360 messages, length-prefixed, each of 2,000 samples and 3,000 native frames without names in the
-//! given objects: 2,000 frames that every message has, and 1,000 of 40,000 others. Their addresses are in
+//! An hour is 360 messages, length-prefixed, each of 2,000 samples and 3,000 native frames without names in
+//! the given objects: 2,000 frames that every message has, and 1,000 of 40,000 others. Their addresses are in
 //! functions of the object's symbol table, or of the file SYMBOLS with the same addresses. Of addresses, ELF
 //! virtual ones in hexadecimal, one a line, one message is made, whose frames are these.
 

@@ -3,8 +3,8 @@
 
 # Runs a command and records its seconds and kilobytes: measure NAME COMMAND…
 #
-# The wall-clock time is this shell's, because that of time has hundredths of seconds: it includes the start of
-# time, about a millisecond.
+# The wall-clock time is this shell's, because time(1) prints hundredths of seconds. It includes the start of
+# time(1), about a millisecond.
 measure() {
     local start=$EPOCHREALTIME end used
     /usr/bin/time -f '%U %M' -o "$work/used" "${@:2}"
