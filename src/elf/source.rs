@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Bytes that can be read in pieces.
 pub trait Source {
@@ -89,6 +90,16 @@ impl Source for [u8] {
         let found = tail.and_then(|tail| tail.get(..bytes.len())).ok_or(io::ErrorKind::UnexpectedEof)?;
         bytes.copy_from_slice(found);
         Ok(())
+    }
+}
+
+impl<S: Source + ?Sized> Source for Arc<S> {
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    fn read_into(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        (**self).read_into(offset, bytes)
     }
 }
 

@@ -242,6 +242,11 @@ impl UncheckedMessage {
         self.bytes.len()
     }
 
+    /// The form of the file's messages.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
     /// Indexes the message, whose bytes an earlier reading has checked. Its notes are left out.
     ///
     /// # Errors

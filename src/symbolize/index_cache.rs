@@ -13,6 +13,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::open_files::OpenFiles;
@@ -48,6 +49,9 @@ pub enum IndexFailure {
     #[error("its index cannot be read: {0}")]
     Unreadable(String),
 }
+
+/// A reader of an index, whose file other readers share.
+pub(super) type IndexReader = Index<Arc<FileSource>>;
 
 /// Something that answers for addresses, and the losses of debug information when it was made, in words.
 #[derive(Debug)]
@@ -97,7 +101,7 @@ impl IndexCache {
     }
 
     /// The index with a key, if there is one.
-    pub(super) fn find(&self, key: &IndexKey) -> Option<WithLosses<Index<FileSource>>> {
+    pub(super) fn find(&self, key: &IndexKey) -> Option<WithLosses<IndexReader>> {
         let folders = [self.folder.as_deref(), self.temporary.as_ref().map(TemporaryFolder::path)];
         let mut folders = folders.into_iter().flatten();
         let index = folders.find_map(|folder| usable(&folder.join(key.file_name(INDEX)), &key.identity))?;
@@ -144,13 +148,14 @@ impl IndexCache {
         &mut self,
         key: &IndexKey,
         files: &OpenFiles,
-    ) -> Result<WithLosses<Index<FileSource>>, IndexFailure> {
+    ) -> Result<WithLosses<IndexReader>, IndexFailure> {
         let compiled = compile(files, None)?;
         let path = self.write(&compiled, key).map_err(IndexFailure::Unwritable)?;
         let losses = losses(&compiled);
         drop(compiled);
-        let index = FileSource::open(&path).map_err(|error| IndexFailure::Unreadable(error.to_string()))?;
-        let index = Index::open(index).map_err(|error| IndexFailure::Unreadable(error.to_string()))?;
+        let file = FileSource::open(&path).map_err(|error| IndexFailure::Unreadable(error.to_string()))?;
+        let index =
+            Index::open(Arc::new(file)).map_err(|error| IndexFailure::Unreadable(error.to_string()))?;
         Ok(WithLosses { answers: index, losses })
     }
 
@@ -180,8 +185,8 @@ fn compile(files: &OpenFiles, vaddrs: Option<&[u64]>) -> Result<Compiled, IndexF
 }
 
 /// The index at a path, if it is whole as far as it is read here, and of these files.
-fn usable(path: &Path, identity: &Identity) -> Option<Index<FileSource>> {
-    let source = FileSource::open(path).ok()?;
+fn usable(path: &Path, identity: &Identity) -> Option<IndexReader> {
+    let source = Arc::new(FileSource::open(path).ok()?);
     let used = source.file().metadata().and_then(|file| file.modified());
     let index = Index::open(source).ok().filter(|index| index.identity() == identity)?;
     let now = SystemTime::now();

@@ -23,6 +23,7 @@
 //! | `open_files` | the files of one object, open |
 //! | `split_files` | the files of split units |
 //! | `names` | functions and chains of functions, over all messages |
+//! | `chains` | the chains of functions at addresses, read by several threads |
 //! | `object` | one object's files and index; its answers |
 //! | `index_cache` | the folder of indexes |
 //! | [`needs`] | the objects of frames without names |
@@ -34,6 +35,7 @@
 //! | `trial` | one chain for all frames, for tests |
 
 mod address;
+mod chains;
 pub mod index_cache;
 mod location_fields;
 mod names;

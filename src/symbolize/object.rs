@@ -1,33 +1,32 @@
 //! One object: its files, its index if there is one, and its answers so far.
 
 use std::collections::HashMap;
+use std::slice;
 
 use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 
 use super::address::{MappedRange, NoCode};
-use super::index_cache::{IndexCache, IndexKey, WithLosses};
-use super::names::{ChainId, Function, Line, Names};
+use super::chains::Texts;
+use super::index_cache::{IndexCache, IndexKey, IndexReader, WithLosses};
+use super::names::{ChainId, Names};
 use super::open_files::OpenFiles;
 use super::unresolved::Unresolved;
 use crate::core::address::ElfVaddr;
 use crate::debug_files::{Locator, ObjectFiles, ObjectIdentity, Quality};
-use crate::dwarf::index::Index;
-use crate::dwarf::{Frame, LookUp, TextId};
-use crate::elf::source::{FileSource, Source as _};
-use crate::elf::symbols::demangle::demangle;
-use crate::model::StringId;
+use crate::elf::source::Source as _;
+use crate::workers::processors;
 
-/// A name or a path is cut after this many bytes.
-const LONGEST_TEXT: usize = 32 << 10;
+/// The most threads that read an index.
+const MOST_READERS: usize = 4;
 
 /// An object with its files.
 #[derive(Debug)]
 pub(super) struct Object {
     files: OpenFiles,
     key: IndexKey,
-    /// The index; `None` before it is due.
-    index: Option<Index<FileSource>>,
+    /// The readers of the index, for several threads; none before it is due.
+    readers: Vec<IndexReader>,
     /// Whether its debug information was read without an index.
     was_read: bool,
     quality: Quality,
@@ -38,13 +37,6 @@ pub(super) struct Object {
     texts: Texts,
     /// The chains of the addresses that were looked up; `None` where there is no function.
     answers: HashMap<ElfVaddr, Option<ChainId>, RandomState>,
-}
-
-/// The texts of the source of answers, by their numbers there.
-#[derive(Debug, Default)]
-struct Texts {
-    functions: HashMap<TextId, (StringId, StringId), RandomState>,
-    files: HashMap<TextId, StringId, RandomState>,
 }
 
 impl Object {
@@ -60,13 +52,13 @@ impl Object {
     ) -> Result<Self, Unresolved> {
         let files = OpenFiles::open(&located, locator.split_units(&located))?.ok_or(Unresolved::NoFile)?;
         let key = IndexKey::of(identity, &files);
-        let (index, losses) = match cache.find(&key) {
-            Some(WithLosses { answers, losses }) => (Some(answers), losses),
-            None => (None, None),
+        let (readers, losses) = match cache.find(&key) {
+            Some(WithLosses { answers, losses }) => (readers(answers), losses),
+            None => (Vec::new(), None),
         };
         let ObjectFiles { quality, problems, .. } = located;
         let (was_read, texts, answers) = Default::default();
-        Ok(Self { files, key, index, was_read, quality, problems, losses, texts, answers })
+        Ok(Self { files, key, readers, was_read, quality, problems, losses, texts, answers })
     }
 
     /// Companions of its files that are missing, and damage: one line each.
@@ -81,7 +73,7 @@ impl Object {
 
     /// The length of its index, in bytes.
     pub(super) fn index_bytes(&self) -> u64 {
-        self.index.as_ref().map_or(0, |index| index.source().len())
+        self.readers.first().map_or(0, |reader| reader.source().len())
     }
 
     /// The ELF virtual address of an address in a message.
@@ -117,55 +109,33 @@ impl Object {
         if unknown.is_empty() {
             return Ok(());
         }
-        if self.index.is_none() && !self.was_read && !cache.is_due(&self.key) {
-            let read = cache.read_directly(&self.key, &self.files, &unknown)?;
+        if self.readers.is_empty() && !self.was_read && !cache.is_due(&self.key) {
+            let mut read = cache.read_directly(&self.key, &self.files, &unknown)?;
             (self.was_read, self.losses) = (true, read.losses);
-            let mut compiled = read.answers;
-            let answered = self.answers_of(&mut compiled, &unknown, &mut names.write());
-            // The numbers of texts are not those of the index.
-            self.texts = Texts::default();
-            return answered.map_err(|never| match never {});
+            let Ok(chains) = Texts::default().chains(slice::from_mut(&mut read.answers), &unknown, names);
+            self.answer_with(&unknown, chains);
+            return Ok(());
         }
         let mut is_new = false;
         loop {
-            let mut index = match self.index.take() {
-                Some(index) => index,
-                None => {
-                    let made = cache.make(&self.key, &self.files)?;
-                    (is_new, self.losses) = (true, made.losses);
-                    self.texts = Texts::default();
-                    made.answers
-                }
-            };
-            match self.answers_of(&mut index, &unknown, &mut names.write()) {
-                Ok(()) => {
-                    self.index = Some(index);
+            if self.readers.is_empty() {
+                let made = cache.make(&self.key, &self.files)?;
+                (is_new, self.losses) = (true, made.losses);
+                (self.readers, self.texts) = (readers(made.answers), Texts::default());
+            }
+            match self.texts.chains(&mut self.readers, &unknown, names) {
+                Ok(chains) => {
+                    self.answer_with(&unknown, chains);
                     return Ok(());
                 }
                 Err(why) if is_new => return Err(Unresolved::Unreadable(why)),
-                Err(_) => {}
+                Err(_) => self.readers.clear(),
             }
         }
     }
 
-    fn answers_of<L: LookUp>(
-        &mut self,
-        from: &mut L,
-        vaddrs: &[u64],
-        names: &mut Names,
-    ) -> Result<(), L::Error> {
-        let (mut frames, mut lines) = (Vec::new(), Vec::new());
-        for &vaddr in vaddrs {
-            from.frames(vaddr, &mut frames)?;
-            // A chain without any name would make the frame look resolved.
-            let is_named = frames.iter().any(|frame| frame.function.is_some());
-            lines.clear();
-            for frame in frames.iter().filter(|_| is_named) {
-                lines.push(self.texts.line(frame, from, names)?);
-            }
-            self.answers.insert(ElfVaddr(vaddr), is_named.then(|| names.chain(&lines)));
-        }
-        Ok(())
+    fn answer_with(&mut self, vaddrs: &[u64], chains: Vec<Option<ChainId>>) {
+        self.answers.extend(vaddrs.iter().map(|&vaddr| ElfVaddr(vaddr)).zip(chains));
     }
 
     /// Forgets the answers, whose chains are no longer valid.
@@ -175,46 +145,8 @@ impl Object {
     }
 }
 
-impl Texts {
-    fn line<L: LookUp>(&mut self, frame: &Frame, from: &mut L, names: &mut Names) -> Result<Line, L::Error> {
-        let (name, system_name) = match frame.function {
-            Some(id) => self.function(id, from, names)?,
-            None => Default::default(),
-        };
-        let filename = match frame.file {
-            Some(id) => self.file(id, from, names)?,
-            None => StringId::EMPTY,
-        };
-        let function = names.functions.intern(Function { name, system_name, filename });
-        Ok(Line { function, line: frame.line, column: frame.column })
-    }
-
-    fn function<L: LookUp>(
-        &mut self,
-        id: TextId,
-        from: &mut L,
-        names: &mut Names,
-    ) -> Result<(StringId, StringId), L::Error> {
-        if let Some(&known) = self.functions.get(&id) {
-            return Ok(known);
-        }
-        let linkage_name = from.text(id)?;
-        let linkage_name = cut(&linkage_name);
-        let texts = (names.text(cut(&demangle(linkage_name))), names.text(linkage_name));
-        self.functions.insert(id, texts);
-        Ok(texts)
-    }
-
-    fn file<L: LookUp>(&mut self, id: TextId, from: &mut L, names: &mut Names) -> Result<StringId, L::Error> {
-        if let Some(&known) = self.files.get(&id) {
-            return Ok(known);
-        }
-        let path = names.text(cut(&from.text(id)?));
-        self.files.insert(id, path);
-        Ok(path)
-    }
-}
-
-fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LONGEST_TEXT)]
+/// One reader of an index for each thread.
+fn readers(first: IndexReader) -> Vec<IndexReader> {
+    let others: Vec<_> = (1..processors(MOST_READERS)).map(|_| first.another()).collect();
+    std::iter::once(first).chain(others).collect()
 }

@@ -82,9 +82,9 @@ fn outline(file: &ProfileFile) -> anyhow::Result<Outline> {
     if file.content != Content::Otlp {
         return Ok(unknown);
     }
-    let mut messages = file.input.messages()?;
+    let mut messages = file.input.unchecked_messages()?;
     let Some(first) = messages.next().transpose()? else { return Ok(unknown) };
-    Ok(Outline { form: first.form, is_one_message: first.form == Form::Plain || messages.next().is_none() })
+    Ok(Outline { form: first.form(), is_one_message: messages.next().is_none() })
 }
 
 /// The form of the result: that of the inputs, or, if they differ or have several messages, protobuf with

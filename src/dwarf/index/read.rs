@@ -77,6 +77,21 @@ impl<S: Source> Index<S> {
     }
 }
 
+impl<S: Clone> Index<S> {
+    /// Another reader of the index, for another thread. It has read no block yet.
+    pub fn another(&self) -> Self {
+        Self {
+            source: self.source.clone(),
+            identity: self.identity.clone(),
+            problems: self.problems,
+            rows: self.rows.another(),
+            functions: self.functions.another(),
+            texts: self.texts.another(),
+            symbols: self.symbols.another(),
+        }
+    }
+}
+
 /// The state at an address, which is not below the group's key.
 fn row_of(group: &Group<'_>, vaddr: u64) -> Result<RowState, Malformed> {
     let mut numbers = group.numbers();

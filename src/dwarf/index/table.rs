@@ -141,6 +141,11 @@ impl TableReader {
         Self { name, blocks, cache }
     }
 
+    /// Another reader of the table, which has read no block yet.
+    pub(super) fn another(&self) -> Self {
+        Self::new(self.name, self.blocks.clone())
+    }
+
     /// The error of malformed entries.
     pub(super) fn damaged(&self) -> IndexError {
         IndexError::Damaged(self.name)
