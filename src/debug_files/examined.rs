@@ -49,6 +49,14 @@ pub enum ExamineError {
     /// The file cannot be read, or is no usable ELF file.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The file is for a processor on which no JVM is profiled.
+    #[error("a {bits}-bit {order}-endian ELF file; only 64-bit little-endian objects are profiled")]
+    OtherForm {
+        /// The number of bits of the file's class.
+        bits: u8,
+        /// `little` or `big`.
+        order: &'static str,
+    },
     /// The file ends before one of its sections.
     #[error("the file is truncated: its section {section} ends after the file's {len} bytes")]
     Truncated {
@@ -80,7 +88,7 @@ impl Examined {
     /// Examines the file at a path.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no complete ELF file.
+    /// If the file cannot be read, or as [`Examined::of`].
     pub fn of_path(path: &Path) -> Result<Self, ExamineError> {
         Self::of(&open(path)?)
     }
@@ -88,9 +96,13 @@ impl Examined {
     /// Examines the bytes of a file.
     ///
     /// # Errors
-    /// If they are no complete ELF file.
+    /// If they are no complete ELF file of a processor on which JVMs are profiled.
     pub fn of(source: &impl Source) -> Result<Self, ExamineError> {
         let elf = ElfFile::parse(source)?;
+        if !has_profiled_form(&elf) {
+            let order = if elf.is_little_endian() { "little" } else { "big" };
+            return Err(ExamineError::OtherForm { bits: if elf.is_64() { 64 } else { 32 }, order });
+        }
         let sections = elf.named_sections()?;
         check_inside(&sections, source.len())?;
         let segments = elf.program_headers()?;
@@ -134,6 +146,11 @@ impl Examined {
             None => format!("no build-id, htlhash {}", self.htlhash),
         }
     }
+}
+
+/// Whether a file has the class and the byte order of the objects that are profiled, on each processor.
+pub(super) fn has_profiled_form<S: Source>(elf: &ElfFile<S>) -> bool {
+    elf.is_64() && elf.is_little_endian()
 }
 
 /// The build-id of an ELF file, or the checksum that takes its place in a supplementary file of DWARF 5.

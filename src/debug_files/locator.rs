@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use super::candidates::{Candidate, Candidates};
-use super::examined::open;
+use super::examined::{has_profiled_form, open};
 use super::files::{FileKind, ObjectFiles, Quality};
 use super::identity::{IdError, ObjectIdentity};
 use super::links::SupplementaryLink;
@@ -295,5 +295,5 @@ impl Locator {
 
 fn is_package(path: &Path) -> bool {
     let Ok(elf) = open(path).map_err(FileError::from).and_then(ElfFile::parse) else { return false };
-    elf.section(".debug_cu_index").is_ok_and(|section| section.is_some())
+    has_profiled_form(&elf) && elf.section(".debug_cu_index").is_ok_and(|section| section.is_some())
 }

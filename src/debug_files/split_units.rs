@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use goblin::elf::section_header::SHF_COMPRESSED;
 
-use super::examined::open;
+use super::examined::{has_profiled_form, open};
 use super::path_indexes::PathIndexes;
 use crate::elf::file::ElfFile;
 use crate::elf::source::{FileSource, Source};
@@ -58,7 +58,7 @@ pub struct NotSplit;
 pub fn id_of(source: &impl Source) -> Result<Option<u64>, NotSplit> {
     /// `DW_UT_split_compile` (DWARF 5, section 7.5.1).
     const SPLIT_COMPILE: u8 = 5;
-    let elf = ElfFile::parse(source).map_err(|_| NotSplit)?;
+    let elf = ElfFile::parse(source).ok().filter(has_profiled_form).ok_or(NotSplit)?;
     let section = elf.section(".debug_info.dwo").ok().flatten().ok_or(NotSplit)?;
     if section.sh_flags & u64::from(SHF_COMPRESSED) != 0 {
         return Ok(None);

@@ -90,6 +90,13 @@ impl Library {
         run("objcopy", &[&link, text(&self.stripped), text(to)]);
     }
 
+    /// Writes a file of the library as a file of 32 bits, with its build-id.
+    pub(crate) fn convert_to_32_bits(from: &Path, to: &Path) {
+        run("objcopy", &["-I", "elf64-x86-64", "-O", "elf32-x86-64", text(from), text(to)]);
+        let header = run("readelf", &["-h", text(to)]);
+        assert!(header.contains("ELF32"), "{header}");
+    }
+
     /// The identity in a profile.
     pub(crate) fn identity(&self) -> ObjectIdentity {
         let build_id = examine(&self.full).build_id;

@@ -183,6 +183,25 @@ fn truncated_files_and_other_files_are_not_used() {
     assert!(locate(&of_paths(&[directory.path().join("root")]), &library.identity()).is_err());
 }
 
+/// Regression: a file of 32 bits with the object's build-id was used as its debug file.
+#[test]
+fn a_file_of_another_class_is_not_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = Library::compile(directory.path(), "classed", &[]);
+    let at = folder(directory.path().join("in"));
+    let of_32_bits = at.join("a.debug");
+    Library::convert_to_32_bits(&library.debug, &of_32_bits);
+    let error = locate(&of_paths(&[&at]), &library.identity()).unwrap_err().to_string();
+    assert!(error.contains(text(&of_32_bits)) && error.contains("32-bit"), "{error}");
+    // Neither at the place of a debug link, nor before the right file.
+    let object = at.join("lib.so");
+    library.link(&object, &of_32_bits);
+    let found = located(&of_paths(&[&at]), &library.identity());
+    assert_eq!((found.executable, found.debug), (Some(object), None));
+    let right = copy(&library.debug, at.join("z.debug"));
+    assert_eq!(located(&of_paths(&[&at]), &library.identity()).debug, Some(right));
+}
+
 #[test]
 fn an_object_without_identity_is_not_located_by_its_name() {
     let directory = tempfile::tempdir().unwrap();
@@ -313,6 +332,9 @@ fn split_units_and_packages_are_found() {
     assert_eq!(length(units.find(text(&dwo), None, id)), expected, "at its recorded path");
     assert_eq!(length(units.find(&format!("gone/{name}"), Some("/no/such/folder"), id)), expected, "by name");
     assert_eq!(length(units.find(name, None, id ^ 1)), None, "of another compilation");
+    let of_32_bits = folder(directory.path().join("other-class")).join(name);
+    Library::convert_to_32_bits(&dwo, &of_32_bits);
+    assert_eq!(length(units.find(text(&of_32_bits), None, id)), expected, "by name, and not of 32 bits");
     let package = object.with_file_name("lib.so.dwp");
     run("llvm-dwp-19", &[text(&dwo), "-o", text(&package)]);
     assert_eq!(located(&of_paths(&[directory.path()]), &identity).package, Some(package));

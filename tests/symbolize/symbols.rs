@@ -143,6 +143,53 @@ fn what_is_no_whole_object_is_refused_in_one_line() {
     store.assert_nothing_incomplete();
 }
 
+/// Regression: a file of another class, which is no profiled object's, was stored.
+#[test]
+fn files_of_another_class_or_byte_order_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = Library::compile(directory.path(), "classed", &[]);
+    let path = |name: &str| directory.path().join(name);
+    for (file, name) in [(&library.full, "full-32"), (&library.debug, "debug-32")] {
+        Library::convert_to_32_bits(file, &path(name));
+    }
+    // EI_DATA says big-endian.
+    let mut swapped = fs::read(&library.debug).unwrap();
+    swapped[5] = 2;
+    fs::write(path("swapped"), swapped).unwrap();
+    let store = Store::new();
+    for (name, form) in [
+        ("full-32", "32-bit little-endian"),
+        ("debug-32", "32-bit little-endian"),
+        ("swapped", "64-bit big-endian"),
+    ] {
+        let file = path(name);
+        let refused = stderr(&store.run("add", &[text(&file)]).code(1));
+        let why = format!(
+            "otlpprof: {}: a {form} ELF file; only 64-bit little-endian objects are profiled\n",
+            file.display()
+        );
+        assert_eq!(refused, why);
+        assert!(store.list().is_empty(), "{name}");
+    }
+    // Folders and packages of other processors' files are no mistake, if there is anything else.
+    let tree = folder(path("tree"));
+    copy(&path("full-32"), tree.join("lib32/lib.so"));
+    let package = path("package.tar");
+    run("tar", &["-cf", text(&package), "-C", text(&tree), "."]);
+    let refused = stderr(&store.run("add", &[text(&package)]).code(1));
+    assert!(refused.lines().count() == 1 && refused.contains("64-bit little-endian"), "{refused}");
+    copy(&library.debug, tree.join("lib/lib.debug"));
+    run("tar", &["-cf", text(&package), "-C", text(&tree), "."]);
+    for from in [&tree, &package] {
+        let store = Store::new();
+        let said = store.add(&[from]);
+        assert!(said.contains("1 files added") && said.contains("1 ELF files are not stored"), "{said}");
+        assert_eq!(store.list().len(), 1);
+        assert_eq!(store.quality(&library.id(), FileKind::DebugInfo), Some(Quality::DebugInfo));
+        store.assert_nothing_incomplete();
+    }
+}
+
 #[test]
 fn folders_are_added_with_all_below_and_other_files_are_no_mistake() {
     let directory = tempfile::tempdir().unwrap();

@@ -14,15 +14,15 @@ use super::package::each_elf_file;
 use super::{StoreArg, shown_size};
 use crate::cli::EXIT_FAILED;
 use crate::cli::terminal;
-use crate::debug_files::examined::{Examined, open};
+use crate::debug_files::examined::{ExamineError, Examined, open};
 use crate::debug_files::store::{Incoming, Outcome, Placed, Store, StoreError};
 
 /// Put executables and debug files into the store
 ///
-/// Each file is checked first: it must be a whole ELF file with a build-id. An object without a build-id is
-/// known by its content, and its debug file by the name and the CRC-32 in the object's .gnu_debuglink. The
-/// package of an object's split units (.dwp) is known by their ids. A file replaces a worse one of its
-/// build-id, and never a better one.
+/// Each file is checked first: it must be a whole 64-bit little-endian ELF file with a build-id. An object
+/// without a build-id is known by its content, and its debug file by the name and the CRC-32 in the object's
+/// .gnu_debuglink. The package of an object's split units (.dwp) is known by their ids. A file replaces a
+/// worse one of its build-id, and never a better one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Executables, libraries and debug files; folders of them, with all folders below; packages and archives
@@ -36,6 +36,9 @@ pub(super) struct Args {
     #[arg(short, long)]
     verbose: bool,
 }
+
+/// The reasons why ELF files are of no use.
+const NOT_STORED: &str = "without code or symbols, without an identity, or not 64-bit little-endian";
 
 /// The most debug files of a run that wait for their object.
 const MOST_WAITING: usize = 4_096;
@@ -147,7 +150,13 @@ impl<'a> Adding<'a> {
     fn add_elf(&mut self, path: &Path) -> anyhow::Result<()> {
         let source = open(path)?;
         let name = path.file_name().unwrap_or_default();
-        let examined = Examined::of(&source)?;
+        let examined = match Examined::of(&source) {
+            Err(ExamineError::OtherForm { .. }) => {
+                self.useless += 1;
+                return Ok(());
+            }
+            examined => examined?,
+        };
         match self.store.places_of(&examined, name, &source) {
             Ok((id, kinds)) if self.store.has_as_good(&id, &kinds, examined.quality) => {
                 let outcome = Outcome::Kept;
@@ -155,7 +164,7 @@ impl<'a> Adding<'a> {
                     kinds.into_iter().map(|kind| Placed { id, kind, quality: examined.quality, outcome });
                 return self.count(path.as_os_str(), &placed.collect::<Vec<_>>(), 0);
             }
-            Err(StoreError::Useless | StoreError::Split) => {
+            Err(error) if is_no_mistake(&error) => {
                 self.useless += 1;
                 return Ok(());
             }
@@ -167,7 +176,7 @@ impl<'a> Adding<'a> {
     }
 
     fn add_package(&mut self, from: &mut dyn Read, name: &OsStr) -> anyhow::Result<()> {
-        let before = self.seen();
+        let (before, useless_before) = (self.seen(), self.useless);
         each_elf_file(from, name, &mut |path, content| {
             if let Err(error) = self.take(path, content) {
                 // The store cannot be written, or the package cannot be read: the next file would fail too.
@@ -183,6 +192,9 @@ impl<'a> Adding<'a> {
             Ok(())
         })?;
         if self.seen() == before {
+            if self.useless > useless_before {
+                anyhow::bail!("none of the package's ELF files is stored: {NOT_STORED}");
+            }
             anyhow::bail!("the package has no executable, library or debug file");
         }
         Ok(())
@@ -199,7 +211,7 @@ impl<'a> Adding<'a> {
         let name = Path::new(path).file_name().unwrap_or_default();
         match self.store.place(incoming, name) {
             Ok(placed) => self.count(path, &placed, len),
-            Err((StoreError::Useless | StoreError::Split, _)) => {
+            Err((error, _)) if is_no_mistake(&error) => {
                 self.useless += 1;
                 Ok(())
             }
@@ -265,13 +277,18 @@ impl<'a> Adding<'a> {
             "{root}: {added} files added, {replaced} replaced, {kept} there already ({size} written)"
         )?;
         if *useless > 0 {
-            writeln!(
-                out,
-                "{useless} ELF files are not stored: without code or symbols, or without an identity"
-            )?;
+            writeln!(out, "{useless} ELF files are not stored: {NOT_STORED}")?;
         }
         Ok(out.flush()?)
     }
+}
+
+/// Whether folders and packages have such files beside those that are stored.
+fn is_no_mistake(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Useless | StoreError::Split | StoreError::Examine(ExamineError::OtherForm { .. })
+    )
 }
 
 /// Whether a file begins as an ELF file does.
