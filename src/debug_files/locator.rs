@@ -156,8 +156,6 @@ impl Locator {
 
     /// Adds the files of servers, where better ones than those that were found may be.
     fn add_served(&self, found: &mut Candidates, problems: &mut Vec<String>) {
-        let Some(client) = &self.places.debuginfod else { return };
-        let Ok(id) = found.identity().file_id() else { return };
         // The debug file of an object without a build-id is known by the object alone.
         let is_by_hash = found.identity().build_id.is_none();
         let order = match is_by_hash {
@@ -170,16 +168,23 @@ impl Locator {
                 FileKind::Executable => !found.has_object() && (is_by_hash || !found.has_symbols()),
                 FileKind::Package => false,
             };
-            if !is_needed {
-                continue;
-            }
-            let link = found.objects().into_iter().find_map(|object| object.examined.debug_link);
-            match client.fetch(&id, kind, link.as_ref()) {
-                Ok(path) => found.add_served(&path, link.as_ref()),
-                Err(error) if error.is_absence() => {}
-                Err(error) => problems.push(error.to_string()),
+            if is_needed {
+                problems.extend(self.fetch(found, kind));
             }
         }
+    }
+
+    /// Adds a file of servers, if one of them has the file. Returns the reason why servers have not given it.
+    fn fetch(&self, found: &mut Candidates, kind: FileKind) -> Option<String> {
+        let client = self.places.debuginfod.as_ref()?;
+        let id = found.identity().file_id().ok()?;
+        let link = found.objects().into_iter().find_map(|object| object.examined.debug_link);
+        match client.fetch(&id, kind, link.as_ref()) {
+            Ok(path) => found.add_served(&path, link.as_ref()),
+            Err(error) if error.is_absence() => {}
+            Err(error) => return Some(error.to_string()),
+        }
+        None
     }
 
     /// The files with their companions.
@@ -198,13 +203,16 @@ impl Locator {
         if let Some(debug) = debug
             && let Some(link) = &debug.examined.supplementary
         {
-            files.supplementary = self.supplementary(link, &debug.path);
-            if files.supplementary.is_none() {
-                let (path, id) = (link.path.display(), link.build_id);
-                problems.push(format!(
-                    "{} needs a supplementary file, which is not found: {path} with build-id {id}",
-                    debug.path.display()
-                ));
+            match self.supplementary(link, &debug.path) {
+                Ok(path) => files.supplementary = Some(path),
+                Err(not_served) => {
+                    let (path, id) = (link.path.display(), link.build_id);
+                    let why = not_served.map_or_else(String::new, |why| format!(" ({why})"));
+                    problems.push(format!(
+                        "{} needs a supplementary file, which is not found: {path} with build-id {id}{why}",
+                        debug.path.display()
+                    ));
+                }
             }
         }
         files.package = self.package(&files).or_else(|| self.stored_package(found.identity()));
@@ -231,7 +239,10 @@ impl Locator {
     }
 
     /// The supplementary file that a debug file names.
-    fn supplementary(&self, link: &SupplementaryLink, debug: &Path) -> Option<PathBuf> {
+    ///
+    /// # Errors
+    /// If the file is not found; with the reason why servers have not given it, unless they do not have it.
+    fn supplementary(&self, link: &SupplementaryLink, debug: &Path) -> Result<PathBuf, Option<String>> {
         let identity = ObjectIdentity { build_id: Some(link.build_id), ..ObjectIdentity::default() };
         let mut found = Candidates::new(&identity);
         // A debug file in a `.build-id` tree may be a link, and the name is relative to the file itself.
@@ -248,10 +259,12 @@ impl Locator {
                 }
             }
         }
-        self.add_objects(&mut found).ok()?;
-        self.add_served(&mut found, &mut Vec::new());
-        let best = found.best(|candidate| candidate.examined.quality == Quality::DebugInfo)?;
-        Some(best.path.clone())
+        self.add_objects(&mut found).map_err(|error| error.to_string())?;
+        let is_here = found.quality() == Quality::DebugInfo;
+        // The file has no code, so that no server has it as an executable.
+        let not_served = if is_here { None } else { self.fetch(&mut found, FileKind::DebugInfo) };
+        let best = found.best(|candidate| candidate.examined.quality == Quality::DebugInfo);
+        best.map(|best| best.path.clone()).ok_or(not_served)
     }
 
     /// The package of split units beside the object's files, or of its name below the folders to search.

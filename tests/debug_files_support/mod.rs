@@ -109,6 +109,25 @@ impl Library {
     }
 }
 
+/// Two libraries whose debug files share a supplementary file that dwz makes with these options, and that
+/// file. Their links name `../.dwz/common.debug`.
+pub(crate) fn sharing_by_dwz(folder: &Path, options: &[&str]) -> ([Library; 2], PathBuf) {
+    // Two files that are alike enough to share something.
+    let header = folder.join("long.h");
+    let types =
+        (0..400).map(|n| format!("struct some_long_name_{n} {{ int a_field_of_{n}; }} variable_{n};\n"));
+    fs::write(&header, types.collect::<String>()).unwrap();
+    let flags = ["-include", text(&header)];
+    let libraries = ["dwz_a", "dwz_b"].map(|name| Library::compile(folder, name, &flags));
+    let common = folder.join("common.debug");
+    let arguments = ["-m", text(&common), "-M", "../.dwz/common.debug", "-h"];
+    let files = libraries.each_ref().map(|library| text(&library.debug));
+    run("dwz", &[options, &arguments, &files].concat());
+    let link = examine(&libraries[0].debug).supplementary.expect("dwz has shared something");
+    assert_eq!(Some(link.build_id), examine(&common).build_id);
+    (libraries, common)
+}
+
 pub(crate) fn examine(path: &Path) -> Examined {
     Examined::of_path(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

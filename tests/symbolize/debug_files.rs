@@ -3,7 +3,7 @@
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 
-use crate::debug_files_support::{Library, copy, examine, folder, has, run, text};
+use crate::debug_files_support::{Library, copy, examine, folder, has, run, sharing_by_dwz, text};
 use otlpprof::debug_files::{Locator, NotLocated, ObjectFiles, ObjectIdentity, Places, Quality};
 use otlpprof::elf::file::ElfFile;
 use otlpprof::elf::source::Source as _;
@@ -230,18 +230,7 @@ fn assert_supplementary_file_is_found(options: &[&str]) {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    // Two files that are alike enough to share something.
-    let header = directory.path().join("long.h");
-    let types =
-        (0..400).map(|n| format!("struct some_long_name_{n} {{ int a_field_of_{n}; }} variable_{n};\n"));
-    fs::write(&header, types.collect::<String>()).unwrap();
-    let flags = ["-include", text(&header)];
-    let [first, second] = ["dwz_a", "dwz_b"].map(|name| Library::compile(directory.path(), name, &flags));
-    let common = directory.path().join("common.debug");
-    let arguments = ["-m", text(&common), "-M", "../.dwz/common.debug", "-h"];
-    run("dwz", &[options, &arguments, &[text(&first.debug), text(&second.debug)]].concat());
-    let link = examine(&first.debug).supplementary.expect("dwz has shared something");
-    assert_eq!(Some(link.build_id), examine(&common).build_id);
+    let ([first, second], common) = sharing_by_dwz(directory.path(), options);
     // At the place that the link names, relative to the debug file.
     let root = directory.path().join("root");
     let debug = copy(&first.debug, root.join("lib/first.debug"));

@@ -9,12 +9,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use crate::debug_files_support::server::{Reply, Server};
-use crate::debug_files_support::{Library, copy, folder, has, not_tested, text};
+use crate::debug_files_support::{Library, copy, examine, folder, has, not_tested, sharing_by_dwz, text};
 use otlpprof::core::build_id::BuildId;
 use otlpprof::debug_files::debuginfod::error::{ClientError, FetchError};
 use otlpprof::debug_files::debuginfod::{DebuginfodClient, Settings};
 use otlpprof::debug_files::store::Store;
-use otlpprof::debug_files::{FileId, FileKind, Locator, ObjectIdentity, Places, Quality};
+use otlpprof::debug_files::{FileId, FileKind, Locator, ObjectFiles, ObjectIdentity, Places, Quality};
 
 /// A library and the cache of a client.
 struct Scene {
@@ -434,6 +434,114 @@ fn the_locator_asks_servers_only_for_what_is_better() {
     let found = Locator::new(places(&here)).locate(&scene.library.identity()).unwrap();
     assert_eq!((found.debug, found.quality), (Some(here.join("x")), Quality::DebugInfo));
     assert_eq!(server.paths().len(), 1);
+}
+
+/// A library's debug file that needs a supplementary file, and servers that have the debug file.
+struct SupplementaryScene {
+    directory: tempfile::TempDir,
+    library: Library,
+    supplementary: PathBuf,
+}
+
+impl SupplementaryScene {
+    /// A scene of the files that dwz makes with these options.
+    fn new(options: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let ([library, _], supplementary) = sharing_by_dwz(directory.path(), options);
+        Self { directory, library, supplementary }
+    }
+
+    /// The paths of the debug file and of the supplementary file at a server.
+    fn url_paths(&self) -> [String; 2] {
+        let of = |id: FileId| format!("/buildid/{id}/debuginfo");
+        [of(self.library.id()), of(FileId::of(&examine(&self.supplementary).build_id.unwrap()).unwrap())]
+    }
+
+    /// A server that has the debug file, and answers so when it is asked for the supplementary file.
+    fn server(&self, supplementary: Reply) -> Server {
+        let [debug, shared] = self.url_paths();
+        let whole = fs::read(&self.library.debug).unwrap();
+        Server::start(move |path| {
+            Some(match path {
+                _ if path == debug => Reply::ok(whole.clone()),
+                _ if path == shared => supplementary.clone(),
+                _ => Reply::status("404 Not Found"),
+            })
+        })
+    }
+
+    fn locate(&self, server: &Server, cache: &str) -> ObjectFiles {
+        let settings = Settings::of(vec![server.url.clone()], Some(self.directory.path().join(cache)));
+        let places = Places { debuginfod: connect(settings).unwrap(), ..Places::default() };
+        Locator::new(places).locate(&self.library.identity()).unwrap()
+    }
+}
+
+#[test]
+fn supplementary_files_are_fetched() {
+    if !has(&["dwz"]) {
+        return;
+    }
+    // With `.gnu_debugaltlink`, and with `.debug_sup` of DWARF 5.
+    for options in [&[][..], &["-5"]] {
+        let scene = SupplementaryScene::new(options);
+        let whole = fs::read(&scene.supplementary).unwrap();
+        let server = scene.server(Reply::ok(whole.clone()));
+        let found = scene.locate(&server, "cache");
+        assert_eq!(fs::read(found.supplementary.expect("a supplementary file")).unwrap(), whole);
+        assert_eq!((found.problems, found.quality), (Vec::new(), Quality::DebugInfo));
+        assert_eq!(server.paths(), scene.url_paths());
+    }
+}
+
+/// Regression: the reason why a server had not given a supplementary file was discarded, and a file with code
+/// was asked for in its place.
+#[test]
+fn servers_that_fail_to_give_a_supplementary_file_are_named() {
+    if !has(&["dwz"]) {
+        return;
+    }
+    let scene = SupplementaryScene::new(&[]);
+    let [debug, shared] = scene.url_paths();
+    let id = shared.split('/').nth(2).unwrap();
+    let cut = Reply::cut(&fs::read(&scene.supplementary).unwrap());
+    for (number, (reply, why)) in [
+        (Reply::status("500 Internal Server Error"), Some("500")),
+        (Reply::ok(b"<!DOCTYPE html><html>Sign in</html>".to_vec()), Some("not an ELF file")),
+        (Reply::ok(fs::read(&scene.library.debug).unwrap()), Some("not used: build-id")),
+        (cut, Some("")),
+        (Reply::status("404 Not Found"), None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let server = scene.server(reply);
+        let found = scene.locate(&server, &format!("cache{number}"));
+        let [problem] = &found.problems[..] else { panic!("{:?}", found.problems) };
+        let needed = "needs a supplementary file, which is not found: ../.dwz/common.debug with build-id ";
+        assert!(problem.contains(&format!("{needed}{id}")) && !problem.contains('\n'), "{problem}");
+        match why {
+            Some(why) => assert!(problem.contains(&server.url) && problem.contains(why), "{problem}"),
+            None => assert!(problem.ends_with(id), "{problem}"),
+        }
+        assert_eq!(found.supplementary, None);
+        let mut asked = server.paths();
+        asked.dedup();
+        assert_eq!(asked, [debug.clone(), shared.clone()]);
+    }
+    // The command prints the line.
+    let server = scene.server(Reply::status("500 Internal Server Error"));
+    let profile = scene.directory.path().join("profile.folded");
+    fs::write(&profile, format!("{}.<remote>(0x1000) 1\n", scene.library.id())).unwrap();
+    let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    command.args(["symbolize", "--not-this-machine", "--store", "/no/store", text(&profile), "-o"]);
+    command.arg(scene.directory.path().join("named.otlp"));
+    let cache = scene.directory.path().join("cache-of-command");
+    command.env("OTLPPROF_CACHE", &cache).env("DEBUGINFOD_CACHE_PATH", &cache);
+    let output = command.env("DEBUGINFOD_URLS", &server.url).assert().success().get_output().clone();
+    let shown = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<_> = shown.lines().filter(|line| line.contains(&server.url)).collect();
+    assert!(matches!(lines[..], [line] if line.contains("supplementary") && line.contains("500")), "{shown}");
 }
 
 /// Runs `symbols add`, and returns the store's folder.
