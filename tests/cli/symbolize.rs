@@ -6,63 +6,20 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::dwarf_support::{addresses, compile_cpp, compile_rust, has_judges, judged, run};
-use crate::otlp_fixture::{Dictionary, framed};
+use crate::dwarf_support::{addresses, compile_cpp, compile_rust, expected, has_judges, judged, run};
+use crate::otlp_fixture::framed;
 use crate::symbolize_support::{
-    Command, FRAME_FORMS, FrameForm, LIBRARY, Named, ProfiledObject, lines_of, message_of, messages_of,
+    Command, FRAME_FORMS, FrameForm, LIBRARY, Named, ProfiledObject, assert_only_lines_differ, lines_of,
+    message, messages_of,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use otlpprof::elf::symbols::demangle::demangle;
 use otlpprof::otlp::to_json;
 use otlpprof::otlp::wire::ProfilesData;
 use prost::Message as _;
 
 /// The number of addresses of each object.
 const ADDRESSES: usize = 400;
-
-/// A message with frames at these addresses of an object, and their locations.
-fn message(object: &ProfiledObject, form: FrameForm, vaddrs: &[u64]) -> (ProfilesData, Vec<i32>) {
-    let mut tables = Dictionary::new();
-    let locations: Vec<_> = vaddrs.iter().map(|&vaddr| object.location(&mut tables, form, vaddr)).collect();
-    (message_of(tables, &locations), locations)
-}
-
-/// llvm-symbolizer's answers as lines of locations.
-fn expected(object: &Path, vaddrs: &[u64]) -> Vec<Vec<Named>> {
-    let named = |(function, file, line, column): (String, String, u32, u32)| {
-        (demangle(&function), function, file, line.into(), column.into())
-    };
-    judged(object, vaddrs).into_iter().map(|chain| chain.into_iter().map(named).collect()).collect()
-}
-
-/// Asserts that nothing but the lines of these locations differs, and entries at the ends of tables.
-fn assert_only_lines_differ(before: &ProfilesData, after: &ProfilesData, locations: &[i32]) {
-    assert_eq!(before.resource_profiles, after.resource_profiles);
-    let (old, new) = (before.dictionary.as_ref().unwrap(), after.dictionary.as_ref().unwrap());
-    assert_eq!(old.mapping_table, new.mapping_table);
-    assert_eq!(old.attribute_table, new.attribute_table);
-    assert_eq!(old.stack_table, new.stack_table);
-    assert_eq!(old.link_table, new.link_table);
-    assert_eq!(old.string_table, new.string_table[..old.string_table.len()]);
-    assert_eq!(old.function_table, new.function_table[..old.function_table.len()]);
-    assert_eq!(old.location_table.len(), new.location_table.len());
-    for (index, (old, new)) in (0..).zip(old.location_table.iter().zip(&new.location_table)) {
-        let is_resolved = locations.contains(&index);
-        assert_eq!(old == new, !is_resolved, "location {index}");
-        assert_eq!((old.mapping_index, &old.attribute_indices), (new.mapping_index, &new.attribute_indices));
-        assert!(old.address == new.address || old.address == 0, "location {index}");
-    }
-    let mut strings = new.string_table.clone();
-    strings.sort();
-    strings.dedup();
-    assert_eq!(strings.len(), new.string_table.len(), "each string once");
-    let mut functions =
-        new.function_table.iter().map(|function| function.encode_to_vec()).collect::<Vec<_>>();
-    functions.sort();
-    functions.dedup();
-    assert_eq!(functions.len(), new.function_table.len(), "each function once");
-}
 
 #[test]
 fn every_form_of_a_frame_is_resolved_as_llvm_symbolizer_does() {
@@ -389,17 +346,20 @@ fn frames_that_cannot_be_resolved_stay_as_they_were() {
     let first = functions.iter().map(|&(start, _)| start).min().unwrap();
     let last = functions.iter().map(|&(start, size)| start + size).max().unwrap();
     let gaps: Vec<u64> = (first..last).filter(is_free).collect();
-    let judged = judged(Path::new(LIBRARY), &gaps);
-    let gaps: Vec<u64> =
-        gaps.into_iter().zip(judged).filter(|(_, answer)| answer.is_empty()).map(|(gap, _)| gap).collect();
+    // The padding behind a function may have the function's line, but has no function.
+    let answers = judged(Path::new(LIBRARY), &gaps).into_iter();
+    let has_no_name = answers.map(|answer| answer.iter().all(|(function, ..)| function.is_empty()));
+    let gaps = gaps.into_iter().zip(has_no_name).filter(|(_, has_no_name)| *has_no_name);
+    let gaps: Vec<u64> = gaps.map(|(gap, _)| gap).take(20).collect();
+    assert_eq!(gaps.len(), 20, "{LIBRARY} has no gaps between its functions");
     let outside = [8, 0x10_0000_0000, u64::MAX];
-    let nowhere = [&gaps[..gaps.len().min(20)], &outside].concat();
-    let all = [&vaddrs[..], &nowhere].concat();
+    let all = [&vaddrs[..], &gaps, &outside].concat();
     let (count, stderr) = resolved(&command, &object, &all, &["--path", objects]);
     assert_eq!(count, vaddrs.len(), "{stderr}");
-    assert!(stderr.contains("3 frames: addresses outside its code"), "{stderr}");
-    let line = format!("{} frames: addresses outside every function", nowhere.len() - 3);
-    assert!(nowhere.len() == 3 || stderr.contains(&line), "{stderr}");
+    assert!(stderr.contains("30 of 53 native frames resolved"), "{stderr}");
+    for line in ["3 frames: addresses outside its code", "20 frames: addresses outside every function"] {
+        assert!(stderr.contains(line), "{stderr}");
+    }
 }
 
 /// Objects without an identity that can be looked up: their files are there, and prove nothing.

@@ -10,10 +10,14 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use otlpprof::dwarf::{Frame, LookUp};
+use otlpprof::elf::symbols::demangle::demangle;
 use serde_json::Value;
 
 /// A function, file, line and column; empty and 0 where they are unknown.
 pub(crate) type Answer = (String, String, u32, u32);
+
+/// A line of a location: a function, its linkage name, file, line and column.
+type Line = (String, String, String, i64, i64);
 
 const SYMBOLIZER: &str = "llvm-symbolizer-19";
 
@@ -81,6 +85,25 @@ pub(crate) fn compile_rust(folder: &Path, name: &str, flags: &[&str]) -> PathBuf
     let usual = ["-O", "-g", "--edition=2024", "-o", name];
     run(folder, &rustc, &[&usual[..], flags, &[source.to_str().unwrap()]].concat());
     folder.join(name)
+}
+
+/// Compiles `program.go` in a folder. Nothing without Go, which is reported.
+pub(crate) fn compile_go(folder: &Path) -> Option<PathBuf> {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/go/bin");
+    let on_path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&on_path).chain(["/usr/local/go/bin".into(), installed]).collect();
+    let Some(go) = folders.iter().map(|folder| folder.join("go")).find(|go| go.exists()) else {
+        not_tested("Go's debug information, without go (scripts/install-toolchain.sh go)");
+        return None;
+    };
+    let program = folder.join("program");
+    let mut command = Command::new(go);
+    command.args(["build", "-o"]).arg(&program).arg(sources().join("program.go"));
+    // The first build of Go's own packages takes long.
+    command.env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-build")).env("GO111MODULE", "off");
+    assert!(command.status().unwrap().success());
+    Some(program)
 }
 
 /// Pseudo-random numbers (xorshift), the same in each run.
@@ -167,6 +190,14 @@ fn answer_of_json(line: &str) -> Vec<Answer> {
     let frames: Vec<Answer> = answer["Symbol"].as_array().into_iter().flatten().map(frame).collect();
     let is_unknown = frames.iter().all(|frame| *frame == (String::new(), String::new(), 0, 0));
     if is_unknown { Vec::new() } else { frames }
+}
+
+/// llvm-symbolizer's answers as lines of locations.
+pub(crate) fn expected(object: &Path, vaddrs: &[u64]) -> Vec<Vec<Line>> {
+    let named = |(function, file, line, column): (String, String, u32, u32)| {
+        (demangle(&function), function, file, line.into(), column.into())
+    };
+    judged(object, vaddrs).into_iter().map(|chain| chain.into_iter().map(named).collect()).collect()
 }
 
 /// Our answers.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::dwarf_support::{
-    addresses, answers, assert_equal, compile_cpp, compile_rust, debug_objects, has_judges, judged,
-    not_tested, run, sources,
+    addresses, answers, assert_equal, compile_cpp, compile_go, compile_rust, debug_objects, has_judges,
+    judged, run,
 };
 use otlpprof::dwarf::index::{Identity, Index, write};
 use otlpprof::dwarf::{Inputs, SplitFiles, compile};
@@ -95,20 +95,9 @@ fn a_go_program_is_exact() {
     if !has_judges() {
         return;
     }
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/go/bin");
-    let on_path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> =
-        std::env::split_paths(&on_path).chain(["/usr/local/go/bin".into(), installed]).collect();
-    let Some(go) = folders.iter().map(|folder| folder.join("go")).find(|go| go.exists()) else {
-        return not_tested("Go's debug information, without go (scripts/install-toolchain.sh go)");
-    };
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(go);
-    command.args(["build", "-o"]).arg(folder.path().join("program")).arg(sources().join("program.go"));
-    // The first build of Go's own packages takes long.
-    command.env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-build")).env("GO111MODULE", "off");
-    assert!(command.status().unwrap().success());
-    assert_eq!(assert_exact(&folder.path().join("program")), COUNT);
+    let Some(program) = compile_go(folder.path()) else { return };
+    assert_eq!(assert_exact(&program), COUNT);
 }
 
 #[test]

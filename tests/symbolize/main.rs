@@ -23,6 +23,7 @@ mod report_support;
 #[path = "../symbolize_support/mod.rs"]
 mod symbolize_support;
 
+mod command_exact;
 mod debug_files;
 mod debuginfod;
 mod dwarf_exact;

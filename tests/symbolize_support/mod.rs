@@ -15,6 +15,7 @@ use otlpprof::otlp::read::read;
 use otlpprof::otlp::wire::{
     Line, Location, Mapping, Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles,
 };
+use prost::Message as _;
 use tempfile::TempDir;
 
 use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
@@ -217,4 +218,39 @@ impl Command {
 pub(crate) fn messages_of(file: &Path) -> Vec<ProfilesData> {
     let bytes = std::fs::read(file).unwrap();
     read(&bytes).map(|message| message.unwrap().data).collect()
+}
+
+/// A message with frames at these addresses of an object, and their locations.
+pub(crate) fn message(object: &ProfiledObject, form: FrameForm, vaddrs: &[u64]) -> (ProfilesData, Vec<i32>) {
+    let mut tables = Dictionary::new();
+    let locations: Vec<_> = vaddrs.iter().map(|&vaddr| object.location(&mut tables, form, vaddr)).collect();
+    (message_of(tables, &locations), locations)
+}
+
+/// Asserts that nothing but the lines of these locations differs, and entries at the ends of tables.
+pub(crate) fn assert_only_lines_differ(before: &ProfilesData, after: &ProfilesData, locations: &[i32]) {
+    assert_eq!(before.resource_profiles, after.resource_profiles);
+    let (old, new) = (before.dictionary.as_ref().unwrap(), after.dictionary.as_ref().unwrap());
+    assert_eq!(old.mapping_table, new.mapping_table);
+    assert_eq!(old.attribute_table, new.attribute_table);
+    assert_eq!(old.stack_table, new.stack_table);
+    assert_eq!(old.link_table, new.link_table);
+    assert_eq!(old.string_table, new.string_table[..old.string_table.len()]);
+    assert_eq!(old.function_table, new.function_table[..old.function_table.len()]);
+    assert_eq!(old.location_table.len(), new.location_table.len());
+    for (index, (old, new)) in (0..).zip(old.location_table.iter().zip(&new.location_table)) {
+        let is_resolved = locations.contains(&index);
+        assert_eq!(old == new, !is_resolved, "location {index}");
+        assert_eq!((old.mapping_index, &old.attribute_indices), (new.mapping_index, &new.attribute_indices));
+        assert!(old.address == new.address || old.address == 0, "location {index}");
+    }
+    let mut strings = new.string_table.clone();
+    strings.sort();
+    strings.dedup();
+    assert_eq!(strings.len(), new.string_table.len(), "each string once");
+    let mut functions =
+        new.function_table.iter().map(|function| function.encode_to_vec()).collect::<Vec<_>>();
+    functions.sort();
+    functions.dedup();
+    assert_eq!(functions.len(), new.function_table.len(), "each function once");
 }
