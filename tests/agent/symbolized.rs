@@ -8,11 +8,11 @@ use std::path::Path;
 
 use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
 use crate::agent_support::symbols::linkage_tables;
-use crate::agent_support::{JavaRun, java_homes, java_version, libraries, newest_or_all};
+use crate::agent_support::{JavaRun, java_homes, libraries, newest_or_all};
+use crate::loud_support::not_tested;
 use crate::otlp_fixture::Dictionary;
 use crate::symbolize_support::{Command, FrameForm, ProfiledObject, lines_of, message_of, messages_of};
 use otlpprof::core::address::ElfVaddr;
-use otlpprof::elf::build_id;
 use otlpprof::elf::symbols::demangle::demangle;
 use otlpprof::otlp::read::{self, Message};
 use prost::Message as _;
@@ -130,23 +130,31 @@ fn symbols(library: &Path) -> BTreeMap<String, BTreeSet<u64>> {
     symbols
 }
 
+/// Whether a library has all of these sections, by readelf.
+fn has_sections(library: &Path, names: &[&str]) -> bool {
+    let output = std::process::Command::new("readelf").arg("-SW").arg(library).output();
+    let listing = String::from_utf8(output.expect("readelf (binutils)").stdout).unwrap();
+    let words: BTreeSet<&str> = listing.split_whitespace().collect();
+    names.iter().all(|name| words.contains(name))
+}
+
 #[test]
 fn frames_of_the_vm_have_the_names_that_the_agent_gives() {
-    let mut tested = BTreeSet::new();
+    let mut tested = 0;
     for home in java_homes() {
+        let libjvm = home.join("lib/server/libjvm.so").canonicalize().unwrap();
+        if !has_sections(&libjvm, &[".symtab", ".note.gnu.build-id"]) {
+            continue;
+        }
         let run =
             JavaRun::new(&home, "Demo").argument(1.5).agent("cpu=100us,file=FILE").run().expect_success();
         let stacks = cpu_stacks(&run.messages());
-        let libjvm = home.join("lib/server/libjvm.so").canonicalize().unwrap();
         let path = libjvm.to_str().unwrap();
         let named: BTreeMap<ElfVaddr, String> = frames_of(&stacks, path)
             .filter(|frame| !frame.name.starts_with('['))
             .map(|frame| (frame.address, frame.name.clone()))
             .collect();
-        // A library with a symbol table, not the exported functions alone.
-        if named.len() < 20 || build_id::of_file(&libjvm).is_err() {
-            continue;
-        }
+        assert!(named.len() >= 20, "{}: {named:?}", run.label);
         let symbols = symbols(&libjvm);
         let command = Command::new();
         let object = ProfiledObject::of(&libjvm, path);
@@ -170,8 +178,10 @@ fn frames_of_the_vm_have_the_names_that_the_agent_gives() {
                 home.display()
             );
         }
-        tested.insert(java_version(&home));
+        tested += 1;
     }
-    // Of the JDKs that the tests install, Temurin's 25 has a symbol table and a build-id.
-    assert!(tested.contains(&25) || std::env::var_os("CI").is_none(), "the names of {tested:?} alone");
+    // Of the JDKs that the tests install, Temurin's 25 has both.
+    if tested == 0 {
+        not_tested("names of the VM's frames, as no JDK has a libjvm with a symbol table and a build-id");
+    }
 }
