@@ -9,8 +9,13 @@ use std::process::Command;
 use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
 use crate::agent_support::symbols::{addr2line, readelf_build_id};
 use crate::agent_support::{JavaRun, java_homes, libraries, newest_or_all};
+use crate::export_support::FaultServer;
 use crate::loud_support::not_tested;
-use crate::separate_symbols_support::{strip, strip_with_link, strip_with_mini_debug_info, write_debug_file};
+use crate::separate_symbols_support::{
+    append_hole, declare_endless_symbols, strip, strip_with_link, strip_with_mini_debug_info,
+    write_debug_file,
+};
+use otlpprof::elf::build_id;
 
 /// The functions of the library that burn and are not exported.
 const HIDDEN: [&str; 2] = ["hash_block", "compare_keys"];
@@ -75,6 +80,47 @@ fn functions_that_a_stripped_library_lacks_are_named_by_what_is_beside_it() {
         check("a debug file by its name and checksum", true);
         strip_with_mini_debug_info(whole, &library);
         check("MiniDebugInfo", true);
+    }
+}
+
+/// A pipe that nobody writes to, a file whose checksum takes minutes, and one whose symbols take as long: the
+/// names are missing, and the program and its profiles do not wait for them.
+#[test]
+fn debug_files_without_an_end_delay_neither_the_program_nor_its_profiles() {
+    let whole = Path::new(libraries()[0]);
+    let id = readelf_build_id(whole);
+    for home in newest_or_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let (library, debug_files) = (folder.path().join("libstripped.so"), folder.path().join("debug"));
+        let by_id = debug_files.join(".build-id").join(&id[..2]);
+        let [beside, below] =
+            ["libstripped.debug", ".debug/libstripped.debug"].map(|name| folder.path().join(name));
+        for created in [&by_id, below.parent().unwrap()] {
+            fs::create_dir_all(created).unwrap();
+        }
+        write_debug_file(whole, &below);
+        let mut without_id = Command::new("objcopy");
+        without_id.arg("--remove-section=.note.gnu.build-id").args([&below, &beside]);
+        assert!(without_id.status().unwrap().success());
+        assert!(build_id::of_file(&beside).is_err(), "its checksum decides");
+        strip_with_link(whole, &beside, &library, &[]);
+        append_hole(&beside);
+        declare_endless_symbols(&below);
+        append_hole(&below);
+        let pipe = by_id.join(format!("{}.debug", &id[2..]));
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let server = FaultServer::start([]);
+        let options = format!(
+            "cpu=200us,interval=300ms,debug_files={},file=FILE,endpoint=http://{}",
+            debug_files.display(),
+            server.address
+        );
+        let run = JavaRun::new(&home, "Demo").argument(1.2).library(&library).agent(&options);
+        let run = run.run().expect_success();
+        check_names(&run.label, &cpu_stacks(&run.messages()), &library, false);
+        assert!(server.request().line.starts_with("POST "), "{}", run.label);
+        let messages = run.messages().len() as u64;
+        assert_eq!(run.counter("upload.submitted.messages"), messages, "{}: {}", run.label, run.stderr);
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::elf_support::{Library, compile_library, output_of};
 use crate::separate_symbols_support::{
-    add_mini_debug_info, strip, strip_with_link, strip_with_mini_debug_info, write_debug_file, xz,
+    add_mini_debug_info, append_hole, declare_endless_symbols, strip, strip_with_link,
+    strip_with_mini_debug_info, write_debug_file, xz,
 };
 use otlpprof::core::address::{ElfVaddr, RuntimeAddr};
 use otlpprof::elf::build_id;
@@ -220,6 +221,28 @@ fn a_damaged_debug_file_is_not_used() {
     // A debug file that is a pipe without a writer would block for ever.
     fs::remove_file(&place).unwrap();
     output_of("mkfifo", &[place.to_str().unwrap()]);
+    assert_exported_alone(&case.names());
+}
+
+/// Reading such a file whole takes minutes.
+#[test]
+fn an_endless_debug_file_is_not_read() {
+    // A checksum is of the whole content.
+    let case = Case::without_build_id();
+    let beside = case.library.with_file_name("libbeside.debug");
+    write_debug_file(&case.whole, &beside);
+    strip_with_link(&case.whole, &beside, &case.library, &[]);
+    assert_eq!(case.names(), all_named());
+    append_hole(&beside);
+    assert_exported_alone(&case.names());
+    // The table of symbols reaches into the hole.
+    let case = Case::with_build_id();
+    strip(&case.whole, &case.library);
+    let place = case.by_build_id();
+    write_debug_file(&case.whole, &place);
+    assert_eq!(case.names(), all_named());
+    declare_endless_symbols(&place);
+    append_hole(&place);
     assert_exported_alone(&case.names());
 }
 

@@ -37,6 +37,25 @@ pub(crate) fn strip_with_link(library: &Path, debug_file: &Path, stripped: &Path
     run("objcopy", &arguments);
 }
 
+/// Appends a hole of a tebibyte to a file, which takes no room on the disk and minutes to read.
+pub(crate) fn append_hole(file: &Path) {
+    fs::File::options().write(true).open(file).unwrap().set_len(1 << 40).unwrap();
+}
+
+/// Makes the section header of a file's symbol table declare 512 gibibytes of symbols.
+pub(crate) fn declare_endless_symbols(file: &Path) {
+    // A section header has 64 bytes, with `sh_size` at 32 (gABI, "Section Header").
+    const HEADER_LEN: usize = 64;
+    const SIZE_AT: usize = 32;
+    let mut bytes = fs::read(file).unwrap();
+    let elf = goblin::elf::Elf::parse(&bytes).unwrap();
+    let symtab = goblin::elf::section_header::SHT_SYMTAB;
+    let number = elf.section_headers.iter().position(|section| section.sh_type == symtab).unwrap();
+    let at = elf.header.e_shoff as usize + number * HEADER_LEN + SIZE_AT;
+    bytes[at..at + 8].copy_from_slice(&(512_u64 << 30).to_le_bytes());
+    fs::write(file, bytes).unwrap();
+}
+
 /// Compresses a file with xz and these options.
 pub(crate) fn xz(file: &Path, options: &[&str]) -> Vec<u8> {
     let mut arguments: Vec<&dyn AsRef<std::ffi::OsStr>> = vec![&"--stdout", &"--format=xz"];
