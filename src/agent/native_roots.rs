@@ -142,7 +142,7 @@ mod tests {
             [(root, CALLER), (callee, CALLEE)].map(|(of, address)| roots.name(of.index, address))
         };
         assert_eq!(learnt(&libc, &libc, true), [Some("clone3"), Some("start_thread")]);
-        // A stack that was cut off, the entry of a context that calls the program, and the program's own code.
+        // A stack that was cut off, the entry of a context that calls the program, and the program itself.
         assert_eq!(learnt(&libc, &libc, false), [None, None]);
         assert_eq!(learnt(&program, &libc, true), [None, None]);
         assert_eq!(learnt(&libc, &program, true), [None, None]);

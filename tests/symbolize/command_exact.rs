@@ -26,7 +26,7 @@ const COUNT: usize = 5_000;
 /// The most addresses of each kind that chance seldom finds.
 const FEW: usize = 250;
 
-/// What the command must do with the frame at an address.
+/// The right treatment of the frame at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
     /// Give it these lines.
@@ -45,6 +45,13 @@ struct Symbol {
     has_size: bool,
 }
 
+impl Symbol {
+    /// Whether the compiler has moved the code away from its function as seldom executed.
+    fn is_cold(&self) -> bool {
+        self.name.contains(".cold")
+    }
+}
+
 /// An object's symbols and segments, independently of the reader under test.
 struct Layout {
     symbols: Vec<Symbol>,
@@ -57,20 +64,14 @@ impl Layout {
     fn of(object: &Path) -> Self {
         let bytes = fs::read(object).unwrap();
         let elf = Elf::parse(&bytes).unwrap();
-        let has_code = |address: u64| {
-            elf.program_headers.iter().any(|header| {
-                let range = header.p_vaddr..header.p_vaddr + header.p_memsz;
-                header.p_type == PT_LOAD && header.p_flags & PF_X != 0 && range.contains(&address)
-            })
-        };
         let loads = || elf.program_headers.iter().filter(|header| header.p_type == PT_LOAD);
         let code = loads().filter(|header| header.p_flags & PF_X != 0);
-        let code = code.map(|header| (header.p_vaddr, header.p_vaddr + header.p_memsz)).collect();
+        let code: Vec<_> = code.map(|header| (header.p_vaddr, header.p_vaddr + header.p_memsz)).collect();
         let end = loads().map(|header| header.p_vaddr + header.p_memsz).max().unwrap();
         let sections = elf.section_headers.iter().filter(|section| section.is_alloc() && section.sh_size > 0);
         let middles = sections.map(|section| section.sh_addr + section.sh_size / 2);
         let outside = middles.chain([end + 0x1_0000, end + 0x1000_0000, u64::MAX]);
-        let outside = outside.filter(|&address| !has_code(address)).collect();
+        let outside = outside.filter(|&address| !is_in(&code, address)).collect();
         let symbol = |symbol: goblin::elf::Sym| {
             let kinds = [STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT];
             let section = elf.section_headers.get(symbol.st_shndx)?;
@@ -125,36 +126,37 @@ impl Layout {
         bytes
     }
 
-    /// The last byte of functions, at which a caller that does not return is found, and the first and the
-    /// last byte of parts that the compiler has moved away as seldom executed.
+    /// The last byte of functions, at which the caller of a function that does not return is found, and the
+    /// first and the last byte of cold parts.
     fn seams(&self) -> Vec<u64> {
         let sized: Vec<&Symbol> =
-            self.symbols.iter().filter(|symbol| symbol.has_size && self.is_code(symbol.start)).collect();
+            self.symbols.iter().filter(|symbol| symbol.has_size && is_in(&self.code, symbol.start)).collect();
         let few = |count: usize| count.div_ceil(FEW).max(1);
-        let cold: Vec<&&Symbol> = sized.iter().filter(|symbol| symbol.name.contains(".cold")).collect();
+        let cold: Vec<&&Symbol> = sized.iter().filter(|symbol| symbol.is_cold()).collect();
         let ends = sized.iter().step_by(few(sized.len())).map(|symbol| symbol.end - 1);
         let cold = cold.iter().step_by(few(cold.len())).flat_map(|cold| [cold.start, cold.end - 1]);
         ends.chain(cold).collect()
     }
-
-    fn is_code(&self, address: u64) -> bool {
-        self.code.iter().any(|&(start, end)| (start..end).contains(&address))
-    }
 }
 
-/// Addresses of an object, and what the command must do with each of them.
+fn is_in(ranges: &[(u64, u64)], address: u64) -> bool {
+    ranges.iter().any(|&(start, end)| (start..end).contains(&address))
+}
+
+/// Addresses of an object, and the right treatment of each.
 struct Truth {
     addresses: Vec<u64>,
     outcomes: Vec<Outcome>,
+    /// Whether the object has cold parts, to which some of the addresses belong then.
+    has_cold_parts: bool,
 }
 
 impl Truth {
-    /// The truth by llvm-symbolizer and by the sizes of the symbols of `judge`, a file with a symbol table and
-    /// debug information.
+    /// The truth about `judge`, a file with a symbol table and debug information.
     ///
-    /// In functions llvm-symbolizer is right, and names all of them. It also gives a name to an address that
-    /// no symbol has, if a symbol without a size is before it, in another section too; such an address has no
-    /// function. Addresses outside code have none either, whereas llvm-symbolizer names variables.
+    /// In functions, llvm-symbolizer is right and names every address. Elsewhere the sizes of symbols decide:
+    /// llvm-symbolizer names an address that no symbol has if a symbol without a size precedes the address,
+    /// in another section too. Outside code it names variables.
     fn of(judge: &Path) -> Self {
         let (layout, label) = (Layout::of(judge), judge.display());
         let inside = [addresses(judge, COUNT), layout.seams()].concat();
@@ -180,7 +182,8 @@ impl Truth {
         truth.sort_by_key(|(address, _)| *address);
         truth.dedup_by_key(|(address, _)| *address);
         let (addresses, outcomes) = truth.into_iter().unzip();
-        let truth = Self { addresses, outcomes };
+        let has_cold_parts = layout.symbols.iter().any(Symbol::is_cold);
+        let truth = Self { addresses, outcomes, has_cold_parts };
         for outcome in [Outcome::NoFunction, Outcome::OutsideCode] {
             assert!(truth.count(&outcome) > 0, "{label}: {outcome:?} at no address");
         }
@@ -201,8 +204,8 @@ fn indexes(command: &Command) -> Vec<(PathBuf, SystemTime)> {
     files
 }
 
-/// Asserts that the command does with all frames of an object, whose files are below a folder, what it must,
-/// three times. Returns the number of addresses.
+/// Asserts that the command treats all frames of an object rightly, three times. The object's files are below
+/// a folder. Returns the number of addresses.
 fn assert_exact(truth: &Truth, object: &Path, folder: &Path) -> usize {
     let command = Command::new();
     let profiled = ProfiledObject::of(object, "/opt/app/object");
@@ -260,6 +263,7 @@ fn assert_exact(truth: &Truth, object: &Path, folder: &Path) -> usize {
 fn libjvm_is_exact() {
     let Some(folder) = debug_objects().filter(|_| has_judges()) else { return };
     let truth = Truth::of(&folder.join("libjvm.debug"));
+    assert!(truth.has_cold_parts);
     assert!(assert_exact(&truth, &folder.join("libjvm.so"), &folder) > COUNT);
 }
 
