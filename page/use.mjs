@@ -17,6 +17,8 @@
 //
 //   selectors   the texts of the labels' selectors
 //   total       the text with the sum of the selection
+//   kinds       the text with the share of each kind of code; "" if it is not there
+//   kindSums    the sum of each kind, for each side
 //   tooltip     the text beside the pointer; null if there is none
 //   table       for each row of the table in sight its name, and class and text of each cell
 //   functions   `[name, self of each side, total of each side]` of each function
@@ -117,6 +119,8 @@ function shown() {
   return {
     selectors: texts('.labels > button'),
     total: document.querySelector('.total').textContent,
+    kinds: document.querySelector('.kinds').innerText,
+    kindSums: otlpprof.kinds(),
     tooltip,
     table: [...document.querySelectorAll('.rows .row')].map((row) => ({
       name: row.querySelector('.name').title,

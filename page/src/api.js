@@ -98,6 +98,13 @@ export class Api {
     return found;
   }
 
+  /** The sum of each kind of code by its name, for each side; null if the profile is not a JVM's. */
+  kinds() {
+    const { names } = this.header.kinds ?? {};
+    const sums = this.app.model.kindSums();
+    return sums && sums.map((ofSide) => Object.fromEntries(names.map((name, at) => [name, ofSide[at]])));
+  }
+
   /** The sum of the matching towers, their number and the whole; null without a search. */
   matches() {
     return this.app.model.matchSum();

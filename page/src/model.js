@@ -5,6 +5,7 @@ import { calleesTree } from './callees.js';
 import { callersTree, invertedTree, outermostCalls } from './callers.js';
 import { keepElided, sideFactors, weightedSums, widthWeights } from './diff.js';
 import { NARROW_PIXELS } from './boxes.js';
+import { kindsLine, kindSums, stackCodes } from './kinds.js';
 import { compileSearch, matchingFrames, onlyFrame } from './search.js';
 import { admittedSets, labelSums, select } from './selection.js';
 import { timeOrder } from './timeorder.js';
@@ -28,7 +29,17 @@ export class Model {
   constructor(profile) {
     this.profile = profile;
     this.stages = {};
-    for (const name of ['selection', 'filtered', 'shown', 'search', 'graphs', 'functions', 'matchSum']) {
+    for (const name of [
+      'selection',
+      'filtered',
+      'shown',
+      'search',
+      'graphs',
+      'functions',
+      'matchSum',
+      'codes',
+      'kinds',
+    ]) {
       this.stages[name] = new Stage();
     }
   }
@@ -238,6 +249,27 @@ export class Model {
     return this.stages.functions.get(`${this.filterKey}\n${top}`, () =>
       this.sums.map((sums) => functionSums(this.profile.tree, sums, this.profile.frames, top)),
     );
+  }
+
+  /** The sum of each kind of code, for each side. Null if the profile is not a JVM's. */
+  kindSums() {
+    const { profile } = this;
+    if (!profile.header.kinds) {
+      return null;
+    }
+    return this.stages.kinds.get(this.filterKey, () => {
+      const codes = this.stages.codes.get('', () => stackCodes(profile, profile.tree));
+      const rows = profile.rows(this.state.type);
+      return this.filteredSelf.map((self, side) =>
+        kindSums(profile, codes, self, rows, this.selection.vmRows[side]),
+      );
+    });
+  }
+
+  /** The line with the share of each kind of code, for each side; none for a profile that is not a JVM's. */
+  kindLines() {
+    const { kinds } = this.profile.header;
+    return (this.kindSums() ?? []).map((sums, side) => kindsLine(kinds.names, sums, this.totals[side]));
   }
 
   /** The weighted sum, share and number of the towers that match. Null without a search. */

@@ -103,6 +103,7 @@ export class Profile {
     const last = this.frameDetails.reduce((most, detail) => Math.max(most, detail), 0);
     const lengths = this.#section('detail_lengths') ? this.#countVarints('detail_lengths') : last;
     this.details = this.#texts('detail_lengths', 'details', lengths);
+    this.frameCodes = this.#section('frame_codes') ?? new Uint8Array(count);
   }
 
   /** The number of integers in a section: bytes without the continuation bit. */
@@ -115,6 +116,8 @@ export class Profile {
     this.labelSets = Math.max(1, this.header.labelSets ?? 1);
     /** Value numbers, `labels.length` for each set. */
     this.setValues = this.#varints('label_sets', new Uint32Array(this.labelSets * width));
+    /** The role of each set's threads. */
+    this.setRoles = this.#section('set_roles') ?? new Uint8Array(this.labelSets);
   }
 
   #readNodes() {

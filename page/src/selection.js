@@ -46,7 +46,7 @@ function seriesKey(rows, row) {
  *
  * `self` has the self values of each node, one array for each side of the profile. `setSums` has the sum of
  * each label set in the window, whatever labels are chosen. `stepSums` has the sum of each step of time under
- * the chosen labels, whatever the window.
+ * the chosen labels, whatever the window. `vmRows` has the rows of threads of the VM, of each side.
  */
 export function select(profile, type, chosen, window) {
   const rows = profile.rows(type);
@@ -54,8 +54,10 @@ export function select(profile, type, chosen, window) {
   const [from, to] = window ?? [0, steps];
   const admitted = admittedSets(profile, chosen);
   const self = [];
+  const vmRows = [];
   for (let side = 0; side < profile.sides; side++) {
     self.push(new Float64Array(profile.tree.count));
+    vmRows.push([]);
   }
   const setSums = new Float64Array(profile.labelSets);
   const stepSums = new Float64Array(steps);
@@ -73,10 +75,14 @@ export function select(profile, type, chosen, window) {
     }
     setSums[ofSet] += value[row];
     if (isAdmitted) {
-      self[side ? side[row] : 0][node[row]] += value[row];
+      const ofSide = side ? side[row] : 0;
+      self[ofSide][node[row]] += value[row];
+      if (profile.setRoles[ofSet] !== 0) {
+        vmRows[ofSide].push(row);
+      }
     }
   }
-  return { self, setSums, stepSums };
+  return { self, setSums, stepSums, vmRows };
 }
 
 /**

@@ -21,6 +21,7 @@ export class Toolbar {
       'aria-expanded': 'false',
     });
     this.total = el('span', { class: 'total' });
+    this.kinds = el('div', { class: 'kinds', title: 'Share of each kind of code of the selected samples' });
     const { title, selection } = profile.header;
     this.element = el(
       'header',
@@ -37,6 +38,7 @@ export class Toolbar {
         this.search,
         this.more,
       ),
+      this.kinds,
       el('div', { class: 'controls' }, this.views, this.thread, this.diff, this.look),
     );
   }
@@ -225,6 +227,7 @@ export class Toolbar {
           : text;
       })
       .join(' → ');
+    this.#showKinds(model);
     if (document.activeElement !== this.field) {
       this.field.value = state.search;
     }
@@ -250,6 +253,17 @@ export class Toolbar {
       this.width.disabled = state.elided;
       press(this.elided, state.elided);
     }
+  }
+
+  #showKinds(model) {
+    const lines = model.kindLines();
+    const names = this.profile.header.sideNames ?? ['base', 'new'];
+    this.kinds.replaceChildren(
+      ...lines.map((line, side) =>
+        el('div', {}, el('bdi', { text: lines.length === 2 ? `${names[side]}: ${line}` : line })),
+      ),
+    );
+    this.kinds.hidden = lines.every((line) => line === '');
   }
 
   #showMatches(model) {

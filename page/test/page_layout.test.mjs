@@ -17,6 +17,13 @@ before(async () => {
 });
 after(() => browser.close());
 
+function withKinds() {
+  const names = ['your code', 'JDK', 'JIT', 'GC', 'other VM', 'native', 'kernel', 'other'];
+  const rules = { names, calledBy: names.map(() => [...names.keys()]), ofRoles: [[...names.keys()]] };
+  const kinds = { rules, codeOf: ({ name }) => name.length % names.length, roleOf: () => 0 };
+  return writerOf(samples({ seed: 77, count: 400 }), FRAMES, { kinds });
+}
+
 function compared() {
   const list = samples({ seed: 76, count: 400, sides: 2 });
   const header = { title: 'new.otlp compared with base.otlp', sideNames: ['base.otlp', 'new.otlp'] };
@@ -29,7 +36,7 @@ function compared() {
  */
 function cutOff() {
   const isSeen = (element) => element.checkVisibility() && element.getClientRects().length > 0;
-  const elements = document.querySelectorAll('button, select, input, canvas, .strip-caption, .found, .total');
+  const elements = document.querySelectorAll('button, select, input, canvas, .strip-caption, .found, .total, .kinds');
   return [...elements]
     .filter(isSeen)
     .filter((element) => {
@@ -43,7 +50,7 @@ function cutOff() {
 
 for (const width of [1280, 390]) {
   test(`no control and no caption is cut off at ${width} pixels`, async () => {
-    for (const text of [tenStacks().text(), labelled().text(), compared().text()]) {
+    for (const text of [tenStacks().text(), labelled().text(), compared().text(), withKinds().text()]) {
       await withPage(browser, text, { width, height: 800 }, async (page) => {
         const { times, sides } = await page.evaluate(() => window.otlpprof.header);
         await page.evaluate(() => window.otlpprof.app.toolbar.openControls());

@@ -12,6 +12,7 @@ use super::report::compare_args::{CompareArgs, empty_side, measure_of_either};
 use super::report::conditions;
 use super::report::idle_args;
 use super::report::inputs::ProfileInputs;
+use super::report::kinds;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
 use super::symbolize::symbols_args::SymbolsArgs;
@@ -249,6 +250,7 @@ fn write(
         notes,
         sides,
         comparison: base.map_or_else(Comparison::default, |base| base.compare.comparison()),
+        kinds: kinds::names(),
     };
     whole_file::write_or_print(output, |out| {
         html::write(out, |out| columns::write(&reader.tree, &reader.frames, &mut rows, &texts, out))

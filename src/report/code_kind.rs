@@ -47,7 +47,7 @@ impl CodeKind {
 
     /// The kind of a sample of a thread with this role, whose stack has this code. Compilers may be written
     /// in Java. A thread of the program may have the name of another thread of the VM.
-    fn of(role: ThreadRole, stack: FrameCode) -> Self {
+    pub(super) fn of(role: ThreadRole, stack: FrameCode) -> Self {
         match (role, stack) {
             (ThreadRole::Compiler, _) => Self::JitCompiler,
             (_, FrameCode::Program) => Self::Program,

@@ -28,6 +28,19 @@ pub(super) enum FrameCode {
 }
 
 impl FrameCode {
+    /// All codes, in the order of their numbers.
+    pub(super) const ALL: [Self; 9] = [
+        Self::Nothing,
+        Self::CLibrary,
+        Self::Program,
+        Self::Jdk,
+        Self::Vm,
+        Self::Collection,
+        Self::Native,
+        Self::Kernel,
+        Self::OtherLanguage,
+    ];
+
     /// The code of a frame.
     pub(super) fn of(frame: &FrameEntry, origin: FrameOrigin) -> Self {
         match frame.kind {

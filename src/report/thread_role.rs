@@ -74,6 +74,14 @@ const OTHERS: [&str; 14] = [
 const KERNEL_BYTES: usize = 15;
 
 impl ThreadRole {
+    /// All roles, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Other, Self::Compiler, Self::Collector, Self::Vm];
+
+    /// Whether a thread of this role shows that a JVM runs.
+    pub fn is_of_jvm(self) -> bool {
+        matches!(self, Self::Compiler | Self::Collector)
+    }
+
     /// The role of the thread of this name.
     pub fn of(name: &str) -> Self {
         // Most names of a program's threads end here.

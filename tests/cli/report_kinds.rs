@@ -1,7 +1,8 @@
 //! The kinds of code of a JVM's samples, in `otlpprof report` and its relatives.
 
 use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
-use crate::report_support::{Files, json, otlpprof, stdout};
+use crate::page_support::used;
+use crate::report_support::{Files, json, otlpprof, page_header, stdout};
 use otlpprof::otlp::wire::{
     Line, Location, Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles,
 };
@@ -132,6 +133,51 @@ fn the_kinds_are_those_of_the_selected_samples() {
     }
     let kinds = &json(&["report", &file, "--frame", "Zip"])["kinds"];
     assert_eq!(*kinds, sums([0, 0, 0, 0, 0, 15, 5, 0]));
+}
+
+/// The page sums by tables of its own file; `report` is what it has to agree with.
+#[test]
+fn a_page_begins_with_the_line_of_the_report_and_follows_the_choice_of_labels() {
+    let files = Files::new();
+    let (file, page) = (files.add("app.otlp", &[message("1", &SHOP)]), files.path("page.html"));
+    otlpprof(&["flamegraph", &file, "-o", &page]).success();
+    let steps = value!([
+        ["view"],
+        ["choose", "thread.name", "http-1"],
+        ["choose", "thread.name", "GC Thread#0"],
+        ["choose", "thread.name", "VM Thread"]
+    ]);
+    let Some(answers) = used(page.as_ref(), &steps) else { return };
+    let expected = &json(&["report", &file])["kinds"];
+    for (name, key) in [
+        ("your code", "yourCode"),
+        ("JDK", "jdk"),
+        ("JIT", "jit"),
+        ("GC", "gc"),
+        ("other VM", "otherVm"),
+        ("native", "native"),
+        ("kernel", "kernel"),
+        ("other", "other"),
+    ] {
+        assert_eq!(answers[0]["kindSums"][0][name], expected[key], "{name}");
+    }
+    assert_eq!(answers[0]["kinds"], heading(&[&file])[1]);
+    // A further value is another choice of the same label.
+    assert_eq!(answers[1]["kinds"], heading(&[&file, "--thread", "http-1"])[2]);
+    assert_eq!(answers[3]["kinds"], "JDK 54.5 %, GC 32.7 %, other VM 3.6 %, native 6.8 %, kernel 2.3 %");
+    // Once a page has too many threads for a label, their roles are still known.
+    let many: Vec<_> = (0..2_001).map(|number| format!("worker-{number}")).collect();
+    let workers = many.iter().map(|thread| (&**thread, 1, &["jvm!shop.Cart.sum"][..]));
+    let samples: Vec<_> = SHOP.into_iter().chain(workers).collect();
+    let file = files.add("many.otlp", &[message("1", &samples)]);
+    otlpprof(&["flamegraph", &file, "-o", &page]).success();
+    assert_eq!(page_header(&page)["labels"], value!([]));
+    let answers = used(page.as_ref(), &value!([["view"]])).unwrap();
+    assert_eq!(answers[0]["kinds"], heading(&[&file])[1]);
+    let go = [("main", 7, &["go!runtime.mallocgc", "go!main.main"][..])];
+    let file = files.add("go.otlp", &[message("1", &go)]);
+    otlpprof(&["flamegraph", &file, "-o", &page]).success();
+    assert_eq!(page_header(&page)["kinds"], Value::Null);
 }
 
 /// The functions of a table, each with its self value.

@@ -33,7 +33,8 @@ class Bytes {
 export class ProfileWriter {
   /**
    * `types`: as in the header. `labels`: keys. `times`: as in the header, or null. `sideNames` and
-   * `sideSeconds` make a diff, which begins with `comparison`.
+   * `sideSeconds` make a diff, which begins with `comparison`. `kinds` has the tables of the header, the code
+   * of a frame, and the role of a set of labels: `{ rules, codeOf(frame), roleOf(values) }`.
    */
   constructor({
     title = 'test',
@@ -46,13 +47,19 @@ export class ProfileWriter {
     notes = [],
     selection = '',
     isSplit = false,
+    kinds = null,
   }) {
+    this.kinds = kinds;
     /** Writes the frames of nodes as two sections: low bytes and the rest. */
     this.isSplit = isSplit;
     this.header = { title, producer: 'test', types, times, notes, selection, sides: sideNames ? 2 : 1 };
     if (sideNames) {
       Object.assign(this.header, { sideNames, sideSeconds: sideSeconds ?? [null, null], comparison });
     }
+    if (kinds) {
+      this.header.kinds = kinds.rules;
+    }
+    this.roles = [0];
     this.labels = labels.map((key) => ({ key, values: [], numbers: new Map() }));
     this.sets = new Map([[labels.map(() => 0).join(), 0]]);
     this.setValues = [labels.map(() => 0)];
@@ -96,6 +103,7 @@ export class ProfileWriter {
     if (!this.sets.has(key)) {
       this.sets.set(key, this.setValues.length);
       this.setValues.push(row);
+      this.roles.push(this.kinds?.roleOf(values) ?? 0);
     }
     return this.sets.get(key);
   }
@@ -141,6 +149,12 @@ export class ProfileWriter {
     this.#writeFrames(section, byUse);
     const sets = section('label_sets');
     this.setValues.flat().forEach((value) => sets.varint(value));
+    if (this.kinds) {
+      const codes = section('frame_codes');
+      byUse.forEach((frame) => codes.byte(this.kinds.codeOf(this.frames[frame])));
+      const roles = section('set_roles');
+      this.roles.forEach((role) => roles.byte(role));
+    }
     const order = this.#writeNodes(section, frameOf);
     this.rows.forEach((rows, type) => this.#writeRows(section, rows, type, order));
     return this.#assemble(sections);

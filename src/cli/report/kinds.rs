@@ -14,6 +14,11 @@ pub(in crate::cli) fn line(sums: &KindSums, whole: i64) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
+/// The names of all kinds in the line.
+pub(in crate::cli) fn names() -> [&'static str; CodeKind::ALL.len()] {
+    CodeKind::ALL.map(name)
+}
+
 /// The name of a kind in the line.
 fn name(kind: CodeKind) -> &'static str {
     match kind {

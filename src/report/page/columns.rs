@@ -6,8 +6,11 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
+use super::kinds;
 use super::rows::{PageRows, Row};
 use crate::report::call_tree::{CallTree, ROOT};
+use crate::report::code_kind::CodeKind;
+use crate::report::frame_code::FrameCodes;
 use crate::report::frame_table::{FrameKind, FrameTable};
 use crate::report::measure::{Measure, Weight};
 use crate::report::sides::Comparison;
@@ -28,6 +31,8 @@ pub struct PageTexts {
     pub sides: Option<[String; 2]>,
     /// The way in which the page compares the sides at first.
     pub comparison: Comparison,
+    /// The names of the kinds of code.
+    pub kinds: [&'static str; CodeKind::ALL.len()],
 }
 
 /// Columns by name, in the order of writing.
@@ -100,11 +105,21 @@ pub fn write(
         keys.iter().for_each(|&key| push_varint(&mut sets, rows.labels().value(set, key).into()));
     }
     sections.add("label_sets", sets);
+    let roles: Vec<_> = (0..rows.labels().set_count()).map(|set| rows.labels().role(set)).collect();
+    let FrameCodes { codes, has_jvm } = FrameCodes::of(frames);
+    let has_kinds = has_jvm || roles.iter().any(|role| role.is_of_jvm());
+    if has_kinds {
+        sections.add("frame_codes", numbers.iter().map(|&frame| codes[frame as usize] as u8).collect());
+        sections.add("set_roles", roles.iter().map(|&role| role as u8).collect());
+    }
     for (number, (_, of_measure)) in measures.iter().enumerate() {
         add_rows(&mut sections, number, of_measure, &places, texts.sides.is_some());
     }
     let mut header = header(&measures, rows, &keys, frames.len(), order.len(), texts, &sections);
     header["levels"] = json!(levels);
+    if has_kinds {
+        header["kinds"] = kinds::rules(&texts.kinds);
+    }
     let header = header.to_string();
     out.write_all(MAGIC)?;
     out.write_all(&[VERSION])?;

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use crate::otlp::encoded::EncodedTables;
 use crate::report::selection::text_of;
+use crate::report::thread_role::ThreadRole;
 
 /// A set of labels, by its number. Set 0 has no labels.
 pub type LabelSetId = u32;
 
-/// Labels, each by the number of its key, with the number of its value: 0 is no value.
-type Set = Box<[u32]>;
+/// The role of a thread, and labels, each by the number of its key, with the number of its value: 0 is no
+/// value. The role outlasts the threads' names where they are dropped.
+type Set = (ThreadRole, Box<[u32]>);
 
 /// Labels and sets of them, interned.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ pub struct Key {
 impl Labels {
     /// No labels. Keys with more than `most_values` values are dropped.
     pub fn new(most_values: usize) -> Self {
-        let none: Set = Box::new([]);
+        let none = Set::default();
         Self { most_values, keys: Vec::new(), sets: vec![none.clone()], set_ids: HashMap::from([(none, 0)]) }
     }
 
@@ -52,16 +54,22 @@ impl Labels {
     /// The value number of a key in a set; 0 if the set has no such label, or if the key was dropped.
     pub fn value(&self, set: usize, key: usize) -> u32 {
         let is_dropped = self.keys[key].is_dropped;
-        self.sets[set].get(key).copied().filter(|_| !is_dropped).unwrap_or(0)
+        self.sets[set].1.get(key).copied().filter(|_| !is_dropped).unwrap_or(0)
     }
 
-    /// The set of a sample's attributes and of attributes of its resource. Where both have a key, the
-    /// sample's value counts.
+    /// The role of the threads of a set.
+    pub fn role(&self, set: usize) -> ThreadRole {
+        self.sets[set].0
+    }
+
+    /// The set of a sample's attributes and of attributes of its resource, on a thread of this role. Where
+    /// both have a key, the sample's value counts.
     pub fn set_of<'r>(
         &mut self,
         tables: EncodedTables<'_>,
         of_resource: impl Iterator<Item = &'r (String, String)>,
         of_sample: &[i32],
+        role: ThreadRole,
     ) -> LabelSetId {
         let mut set = vec![0; self.keys.len()];
         for (name, value) in of_resource {
@@ -73,7 +81,7 @@ impl Labels {
         while set.last() == Some(&0) {
             set.pop();
         }
-        let set: Set = set.into();
+        let set: Set = (role, set.into());
         if let Some(&known) = self.set_ids.get(&set) {
             return known;
         }

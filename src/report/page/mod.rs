@@ -10,6 +10,7 @@
 
 pub mod columns;
 pub mod html;
+mod kinds;
 pub mod labels;
 pub mod rows;
 pub mod steps;

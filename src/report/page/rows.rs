@@ -244,7 +244,7 @@ impl SampleSink for PageRows {
             None => {
                 let of_resource = profile.resource.iter().filter(|(key, _)| self.resource_keys.contains(key));
                 let of_sample = &sample.sample.attribute_indices;
-                let labels = self.labels.set_of(profile.tables, of_resource, of_sample);
+                let labels = self.labels.set_of(profile.tables, of_resource, of_sample, sample.thread);
                 self.of_labels.insert(sample.labels, labels);
                 labels
             }
