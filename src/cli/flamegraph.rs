@@ -115,6 +115,9 @@ pub(super) struct PageArgs {
     stacks: StackArgs,
     #[command(flatten)]
     symbols: SymbolsArgs,
+    /// Whether the command prints a report too, whose lines name idle threads.
+    #[arg(skip)]
+    is_beside_report: bool,
 }
 
 impl PageArgs {
@@ -144,7 +147,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Writes a page of the wanted samples in these files.
 pub(super) fn write_page(files: &[PathBuf], wanted: &SelectionArgs, output: &Path) -> anyhow::Result<()> {
     let inputs = ProfileInputs::open(files)?;
-    write(output, None, &inputs, wanted, &PageArgs::default(), None).map(drop)
+    let page = PageArgs { is_beside_report: true, ..PageArgs::default() };
+    write(output, None, &inputs, wanted, &page, None).map(drop)
 }
 
 impl DiffArgs {
@@ -234,7 +238,8 @@ fn write(
     rows.merge_steps();
     let mut notes = notes(&rows, steps);
     let idle = [base_idle, reader.idle];
-    notes.extend(idle_note(&rows, idle, base.is_some()));
+    let idle_note = idle_note(&rows, idle, base.is_some());
+    notes.extend(idle_note.clone());
     if let Some(base) = base {
         base.compare.check_times([rows.profiled_ns(0), rows.profiled_ns(1)])?;
         let surveys = [&base.inputs.survey, &new.survey];
@@ -242,6 +247,9 @@ fn write(
         differences.extend(empty_side([0, 1].map(|side| rows.has_values(side)), idle)?.map(str::to_owned));
         differences.iter().try_for_each(|line| writeln!(terminal::stderr(), "{line}"))?;
         notes.extend(differences);
+    }
+    if let Some(line) = idle_note.filter(|_| !page.is_beside_report) {
+        writeln!(terminal::stderr(), "{line}")?;
     }
     let sides = base.map(|base| base.sides.clone());
     let texts = PageTexts {

@@ -190,7 +190,9 @@ fn a_comparison_leaves_idle_threads_out_of_both_sides() {
         let reason = "neither side has a value to compare but those of idle VM and native threads (--idle)";
         assert_eq!(String::from_utf8_lossy(&refused.stderr), format!("otlpprof: {reason}\n"));
     }
-    otlpprof(&["diff", &file, &file, "-o", &page]).success();
+    let output = otlpprof(&["diff", &file, &file, "-o", &page]).success().get_output().clone();
+    let lines = format!("wall: {line}\n{page} written: open it in a browser\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), lines);
     assert_eq!(page_header(&page)["notes"], serde_json::json!([format!("wall: {line}")]));
 }
 
@@ -198,12 +200,18 @@ fn a_comparison_leaves_idle_threads_out_of_both_sides() {
 fn a_page_leaves_out_idle_threads_and_says_so() {
     let files = Files::new();
     let (file, page) = (files.add("app.otlp", &[threads(WALL)]), files.path("page.html"));
-    otlpprof(&["flamegraph", &file, "--threads", "-o", &page]).success();
+    let lines = |options: &[&str]| {
+        let command = ["flamegraph", &file, "-o", &page];
+        let output = otlpprof(&[&command, options].concat()).success().get_output().clone();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let written = format!("{page} written: open it in a browser\n");
+    assert_eq!(lines(&["--threads"]), format!("wall: {LEFT_OUT}\n{written}"));
     assert_eq!(page_header(&page)["notes"], serde_json::json!([format!("wall: {LEFT_OUT}")]));
     let names = page_data(page.as_ref());
     assert!(names.contains("Compile::Compile") && !names.contains("futex_wait"), "{names}");
     assert!(!names.contains("G1 Conc#0"), "{names}");
-    otlpprof(&["flamegraph", &file, "--idle", "-o", &page]).success();
+    assert_eq!(lines(&["--idle"]), written);
     assert_eq!(page_header(&page)["notes"], serde_json::json!([]));
     assert!(page_data(page.as_ref()).contains("futex_wait"));
 }
