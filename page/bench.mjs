@@ -85,6 +85,9 @@ const CHANGES = {
     ['inverted', { view: 'inverted' }],
     ['top down', { view: 'main' }],
     ['time order', 'order'],
+    ['by thread', { view: 'main', threads: true }],
+    ['by thread, label', { labels: { rest_endpoint: ['/api/resource-3'] } }],
+    ['no threads', { threads: false, labels: {} }],
   ],
 };
 

@@ -102,7 +102,7 @@ export class App {
       this.palette = new Palette(this.profile, state.colour, colours.isDark);
     }
     this.legend.replaceChildren(
-      ...this.palette.legend().map(([colour, text]) => {
+      ...this.palette.legend(model.source.usedKinds).map(([colour, text]) => {
         const sample = el('span', { class: 'sample' });
         sample.style.background = colour;
         return el('span', {}, sample, text);
@@ -232,12 +232,29 @@ export class App {
   }
 
   #busiestThread() {
-    const label = this.model.threadLabel();
-    if (label === -1) {
+    const { threadLabel } = this.profile;
+    if (threadLabel === -1) {
       return 0;
     }
-    const sums = this.model.labelSums(label);
+    const sums = this.model.labelSums(threadLabel);
     return sums.reduce((best, value, thread) => (thread > 0 && value > sums[best] ? thread : best), 1);
+  }
+
+  /** Makes threads the roots of all stacks, or no longer. What is chosen stays as far as it exists. */
+  toggleThreads() {
+    const { profile, state } = this;
+    if (profile.threadLabel === -1) {
+      return;
+    }
+    const threads = !state.threads;
+    const isKept = (frame) => !profile.isThread(frame);
+    const changes = { threads, zoomNode: 0, filters: state.filters.filter(({ frame }) => isKept(frame)) };
+    // A path from the root begins at another box. One from a function to its callers is still there.
+    changes.zoom = threads && state.view === 'main' ? [] : state.zoom.filter(isKept);
+    if (!isKept(state.sandwich)) {
+      Object.assign(changes, { sandwich: -1, view: state.view === 'sandwich' ? 'main' : state.view });
+    }
+    this.set(changes, true);
   }
 
   openLabels() {

@@ -2,7 +2,10 @@
 
 import { KIND_JAVA, KIND_MARKER, KIND_NAMES, KIND_NATIVE } from './profile.js';
 
-/** Hue, its spread over names, and saturation of each kind: Java, native, kernel, VM code, marker, other. */
+/**
+ * Hue, its spread over names, and saturation of each kind: Java, native, kernel, VM code, marker, other,
+ * thread.
+ */
 const KINDS = [
   { hue: 138, spread: 34, saturation: 42 },
   { hue: 12, spread: 22, saturation: 62 },
@@ -10,6 +13,7 @@ const KINDS = [
   { hue: 212, spread: 20, saturation: 40 },
   { hue: 260, spread: 10, saturation: 7 },
   { hue: 300, spread: 24, saturation: 34 },
+  { hue: 186, spread: 12, saturation: 22 },
 ];
 
 /** Numbers of different hues and lightnesses of a kind, of packages, and of sizes of a change. */
@@ -66,8 +70,8 @@ export class Palette {
     return this.theme.root;
   }
 
-  /** `[colour, text]` of the legend. */
-  legend() {
+  /** `[colour, text]` of the legend, for the kinds that are shown. */
+  legend(usedKinds) {
     const { theme } = this;
     if (this.mode === 'change') {
       return [
@@ -80,7 +84,7 @@ export class Palette {
       return [];
     }
     return [...KINDS.entries()]
-      .filter(([kind]) => this.profile.usedKinds.has(kind))
+      .filter(([kind]) => usedKinds.has(kind))
       .map(([kind, { hue, saturation }]) => [hsl(hue, saturation, theme.base), KIND_NAMES[kind]]);
   }
 

@@ -40,6 +40,7 @@ const SECTIONS = [
     'Views',
     [
       ['v', 'Top down or inverted (bottom up)'],
+      ['g', 'By thread: the name of the thread is the root of each stack'],
       ['h', 'Heat map: arrows choose a cell, Shift extends, Enter shows the time alone'],
       ['r', 'Time order of a thread'],
       ['[ and ]', 'Move the window of time'],

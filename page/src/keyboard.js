@@ -20,6 +20,7 @@ const ACTIONS = {
   N: (app) => app.stepMatch(-1),
   o: (app) => app.set({ onlyMatches: !app.state.onlyMatches }),
   v: (app) => app.setView(app.state.view === 'inverted' ? 'main' : 'inverted'),
+  g: (app) => app.toggleThreads(),
   h: (app) => app.toggleHeatMap(),
   r: (app) => app.toggleOrder(),
   '[': (app) => app.moveWindow(-1),

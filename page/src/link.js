@@ -1,6 +1,6 @@
 // The view as the fragment of a link, and back.
 
-/** The view of a page that was just opened. The command chooses how sides are compared. */
+/** The view of a page that was just opened. The command chooses threads as roots, and how sides are compared. */
 export function initialState(profile) {
   return {
     type: 0,
@@ -14,6 +14,8 @@ export function initialState(profile) {
     sandwich: -1,
     /** The value number of the thread in time order. */
     thread: 0,
+    /** Whether the name of the thread is the root of each stack. */
+    threads: profile.header?.byThread === true,
     flame: false,
     /** Focused and removed frames in order: `{ keep: bool, frame }`. */
     filters: [],
@@ -46,7 +48,7 @@ const CHOICES = {
   diffMode: ['share', 'seconds', 'raw'],
   diffWidth: ['new', 'base', 'both'],
 };
-const FLAGS = ['onlyMatches', 'flame', 'zoomInCallers', 'ascending', 'heatMap', 'elided'];
+const FLAGS = ['onlyMatches', 'threads', 'flame', 'zoomInCallers', 'ascending', 'heatMap', 'elided'];
 const NUMBERS = ['sandwich', 'thread', 'minPercent', 'zoomNode'];
 
 /** The fragment without `#`. The view of a page that was just opened is "". */

@@ -8,6 +8,7 @@ import { NARROW_PIXELS } from './boxes.js';
 import { kindsLine, kindSums, stackCodes } from './kinds.js';
 import { compileSearch, matchingFrames, onlyFrame } from './search.js';
 import { admittedSets, labelSums, select } from './selection.js';
+import { byThread } from './threads.js';
 import { timeOrder } from './timeorder.js';
 import { functionSums, keepTowers, removeTowers, towers, towerSum } from './towers.js';
 import { prefixSums } from './tree.js';
@@ -30,6 +31,7 @@ export class Model {
     this.profile = profile;
     this.stages = {};
     for (const name of [
+      'source',
       'selection',
       'filtered',
       'shown',
@@ -49,6 +51,7 @@ export class Model {
     this.state = state;
     this.pixels = Math.max(1, pixels);
     this.#search();
+    this.#choose();
     this.#select();
     this.#filter();
     this.#show();
@@ -71,12 +74,28 @@ export class Model {
     this.matches = matches;
   }
 
+  /** The tree and the rows that are shown: those of the profile, or those of each thread. */
+  #choose() {
+    const { threads, type } = this.state;
+    const isByThread = threads && this.profile.threadLabel !== -1;
+    /** Which tree is shown: each type has a tree of its own by thread. */
+    this.sourceKey = isByThread ? `threads ${type}` : '';
+    this.source = this.stages.source.get(this.sourceKey, () =>
+      isByThread ? byThread(this.profile, type) : this.profile,
+    );
+  }
+
   #select() {
     const { type, labels, window } = this.state;
     const chosen = [...labels].map(([label, values]) => [label, [...values].sort((a, b) => a - b)]);
-    this.selectionKey = JSON.stringify([type, chosen.sort((a, b) => a[0] - b[0]), window]);
+    this.selectionKey = JSON.stringify([
+      this.sourceKey,
+      type,
+      chosen.sort((a, b) => a[0] - b[0]),
+      window,
+    ]);
     this.selection = this.stages.selection.get(this.selectionKey, () =>
-      select(this.profile, type, labels, window),
+      select(this.source, type, labels, window),
     );
   }
 
@@ -102,7 +121,7 @@ export class Model {
     const copies = self.map((values) => values.slice());
     for (const { keep, frame } of filters) {
       const set = onlyFrame(this.profile, frame);
-      (keep ? keepTowers : removeTowers)(this.profile.tree, copies, set);
+      (keep ? keepTowers : removeTowers)(this.source.tree, copies, set);
     }
     return copies;
   }
@@ -117,7 +136,7 @@ export class Model {
       if (!isElided && !isOnly) {
         return this.sums;
       }
-      const { tree } = this.profile;
+      const { tree } = this.source;
       const self = this.filteredSelf.map((values) => values.slice());
       if (isElided) {
         keepElided(tree, this.sums, self);
@@ -150,7 +169,7 @@ export class Model {
           return [
             this.#lazyGraph(
               'inverted',
-              invertedTree(this.profile.tree, this.shownSums, this.profile.frames),
+              invertedTree(this.source.tree, this.shownSums, this.profile.frames),
             ),
           ];
         case 'sandwich':
@@ -164,7 +183,7 @@ export class Model {
   }
 
   #mainGraph() {
-    const { tree } = this.profile;
+    const { tree } = this.source;
     const widths = weightedSums(this.shownSums, this.weights);
     return { role: 'main', tree, sums: this.shownSums, widths, whole: this.whole, rootFrame: -1 };
   }
@@ -176,7 +195,7 @@ export class Model {
   }
 
   #sandwichGraphs(frame) {
-    const { tree, frames } = this.profile;
+    const { tree, frames } = this.source;
     const calls = outermostCalls(tree, this.shownSums, frame);
     return [
       this.#lazyGraph('callers', callersTree(tree, this.shownSums, frames, frame, calls), frame),
@@ -185,11 +204,10 @@ export class Model {
   }
 
   #orderGraph(thread) {
-    const { profile, state } = this;
-    const label = this.threadLabel();
+    const { source: profile, state } = this;
     const chosen = new Map(state.labels);
-    if (label !== -1) {
-      chosen.set(label, new Set([thread]));
+    if (profile.threadLabel !== -1) {
+      chosen.set(profile.threadLabel, new Set([thread]));
     }
     const admitted = admittedSets(profile, chosen);
     const kept = this.#filterSelf([new Float64Array(profile.tree.count).fill(1)]);
@@ -202,11 +220,6 @@ export class Model {
     const sums = prefixSums(self);
     const whole = sums[sums.length - 1];
     return { role: 'order', tree, sums: [sums], widths: prefixSums(lengths), whole, rootFrame: -1, window };
-  }
-
-  /** The label whose values are threads, or -1. */
-  threadLabel() {
-    return this.profile.labels.findIndex(({ key }) => key === 'thread.name');
   }
 
   /**
@@ -247,21 +260,21 @@ export class Model {
   /** Self and total of each function, for each side, at and below a node of the profile's tree. */
   functions(top = 0) {
     return this.stages.functions.get(`${this.filterKey}\n${top}`, () =>
-      this.sums.map((sums) => functionSums(this.profile.tree, sums, this.profile.frames, top)),
+      this.sums.map((sums) => functionSums(this.source.tree, sums, this.profile.frames, top)),
     );
   }
 
   /** The sum of each kind of code, for each side. Null if the profile is not a JVM's. */
   kindSums() {
-    const { profile } = this;
-    if (!profile.header.kinds) {
+    const { source } = this;
+    if (!source.header.kinds) {
       return null;
     }
     return this.stages.kinds.get(this.filterKey, () => {
-      const codes = this.stages.codes.get('', () => stackCodes(profile, profile.tree));
-      const rows = profile.rows(this.state.type);
+      const codes = this.stages.codes.get(source.tree, () => stackCodes(source, source.tree));
+      const rows = source.rows(this.state.type);
       return this.filteredSelf.map((self, side) =>
-        kindSums(profile, codes, self, rows, this.selection.vmRows[side]),
+        kindSums(source, codes, self, rows, this.selection.vmRows[side]),
       );
     });
   }
@@ -280,7 +293,7 @@ export class Model {
     const key = this.filterKey + JSON.stringify([this.state.search, this.weights]);
     return this.stages.matchSum.get(key, () => {
       const widths = weightedSums(this.sums, this.weights);
-      return { ...towerSum(this.profile.tree, widths, this.matches), whole: this.whole };
+      return { ...towerSum(this.source.tree, widths, this.matches), whole: this.whole };
     });
   }
 

@@ -11,8 +11,14 @@ const HEADER_AT = 9;
 export const KIND_JAVA = 0;
 export const KIND_NATIVE = 1;
 export const KIND_MARKER = 4;
+/** The kind of the frames that stand for threads. The data has no such frame. */
+export const KIND_THREAD = 6;
 /** The kinds of frames, by number. */
-export const KIND_NAMES = ['Java', 'native', 'kernel', 'VM code', 'marker', 'other'];
+export const KIND_NAMES = ['Java', 'native', 'kernel', 'VM code', 'marker', 'other', 'thread'];
+
+/** The label whose values are threads, and the name in place of a thread's where there is none. */
+const THREAD_KEY = 'thread.name';
+const NO_THREAD = '[no_thread]';
 
 /** Texts in one column of UTF-8, each cut out at its first use. */
 class Texts {
@@ -56,9 +62,13 @@ export class Profile {
     const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(5, true);
     this.header = JSON.parse(new TextDecoder().decode(bytes.subarray(HEADER_AT, HEADER_AT + length)));
     this.data = bytes.subarray(HEADER_AT + length);
-    this.frames = this.header.frames;
     this.types = this.header.types;
     this.labels = this.header.labels ?? [];
+    /** The label whose values are threads, or -1. */
+    this.threadLabel = this.labels.findIndex(({ key }) => key === THREAD_KEY);
+    const threads = this.threadLabel === -1 ? 0 : this.labels[this.threadLabel].values.length + 1;
+    /** The number of frames: those of functions, then those that stand for threads. */
+    this.frames = this.header.frames + threads;
     this.times = this.header.times ?? null;
     this.sides = this.header.sides ?? 1;
     this.rowsOfTypes = new Map();
@@ -95,15 +105,19 @@ export class Profile {
   }
 
   #readFrames() {
-    const count = this.frames;
+    const count = this.header.frames;
     this.names = this.#texts('frame_name_lengths', 'frame_names', count);
-    this.kinds = this.#section('frame_kinds') ?? new Uint8Array(count);
-    this.usedKinds = new Set(this.kinds);
-    this.frameDetails = this.#varints('frame_details', new Uint32Array(count));
+    const kinds = this.#section('frame_kinds') ?? new Uint8Array(count);
+    this.usedKinds = new Set(kinds);
+    this.kinds = new Uint8Array(this.frames).fill(KIND_THREAD);
+    this.kinds.set(kinds);
+    this.frameDetails = new Uint32Array(this.frames);
+    this.#varints('frame_details', this.frameDetails.subarray(0, count));
     const last = this.frameDetails.reduce((most, detail) => Math.max(most, detail), 0);
     const lengths = this.#section('detail_lengths') ? this.#countVarints('detail_lengths') : last;
     this.details = this.#texts('detail_lengths', 'details', lengths);
-    this.frameCodes = this.#section('frame_codes') ?? new Uint8Array(count);
+    this.frameCodes = new Uint8Array(this.frames);
+    this.frameCodes.set(this.#section('frame_codes') ?? []);
   }
 
   /** The number of integers in a section: bytes without the continuation bit. */
@@ -146,8 +160,8 @@ export class Profile {
       }
     }
     for (let node = 1; node < count; node++) {
-      if (frame[node] >= this.frames) {
-        throw new Error(`node ${node} has frame ${frame[node]} of ${this.frames}`);
+      if (frame[node] >= this.header.frames) {
+        throw new Error(`node ${node} has frame ${frame[node]} of ${this.header.frames}`);
       }
     }
     this.tree = new Tree(pops, frame);
@@ -186,7 +200,21 @@ export class Profile {
   }
 
   name(frame) {
-    return this.names.get(frame);
+    const thread = frame - this.header.frames;
+    return thread < 0
+      ? this.names.get(frame)
+      : thread === 0
+        ? NO_THREAD
+        : this.labels[this.threadLabel].values[thread - 1];
+  }
+
+  /** The frame that stands for a thread, by its value number; 0 is no thread. */
+  threadFrame(thread) {
+    return this.header.frames + thread;
+  }
+
+  isThread(frame) {
+    return frame >= this.header.frames;
   }
 
   /** The place of a frame, such as `Main.java:12`, or the object of a native one; "" if unknown. */

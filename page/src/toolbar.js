@@ -39,7 +39,7 @@ export class Toolbar {
         this.more,
       ),
       this.kinds,
-      el('div', { class: 'controls' }, this.views, this.thread, this.diff, this.look),
+      el('div', { class: 'controls' }, this.views, this.thread, this.threads, this.diff, this.look),
     );
   }
 
@@ -106,12 +106,17 @@ export class Toolbar {
       times ? view('order', 'Time order', orderTitle) : null,
     ].filter(Boolean);
     this.views = el('div', { class: 'group', role: 'group', 'aria-label': 'View' }, ...this.viewButtons);
-    const label = this.profile.labels.find(({ key }) => key === 'thread.name');
+    const label = this.profile.labels[this.profile.threadLabel];
     const threads = (label?.values ?? []).map((name, index) => [index + 1, name]);
     this.thread = chooser('Thread', threads, (thread) =>
       this.app.set({ thread: Number(thread), zoomNode: 0 }, true),
     );
     this.thread.classList.add('thread');
+    this.threads = label
+      ? button('By thread', 'The name of the thread is the root of each stack (g)', () =>
+          this.app.toggleThreads(),
+        )
+      : null;
   }
 
   #makeLook() {
@@ -238,6 +243,9 @@ export class Toolbar {
     }
     this.thread.hidden = state.view !== 'order' || this.thread.options.length === 0;
     this.thread.value = String(state.thread);
+    if (this.threads) {
+      press(this.threads, state.threads);
+    }
     press(this.flame, state.flame);
     this.colour.value = state.colour;
     this.minimum.value = String(state.minPercent);

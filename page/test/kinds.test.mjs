@@ -83,6 +83,8 @@ test('the sums follow type, labels, window, focus and removal', async () => {
     const selected = naive.selected(LIST, { type, labels, window, isSnapshot: TYPES[type].snapshot });
     const expected = sumsOf(naive.filtered(selected, filters), 1);
     assert.deepEqual(byName(model.kindSums()), expected);
+    model.update({ ...model.state, threads: true }, 1000);
+    assert.deepEqual(byName(model.kindSums()), expected);
     const sum = Object.values(expected[0]).reduce((left, right) => left + right, 0);
     assert.ok(sum > 0);
     assert.equal(sum, model.totals[0]);

@@ -17,13 +17,13 @@ use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
 use super::symbolize::symbols_args::SymbolsArgs;
 use super::{browser, terminal, whole_file};
-use crate::model::types;
+use crate::model::{attribute_keys, types};
 use crate::report::measure::Measure;
 use crate::report::page::columns::{self, PageTexts};
 use crate::report::page::html;
 use crate::report::page::rows::PageRows;
 use crate::report::page::steps::Steps;
-use crate::report::sample_reader::SampleReader;
+use crate::report::sample_reader::{SampleForm, SampleReader};
 use crate::report::selection::Window;
 use crate::report::sides::{self, Comparison};
 use crate::report::survey::Survey;
@@ -209,7 +209,13 @@ fn write(
         rows.most_rows = MOST_ROWS;
     }
     rows.resource_keys = new.survey.resources.differing();
-    let mut reader = SampleReader::new(&selection, page.stacks.form());
+    let by_thread = page.stacks.has_threads();
+    if by_thread {
+        rows.keep_label(attribute_keys::THREAD_NAME);
+    }
+    // The page itself makes threads the roots of stacks, from their label.
+    let form = SampleForm { threads: false, ..page.stacks.form() };
+    let mut reader = SampleReader::new(&selection, form);
     let (mut base_labels, mut base_idle) = (BTreeSet::new(), 0);
     if let Some(base) = base {
         rows.side = 0;
@@ -258,6 +264,7 @@ fn write(
         notes,
         sides,
         comparison: base.map_or_else(Comparison::default, |base| base.compare.comparison()),
+        by_thread,
         kinds: kinds::names(),
     };
     whole_file::write_or_print(output, |out| {

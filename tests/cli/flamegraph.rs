@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::agent_support::{newest_or_all, under_all_engines};
 use crate::otlp_fixture::valid;
 use crate::page_support::generated::generated;
-use crate::page_support::{otlpprof, path_text, write};
+use crate::page_support::{otlpprof, path_text, used, write};
 use otlpprof::otlp::wire::{self, ProfilesData};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -138,6 +138,43 @@ fn a_page_has_the_title_that_was_asked_for_and_names_labels_that_were_merged() {
     let header = crate::page_support::header(&page);
     assert_eq!(header["title"], title);
     assert_eq!(header["notes"], json!(["samples are merged over order: more than 2000 values"]));
+}
+
+/// The switch makes of each page what the option makes of it at first.
+#[test]
+fn by_thread_is_a_switch_that_threads_turns_on_at_first() {
+    let folder = TempDir::new().unwrap();
+    let file = write(&folder, "generated.otlp", &generated(3));
+    let views = ["plain.html", "threads.html"].map(|name| {
+        let page = folder.path().join(name);
+        let options: &[&str] = if name == "plain.html" { &[] } else { &["--threads"] };
+        otlpprof(&[&["flamegraph", path_text(&file), "-o", path_text(&page)], options].concat()).success();
+        let answers = used(&page, &json!([["view"], ["press", "g"]]))?;
+        Some(answers.into_iter().map(|answer| answer["graphs"][0].clone()).collect::<Vec<_>>())
+    });
+    let [Some(plain), Some(threads)] = views else { return };
+    assert_ne!(plain[0], plain[1]);
+    assert_eq!([&plain[0], &plain[1]], [&threads[1], &threads[0]]);
+    let names: Vec<_> = plain[1].as_array().unwrap().iter().map(|node| node[0].as_str().unwrap()).collect();
+    assert!(names.contains(&"worker-0") && names.contains(&"worker-1"), "{names:?}");
+}
+
+/// Without the option a label of so many values is merged, with it each thread is a root.
+#[test]
+fn with_threads_as_roots_a_page_keeps_however_many_threads() {
+    let folder = TempDir::new().unwrap();
+    let stacks: String =
+        (0..2_001).map(|thread| format!("[worker-{thread} tid={thread}];main;run 1\n")).collect();
+    let file = folder.path().join("many.collapsed");
+    std::fs::write(&file, stacks).unwrap();
+    let page = folder.path().join("page.html");
+    for (options, label) in [(&[][..], None), (&["--threads"], Some("thread.name"))] {
+        otlpprof(&[&["flamegraph", path_text(&file), "-o", path_text(&page)], options].concat()).success();
+        let header = crate::page_support::header(&page);
+        let keys: Vec<_> = header["labels"].as_array().unwrap().iter().map(|label| &label["key"]).collect();
+        assert_eq!(keys.contains(&&json!("thread.name")), label.is_some(), "{keys:?}");
+        assert_eq!(header["byThread"], json!(label.map(|_| true)));
+    }
 }
 
 #[test]

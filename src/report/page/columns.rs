@@ -31,6 +31,8 @@ pub struct PageTexts {
     pub sides: Option<[String; 2]>,
     /// The way in which the page compares the sides at first.
     pub comparison: Comparison,
+    /// Whether the thread's name is the root of each stack at first.
+    pub by_thread: bool,
     /// The names of the kinds of code.
     pub kinds: [&'static str; CodeKind::ALL.len()],
 }
@@ -117,6 +119,9 @@ pub fn write(
     }
     let mut header = header(&measures, rows, &keys, frames.len(), order.len(), texts, &sections);
     header["levels"] = json!(levels);
+    if texts.by_thread {
+        header["byThread"] = json!(true);
+    }
     if has_kinds {
         header["kinds"] = kinds::rules(&texts.kinds);
     }

@@ -17,6 +17,8 @@ type Set = (ThreadRole, Box<[u32]>);
 #[derive(Debug)]
 pub struct Labels {
     most_values: usize,
+    /// The key that is kept, however many values it has.
+    pub kept: Option<&'static str>,
     keys: Vec<Key>,
     sets: Vec<Set>,
     set_ids: HashMap<Set, LabelSetId>,
@@ -38,7 +40,13 @@ impl Labels {
     /// No labels. Keys with more than `most_values` values are dropped.
     pub fn new(most_values: usize) -> Self {
         let none = Set::default();
-        Self { most_values, keys: Vec::new(), sets: vec![none.clone()], set_ids: HashMap::from([(none, 0)]) }
+        Self {
+            most_values,
+            kept: None,
+            keys: Vec::new(),
+            sets: vec![none.clone()],
+            set_ids: HashMap::from([(none, 0)]),
+        }
     }
 
     /// The keys, dropped ones included.
@@ -99,7 +107,8 @@ impl Labels {
         }
         let key = self.key(name);
         set.resize(self.keys.len(), 0);
-        set[key] = self.keys[key].number(value, self.most_values);
+        let most_values = if self.kept == Some(name) { usize::MAX } else { self.most_values };
+        set[key] = self.keys[key].number(value, most_values);
     }
 
     fn key(&mut self, name: &str) -> usize {

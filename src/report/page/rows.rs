@@ -109,6 +109,11 @@ impl PageRows {
         &self.labels
     }
 
+    /// Keeps the label with this key, however many values it has.
+    pub fn keep_label(&mut self, key: &'static str) {
+        self.labels.kept = Some(key);
+    }
+
     /// The time that the profiles of a side cover, in ns.
     pub fn profiled_ns(&self, side: u8) -> u64 {
         self.times[usize::from(side)].total_ns()
