@@ -26,7 +26,8 @@ export class App {
   constructor(profile) {
     this.profile = profile;
     this.model = new Model(profile);
-    this.state = decodeState(profile, location.hash.slice(1));
+    this.treeOf = (state) => this.model.sourceOf(state).tree;
+    this.state = decodeState(profile, location.hash.slice(1), this.treeOf);
     this.tooltip = new Tooltip();
     this.menu = new Menu();
     this.help = new Help();
@@ -72,7 +73,7 @@ export class App {
 
   /** Follows the address: a link that was pasted, or the browser's way back. */
   #follow() {
-    this.state = decodeState(this.profile, location.hash.slice(1));
+    this.state = decodeState(this.profile, location.hash.slice(1), this.treeOf);
     this.render();
   }
 
@@ -83,7 +84,7 @@ export class App {
       this.matchAt = -1;
     }
     this.render();
-    const fragment = encodeState(this.profile, this.state);
+    const fragment = encodeState(this.profile, this.state, this.treeOf);
     const address = `${location.pathname}${location.search}${fragment === '' ? '' : `#${fragment}`}`;
     if (fragment !== location.hash.slice(1)) {
       history[isStep ? 'pushState' : 'replaceState'](null, '', address);

@@ -1,5 +1,6 @@
 // Colours of boxes: by kind, by package, by change.
 
+import { hash32 } from './hash.js';
 import { KIND_JAVA, KIND_MARKER, KIND_NAMES, KIND_NATIVE } from './profile.js';
 
 /**
@@ -28,14 +29,7 @@ const DARK = { base: 28, spread: 7, match: '#a92f96', text: '#ffffff', root: '#3
 
 /** A number from 0 to 1 that depends on the text alone. */
 export function hash(text) {
-  let state = 2166136261;
-  for (let at = 0; at < text.length; at++) {
-    state = Math.imul(state ^ text.charCodeAt(at), 16777619);
-  }
-  state ^= state >>> 15;
-  state = Math.imul(state, 2246822507);
-  state ^= state >>> 13;
-  return (state >>> 0) / 2 ** 32;
+  return hash32(text) / 2 ** 32;
 }
 
 /** The package of a Java name, at most three levels of it; of other frames their object or kind. */

@@ -1,4 +1,6 @@
-// The view as the fragment of a link, and back.
+// The view as the fragment of a link, and back. Functions and threads are there by their names.
+
+import { fragmentOf, LinkFrames } from './linkframes.js';
 
 /** The view of a page that was just opened. The command chooses threads as roots, and how sides are compared. */
 export function initialState(profile) {
@@ -49,10 +51,29 @@ const CHOICES = {
   diffWidth: ['new', 'base', 'both'],
 };
 const FLAGS = ['onlyMatches', 'threads', 'flame', 'zoomInCallers', 'ascending', 'heatMap', 'elided'];
-const NUMBERS = ['sandwich', 'thread', 'minPercent', 'zoomNode'];
+const NUMBERS = ['minPercent', 'zoomNode'];
+/** In links of older pages these were numbers, which stand for the same frames on the same page alone. */
+const OLD_NUMBERS = ['sandwich', 'thread'];
 
-/** The fragment without `#`. The view of a page that was just opened is "". */
-export function encodeState(profile, state) {
+/** The frames of each profile by name. */
+const framesOfProfiles = new WeakMap();
+
+function framesOf(profile) {
+  let frames = framesOfProfiles.get(profile);
+  if (!frames) {
+    frames = new LinkFrames(profile);
+    framesOfProfiles.set(profile, frames);
+  }
+  return frames;
+}
+
+/** The tree of the zoom, which is a path of the profile's tree in the top-down view alone. */
+function zoomTree(state, treeOf) {
+  return state.view === 'main' ? treeOf(state) : null;
+}
+
+/** The fragment without `#`. The view of a page that was just opened is "". `treeOf` has the tree of a state. */
+export function encodeState(profile, state, treeOf = () => profile.tree) {
   const initial = initialState(profile);
   const parts = new URLSearchParams();
   if (state.type !== 0) {
@@ -71,10 +92,17 @@ export function encodeState(profile, state) {
     parts.set('search', state.search);
   }
   for (const { keep, frame } of state.filters) {
-    parts.append(keep ? 'focus' : 'remove', frame);
+    parts.append(keep ? 'focus.name' : 'remove.name', framesOf(profile).text(frame));
   }
   if (state.zoom.length > 0) {
-    parts.set('zoom', compress(state.zoom));
+    const [kind, text] = framesOf(profile).encodePath(state.zoom, zoomTree(state, treeOf));
+    parts.set(`zoom.${kind}`, text);
+  }
+  if (state.sandwich !== -1) {
+    parts.set('sandwich.name', framesOf(profile).text(state.sandwich));
+  }
+  if (state.thread > 0 && profile.threadLabel !== -1) {
+    parts.set('thread.name', profile.labels[profile.threadLabel].values[state.thread - 1] ?? '');
   }
   for (const name of [...Object.keys(CHOICES), ...NUMBERS]) {
     if (state[name] !== initial[name]) {
@@ -86,23 +114,10 @@ export function encodeState(profile, state) {
       parts.set(name, state[name] ? '1' : '0');
     }
   }
-  return parts.toString();
+  return fragmentOf(parts);
 }
 
-/** Frames in base 36; a frame that repeats is written once, with its number. Deep recursion stays short. */
-function compress(frames) {
-  const out = [];
-  for (let at = 0; at < frames.length;) {
-    let to = at + 1;
-    while (to < frames.length && frames[to] === frames[at]) {
-      to++;
-    }
-    out.push(frames[at].toString(36) + (to - at > 1 ? `*${(to - at).toString(36)}` : ''));
-    at = to;
-  }
-  return out.join('.');
-}
-
+/** The zoom of a link of an older page: frames in base 36, a frame that repeats once, with its number. */
 function expand(text, frames) {
   const out = [];
   for (const part of text.split('.')) {
@@ -117,8 +132,8 @@ function expand(text, frames) {
   return out;
 }
 
-/** The state of a fragment. A part that the profile lacks is ignored. */
-export function decodeState(profile, fragment) {
+/** The state of a fragment. A part that the profile lacks is ignored. `treeOf` has the tree of a state. */
+export function decodeState(profile, fragment, treeOf = () => profile.tree) {
   const state = initialState(profile);
   const parts = new URLSearchParams(fragment);
   const type = profile.types.findIndex(({ name }) => name === parts.get('type'));
@@ -127,29 +142,46 @@ export function decodeState(profile, fragment) {
   for (const [name, text] of parts) {
     if (name.startsWith('label.') || name.startsWith('without.')) {
       readLabel(profile, state, name, text);
-    } else if (name === 'focus' || name === 'remove') {
-      const frame = Number(text);
+    } else if (/^(focus|remove)(\.name)?$/.test(name)) {
+      const frame = name.endsWith('.name') ? framesOf(profile).frames(text)[0] : Number(text);
       if (isFrame(frame)) {
-        state.filters.push({ keep: name === 'focus', frame });
+        state.filters.push({ keep: name.startsWith('focus'), frame });
       }
     } else if (CHOICES[name]?.includes(text)) {
       state[name] = text;
     } else if (FLAGS.includes(name)) {
       state[name] = text === '1';
-    } else if (NUMBERS.includes(name) && Number.isFinite(Number(text))) {
+    } else if ([...NUMBERS, ...OLD_NUMBERS].includes(name) && Number.isFinite(Number(text))) {
       state[name] = Number(text);
     }
   }
   state.search = parts.get('search') ?? '';
   state.window = readWindow(profile, parts.get('window'));
-  state.zoom = parts.has('zoom') ? expand(parts.get('zoom'), profile.frames) : [];
+  if (parts.has('sandwich.name')) {
+    state.sandwich = framesOf(profile).frames(parts.get('sandwich.name'))[0] ?? -1;
+  }
+  if (parts.has('thread.name')) {
+    const threads = profile.labels[profile.threadLabel]?.values ?? [];
+    state.thread = threads.indexOf(parts.get('thread.name')) + 1;
+  }
   if (state.view === 'sandwich' && !isFrame(state.sandwich)) {
     state.view = 'main';
   }
   if (!isFrame(state.sandwich)) {
     state.sandwich = -1;
   }
+  state.zoom = readZoom(profile, parts, () => zoomTree(state, treeOf));
   return state;
+}
+
+function readZoom(profile, parts, tree) {
+  for (const kind of ['name', 'end']) {
+    const text = parts.get(`zoom.${kind}`);
+    if (text !== null) {
+      return framesOf(profile).decodePath(kind, text, tree());
+    }
+  }
+  return parts.has('zoom') ? expand(parts.get('zoom'), profile.frames) : [];
 }
 
 function readLabel(profile, state, name, text) {

@@ -51,7 +51,7 @@ export class Model {
     this.state = state;
     this.pixels = Math.max(1, pixels);
     this.#search();
-    this.#choose();
+    this.source = this.sourceOf(state);
     this.#select();
     this.#filter();
     this.#show();
@@ -74,14 +74,16 @@ export class Model {
     this.matches = matches;
   }
 
-  /** The tree and the rows that are shown: those of the profile, or those of each thread. */
-  #choose() {
-    const { threads, type } = this.state;
-    const isByThread = threads && this.profile.threadLabel !== -1;
-    /** Which tree is shown: each type has a tree of its own by thread. */
-    this.sourceKey = isByThread ? `threads ${type}` : '';
-    this.source = this.stages.source.get(this.sourceKey, () =>
-      isByThread ? byThread(this.profile, type) : this.profile,
+  /** The key of the tree of a state: each type has a tree of its own by thread. */
+  #sourceKey({ threads, type }) {
+    return threads && this.profile.threadLabel !== -1 ? `threads ${type}` : '';
+  }
+
+  /** The tree and the rows that a state shows: those of the profile, or those of each thread. */
+  sourceOf(state) {
+    const key = this.#sourceKey(state);
+    return this.stages.source.get(key, () =>
+      key === '' ? this.profile : byThread(this.profile, state.type),
     );
   }
 
@@ -89,7 +91,7 @@ export class Model {
     const { type, labels, window } = this.state;
     const chosen = [...labels].map(([label, values]) => [label, [...values].sort((a, b) => a - b)]);
     this.selectionKey = JSON.stringify([
-      this.sourceKey,
+      this.#sourceKey(this.state),
       type,
       chosen.sort((a, b) => a[0] - b[0]),
       window,

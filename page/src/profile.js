@@ -37,6 +37,21 @@ class Texts {
     this.whole = whole.length === bytes.length ? whole : null;
   }
 
+  /** The places of a text, in the order of the places. */
+  places(text) {
+    const { offsets, whole } = this;
+    const { length } = new TextEncoder().encode(text);
+    const found = [];
+    for (let index = 0; index < this.count; index++) {
+      // Most texts have other lengths, or need not be cut out.
+      const hasLength = offsets[index + 1] - offsets[index] === length;
+      if (hasLength && (whole ? whole.startsWith(text, offsets[index]) : this.get(index) === text)) {
+        found.push(index);
+      }
+    }
+    return found;
+  }
+
   get(index) {
     const known = this.decoded[index];
     if (known !== undefined) {
@@ -206,6 +221,18 @@ export class Profile {
       : thread === 0
         ? NO_THREAD
         : this.labels[this.threadLabel].values[thread - 1];
+  }
+
+  /** The frames with a name: functions, the most frequent ones first, then threads. */
+  named(name) {
+    const frames = this.names.places(name);
+    const threads = this.threadLabel === -1 ? [] : this.labels[this.threadLabel].values;
+    [NO_THREAD, ...threads].forEach((thread, number) => {
+      if (thread === name && number < this.frames - this.header.frames) {
+        frames.push(this.threadFrame(number));
+      }
+    });
+    return frames;
   }
 
   /** The frame that stands for a thread, by its value number; 0 is no thread. */

@@ -161,10 +161,9 @@ test('a page begins with the comparison that its header names', async () => {
 
 test('a link reproduces the state, and ignores what the profile lacks', async () => {
   const times = { startUnixMs: 0, stepMs: 1000, count: 20 };
-  const list = samples({ labels: { 'a&b=c': 3, region: 2 }, times: 20 });
-  const profile = await open(
-    writerOf(list, someFrames(40), { types: TYPES, labels: ['a&b=c', 'region'], times }),
-  );
+  const list = samples({ labels: { 'a&b=c': 3, region: 2, 'thread.name': 3 }, times: 20 });
+  const labels = ['a&b=c', 'region', 'thread.name'];
+  const profile = await open(writerOf(list, someFrames(40), { types: TYPES, labels, times }));
   const states = [
     {},
     { type: 2, search: 'a+b&c=#%', onlyMatches: true },
@@ -200,7 +199,7 @@ test('a link reproduces the state, and ignores what the profile lacks', async ()
     const state = { ...initialState(profile), ...changes };
     const fragment = encodeState(profile, state);
     assert.deepEqual(decodeState(profile, fragment), state);
-    assert.ok(fragment.length < 200, fragment);
+    assert.ok(fragment.length < 400, fragment);
   }
   assert.equal(encodeState(profile, initialState(profile)), '');
   for (const text of [
@@ -214,6 +213,15 @@ test('a link reproduces the state, and ignores what the profile lacks', async ()
     'label.region=none',
     'view=sandwich',
     'sandwich=-2',
+    'sandwich.name=none',
+    'view=sandwich&sandwich.name=none',
+    'focus.name=none',
+    'remove.name=*zzz',
+    'zoom.name=none;*zzz*9;||*',
+    'zoom.end=none;*zzz*9;||*',
+    'zoom.name=*',
+    'zoom.end=',
+    'thread.name=none',
     'garbage',
     '%',
     'zoom=..*',
