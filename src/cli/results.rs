@@ -24,6 +24,10 @@ pub(super) struct ReportArgs {
     /// Show idle threads of the VM and of native code in the report and the page of wall-clock time
     #[arg(long)]
     idle: bool,
+    /// Report the functions of the VM's own threads too, which are otherwise a row each for JIT compilers,
+    /// garbage collection and the rest
+    #[arg(long)]
+    vm: bool,
 }
 
 /// The stream that a report goes to.
@@ -67,7 +71,7 @@ pub(super) fn write(report: &ReportArgs, outputs: &Outputs, files: &[PathBuf], t
     let by = (files.len() > 1).then_some("process");
     let idle = IdleArgs::of(report.idle);
     let reported = SelectionArgs::of_measure(report.measure.clone(), idle);
-    let report = report::Args::of_files(files.to_vec(), reported, report.top, by);
+    let report = report::Args::of_files(files.to_vec(), reported, report.top, by, report.vm);
     match to {
         Stream::Output => _ = succeeds(report::run(&report).map(drop)),
         Stream::Error => {

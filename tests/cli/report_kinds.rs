@@ -204,7 +204,9 @@ fn threads_of_the_vm_are_a_row_for_each_kind_until_asked_for() {
         row("vfs_write", "5.00 ms"),
     ];
     let folded = stdout(&["report", &file]);
-    assert!(folded.ends_with("otlpprof report --vm shows the functions of the VM's threads\n"), "{folded}");
+    let line = "--vm shows the functions of the VM's threads\n";
+    assert!(folded.ends_with(&format!("\n{line}")), "{folded}");
+    assert!(stdout(&["print", &file]).contains(&format!("\notlpprof report {line}")));
     assert_eq!(table(&["report", &file])[..8], expected);
     for options in
         [&["--by", "process"][..], &["--where", "process.pid=1"], &["--sort", "total"], &["--lines"]]

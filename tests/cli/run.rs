@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::agent_support::{agent, newest_or_all, profiles};
-use crate::otlp_fixture::{framed, valid};
+use crate::otlp_fixture::{TIME, framed, valid};
+use crate::report_support::{CPU, Spec, message};
 use crate::run_support::{CLASSES, RunFolder, install, java, kill, page_data, parts, wait_for};
 
 /// The launcher of the newest JDK.
@@ -31,7 +32,12 @@ fn path_with(java: &Path) -> std::ffi::OsString {
 /// A program that leaves the file of process 77 in the folder that the agent would write to: a message of the
 /// fixture, then `more`.
 fn writer(place: &RunFolder, more: &[u8]) -> PathBuf {
-    fs::write(place.path("message"), [&framed(&valid()), more].concat()).unwrap();
+    writer_of(place, &[&framed(&valid()), more].concat())
+}
+
+/// As [`writer`], of these bytes.
+fn writer_of(place: &RunFolder, bytes: &[u8]) -> PathBuf {
+    fs::write(place.path("message"), bytes).unwrap();
     let script = "#!/bin/sh\nfile=${JAVA_TOOL_OPTIONS##*file=}\n/bin/cat message > \"${file%/*}/77.otlp\"\n";
     place.script("writer.sh", script)
 }
@@ -168,6 +174,27 @@ fn an_unfinished_message_is_left_out() {
     assert!(stderr.contains("cpu of fixture: 420 ms"), "{stderr}");
     assert!(stderr.contains("com.example.Burn.spin (Burn.java)"), "{stderr}");
     assert_eq!(fs::read(place.path("kept.otlp")).unwrap(), framed(&valid()));
+}
+
+#[test]
+fn functions_of_the_vms_threads_are_reported_on_request() {
+    let place = RunFolder::new();
+    let samples: [(&[&str], &str, i64); 2] =
+        [(&["Shop.cart", "Shop.main"], "main", 5), (&["Compile::Optimize", "start"], "C2 CompilerThre", 3)];
+    let spec = Spec { types: CPU, period: 10_000_000, start: TIME, samples: &samples };
+    let script = writer_of(&place, &framed(&message("77", &[spec])));
+    let report = |options: &[&str]| {
+        let command = place.run().args(options).args(["--no-page", "--"]).arg(&script).output().unwrap();
+        let (code, _, stderr) = parts(&command);
+        assert_eq!(code, 0, "{stderr}");
+        stderr
+    };
+    let folded = report(&[]);
+    assert!(folded.contains("  (threads of the JIT compilers)\n"), "{folded}");
+    assert!(folded.contains("\n--vm shows the functions of the VM's threads\n"), "{folded}");
+    let whole = report(&["--vm"]);
+    assert!(whole.contains("  Compile::Optimize (") && !whole.contains("--vm"), "{whole}");
+    assert!(!whole.contains("(threads of"), "{whole}");
 }
 
 #[test]

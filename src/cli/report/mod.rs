@@ -135,12 +135,14 @@ impl Sort {
 }
 
 impl Args {
-    /// The report of these files: `top` functions of the selected samples, grouped by an attribute.
+    /// The report of these files: `top` functions of the selected samples, grouped by an attribute, those of
+    /// the VM's own threads too if `vm` is set.
     pub(super) fn of_files(
         files: Vec<PathBuf>,
         selection: SelectionArgs,
         top: usize,
         by: Option<&str>,
+        vm: bool,
     ) -> Self {
         Self {
             files,
@@ -149,7 +151,7 @@ impl Args {
             top: Some(top),
             sort: None,
             by: by.map(str::to_owned),
-            vm: false,
+            vm,
             tree: false,
             least: 0.0,
             depth: None,

@@ -82,7 +82,7 @@ pub(super) fn run(
         Format::Text => {
             head::print(head, out)?;
             print_samples(args, style, head, &reader, &collected, &own, out)?;
-            print_folded(is_folded, out)?;
+            print_folded(is_folded, head.command, out)?;
         }
     }
     Ok(())
@@ -108,10 +108,11 @@ fn fold_vm_threads(
     collected.fold_vm_threads(stacks, &mut reader.tree, &mut reader.frames, kinds::threads)
 }
 
-/// Writes the line below tables in which the VM's own threads are folded.
-fn print_folded(is_folded: bool, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the line below tables in which the VM's own threads are folded. `command` has the option, with a
+/// space behind it; it is empty for this command.
+fn print_folded(is_folded: bool, command: &str, out: &mut dyn Write) -> io::Result<()> {
     match is_folded {
-        true => writeln!(out, "otlpprof report --vm shows the functions of the VM's threads"),
+        true => writeln!(out, "{command}--vm shows the functions of the VM's threads"),
         false => Ok(()),
     }
 }
@@ -225,6 +226,6 @@ pub(in crate::cli) fn print_overview(
     head::print(head, out)?;
     let options = TableOptions { unit, sort_by: SortBy::Own, most, whole, style: Style::of_stdout() };
     table::print(&reader.tree, &reader.frames, &own, options, out)?;
-    print_folded(is_folded, out)?;
+    print_folded(is_folded, head.command, out)?;
     Ok(writeln!(out)?)
 }
