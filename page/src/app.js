@@ -241,7 +241,7 @@ export class App {
     return sums.reduce((best, value, thread) => (thread > 0 && value > sums[best] ? thread : best), 1);
   }
 
-  /** Makes threads the roots of all stacks, or no longer. What is chosen stays as far as it exists. */
+  /** Turns the switch `By thread`. Zoom, filters and sandwich stay as far as their frames exist. */
   toggleThreads() {
     const { profile, state } = this;
     if (profile.threadLabel === -1) {

@@ -2,7 +2,7 @@
 
 import { fragmentOf, LinkFrames } from './linkframes.js';
 
-/** The view of a page that was just opened. The command chooses threads as roots, and how sides are compared. */
+/** The view of a page that was just opened. The command chooses the roots, and how sides are compared. */
 export function initialState(profile) {
   return {
     type: 0,
@@ -72,7 +72,7 @@ function zoomTree(state, treeOf) {
   return state.view === 'main' ? treeOf(state) : null;
 }
 
-/** The fragment without `#`. The view of a page that was just opened is "". `treeOf` has the tree of a state. */
+/** The fragment without `#`; "" for the view of a page that was just opened. `treeOf` has a state's tree. */
 export function encodeState(profile, state, treeOf = () => profile.tree) {
   const initial = initialState(profile);
   const parts = new URLSearchParams();
@@ -132,7 +132,7 @@ function expand(text, frames) {
   return out;
 }
 
-/** The state of a fragment. A part that the profile lacks is ignored. `treeOf` has the tree of a state. */
+/** The state of a fragment. A part that the profile lacks is ignored. `treeOf` has a state's tree. */
 export function decodeState(profile, fragment, treeOf = () => profile.tree) {
   const state = initialState(profile);
   const parts = new URLSearchParams(fragment);

@@ -1,8 +1,8 @@
 // Frames of a link by their names, so that the link holds on a page of other data too.
 //
-// The text of a frame is its name. Kind and detail follow, `NAME|KIND|DETAIL`, where several frames have the
-// name. In place of a long text stands `*` and a hash of all three. A path is texts from the root on, `A;B*3;C`:
-// a frame that repeats is there once, with its number.
+// The text of a frame is its name. Kind and detail follow, `NAME|KIND|DETAIL`, where several frames have
+// the name. A long text is replaced by `*` and a hash of all three. A path is texts from the root on: in
+// `A;B*3;C` the frame B repeats three times.
 
 import { hash32 } from './hash.js';
 import { KIND_NAMES } from './profile.js';
@@ -93,9 +93,9 @@ export class LinkFrames {
   }
 
   /**
-   * A path as a parameter of the link: `name` is the path from the root on. Of a path that is too long, `end` is
-   * its end where no other node of the tree has that end; otherwise the texts are hashes, as many as fit.
-   * Without a tree the path is not one of the profile's tree.
+   * A path as a parameter of the link, `[KIND, TEXT]`. `name` is the path from the root on. `end` is the end
+   * of a path that is too long, where no other node of the tree has that end. Otherwise a path that is too
+   * long consists of hashes, as many as fit. Without a tree the path is not one of the profile's tree.
    */
   encodePath(path, tree) {
     const runs = runsOf(path);

@@ -28,7 +28,7 @@ class ThreadNodes {
   }
 }
 
-/** The rows of each thread, in the order of their nodes: those of thread T are `rows[starts[T]..starts[T + 1]]`. */
+/** The rows of each thread, in the order of their nodes: thread T has `rows[starts[T]..starts[T + 1]]`. */
 function rowsOfThreads(profile, { count, set }) {
   const { threadLabel, setValues, labels } = profile;
   const threadOf = (row) => setValues[(set ? set[row] : 0) * labels.length + threadLabel];
@@ -48,8 +48,8 @@ function rowsOfThreads(profile, { count, set }) {
 }
 
 /**
- * The profile with the tree and the rows of a type by thread: the name of the thread is the root of each stack.
- * The profile must have threads.
+ * The profile with the tree and the rows of a type by thread: the name of the thread is the root of each
+ * stack. The profile must have threads.
  */
 export function byThread(profile, type) {
   const { tree } = profile;

@@ -132,7 +132,7 @@ test('the page begins with the line, which follows the choice of labels', async 
   });
   const list = samples({ seed: 92, count: 400, sides: 2 });
   await withPage(browser, written(list, { sideNames: ['base', 'new'] }).text(), {}, async (page) => {
-    const lines = await page.$$eval('.kinds div', (elements) => elements.map(({ textContent }) => textContent));
+    const lines = await page.$$eval('.kinds div', (found) => found.map(({ textContent }) => textContent));
     assert.equal(lines.length, 2);
     assert.match(lines[0], /^base: .*program/);
     assert.match(lines[1], /^new: .*program/);

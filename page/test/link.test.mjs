@@ -82,7 +82,7 @@ test('a link of another page finds the same functions by their names', async () 
   assert.equal(other.labels[0].values[found.thread - 1], 'worker-1');
 });
 
-test('frames of one name are told apart, and found where the other page does not tell them apart', async () => {
+test('frames of one name are told apart, and found on a page that does not tell them apart', async () => {
   const lines = (...numbers) => numbers.map((line) => ['Main.run', 0, `Main.java:${line}`]);
   const first = await stacked([
     [['main', 1, ''], ...lines(1, 2)],
@@ -101,7 +101,7 @@ test('frames of one name are told apart, and found where the other page does not
 });
 
 test('names may have any letters', async () => {
-  const names = ['a;b', 'c*3', '*x', 'd|e', '%3b', '', '日本 é&=#+', 'Foo<int, char*>::operator new(unsigned long)'];
+  const names = ['a;b', 'c*3', '*x', 'd|e', '%3b', '', '日本 é&=#+', 'A<int, char*>::operator new(long)'];
   const profile = await stacked([names, [...names, 'last'], [names[0], names[0], names[0], names[1]]]);
   for (let node = 1; node < profile.tree.count; node++) {
     const zoom = profile.tree.path(node).map((at) => profile.tree.frame[at]);
@@ -194,7 +194,8 @@ test('a link goes to the same boxes on a page of other samples', async () => {
     await withPage(browser, labelled().text(), {}, async (page) => {
       await page.evaluate((state) => {
         const { otlpprof } = window;
-        otlpprof.set({ ...state, search: 'run', filters: [{ keep: true, name: otlpprof.app.profile.name(1) }] });
+        const filters = [{ keep: true, name: otlpprof.app.profile.name(1) }];
+        otlpprof.set({ ...state, search: 'run', filters });
         const { tree, widths } = otlpprof.app.pane.graphs[0];
         const start = tree.levelStart[3];
         const nodes = [...tree.levelNodes.slice(start, tree.levelStart[4])];

@@ -36,7 +36,9 @@ function compared() {
  */
 function cutOff() {
   const isSeen = (element) => element.checkVisibility() && element.getClientRects().length > 0;
-  const elements = document.querySelectorAll('button, select, input, canvas, .strip-caption, .found, .total, .kinds');
+  const elements = document.querySelectorAll(
+    'button, select, input, canvas, .strip-caption, .found, .total, .kinds',
+  );
   return [...elements]
     .filter(isSeen)
     .filter((element) => {

@@ -7,8 +7,8 @@ use crate::report::code_kind::CodeKind;
 use crate::report::frame_code::FrameCode;
 use crate::report::thread_role::ThreadRole;
 
-/// The tables, with the kinds' names. `calledBy[CALLERS][FRAME]` is the code of a stack whose leaf has the code
-/// FRAME, on a stack of the code CALLERS; `ofRoles[ROLE][STACK]` is the kind of a sample.
+/// The tables, with the kinds' names. `calledBy[CALLERS][FRAME]` is the code of a stack whose leaf has the
+/// code FRAME, on a stack of the code CALLERS; `ofRoles[ROLE][STACK]` is the kind of a sample.
 pub(super) fn rules(names: &[&str]) -> Value {
     let called_by = FrameCode::ALL.map(|callers| FrameCode::ALL.map(|leaf| leaf.called_by(callers) as u8));
     let of_roles = ThreadRole::ALL.map(|role| FrameCode::ALL.map(|stack| CodeKind::of(role, stack) as u8));
