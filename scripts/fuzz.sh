@@ -24,16 +24,77 @@ fail() {
     exit 1
 }
 
-# Compiles a small library with a symbol, call frame information and a build-id: library FILE [FLAG...]
+# C code with functions inlined into each other, and with a function of another library.
+readonly CODE='
+struct pair { int value; struct pair *next; };
+void *malloc(unsigned long);
+static inline __attribute__((always_inline)) int inner(struct pair *of) {
+    __asm__ volatile("nop; nop");
+    return of->value;
+}
+static inline __attribute__((always_inline)) int middle(struct pair *of) { return inner(of) * inner(of->next); }
+__attribute__((used)) int outer(struct pair *of) { return middle(of) ^ 3; }
+__attribute__((used)) struct pair *pair(void) { return malloc(sizeof(struct pair)); }'
+
+# Compiles a small library with symbols, call frame information and a build-id: library FILE [FLAG...]
+# Its addresses are offsets in the file, as they are in an image that is not loaded.
 library() {
-    echo 'int twice(int n) { return 2 * n; } int four(int n) { return twice(twice(n)); }' |
-        cc -O1 -shared -nostdlib -Wl,--build-id -x c -o "$@" -
+    cc -O1 -shared -nostdlib -Wl,--build-id,-z,noseparate-code,-z,norelro,-z,max-page-size=1 \
+        -x c -o "$@" - <<<"$CODE"
 }
 
-# Compiles a small library whose debug information is outside, in split units.
-split_library() {
-    (cd "$scratch" && echo 'int twice(int n) { return 2 * n; }' >split.c &&
-        cc -O1 -g -gsplit-dwarf -shared -nostdlib -o split.so split.c && cat split.so ./*.dwo) >"$1"
+# Compiles a small program whose code is at 0x1000, where target dwarf looks up: program FILE [FLAG...]
+program() {
+    cc -O1 -static -nostdlib -Wl,-e0,--build-id,-N,-Ttext=0x1000 \
+        -Wl,--no-warn-rwx-segments,--unresolved-symbols=ignore-all -x c -o "$@" - <<<"$CODE"
+}
+
+# Writes two inputs of target dwarf: joined INPUT ROTATION FILE...
+# The last byte of an input rotates the roles of its files. Of an input of even length, the target reads the
+# debug information of a few addresses alone.
+joined() {
+    local input=$1 byte="\\x0$2"
+    shift 2
+    { cat "$@" && printf "$byte"; } >"$input"
+    { cat "$input" && printf "$byte"; } >"$input-longer"
+}
+
+# Compiles programs with debug information of each kind, into the present folder.
+programs() {
+    program plain -g
+    program zlib -g -gz=zlib
+    program dwarf2 -gdwarf-2
+    program ranges -gdwarf-4 -ffunction-sections
+    # Names in another unit.
+    program units -g -flto
+    objcopy --only-keep-debug plain debug
+    strip -o stripped plain
+    strip --strip-debug -o symbols plain
+    cp plain linked && cp plain other && dwz -m alternative linked other
+    cp plain linked5 && cp plain other && dwz --dwarf-5 -m supplementary linked5 other
+    program split4 -gdwarf-4 -gsplit-dwarf
+    program split5 -gdwarf-5 -gsplit-dwarf
+    # This program of binutils reads DWARF 4 alone.
+    dwp -e split4 -o package
+}
+
+# Makes the first corpus of target dwarf, from the programs of the present folder: dwarf_corpus FOLDER
+dwarf_corpus() {
+    for name in plain zlib dwarf2 ranges units; do
+        joined "$1/$name" 0 "$name"
+    done
+    joined "$1/object" 0 debug stripped
+    joined "$1/minidebug" 4 stripped symbols
+    joined "$1/alternative" 3 linked alternative
+    joined "$1/supplementary" 3 linked5 supplementary
+    joined "$1/package" 2 split4 package
+    joined "$1/split4" 1 split4 split4-*.dwo
+    joined "$1/split5" 1 split5 split5-*.dwo
+}
+
+# Runs the example that writes first inputs: fuzz_inputs TARGET FOLDER
+fuzz_inputs() {
+    cargo run --quiet --locked --example fuzz_inputs -- "$@"
 }
 
 # Makes the first corpus of a target: first_corpus TARGET FOLDER
@@ -45,23 +106,27 @@ first_corpus() {
     debug_files)
         library "$2/library"
         objcopy --add-gnu-debuglink="$2/library" "$2/library" "$2/linked"
+        (cd "$scratch" && programs && cp linked linked5 supplementary split? split?-*.dwo package "$2")
+        fuzz_inputs debug_files "$2"
         ;;
     dwarf)
-        library "$2/plain" -g
-        library "$2/zlib" -g -gz=zlib
-        library "$2/dwarf2" -gdwarf-2
-        split_library "$2/split"
+        (cd "$scratch" && programs && dwarf_corpus "$2")
         ;;
     dwarf_index)
-        library "$scratch/object" -g
+        program "$scratch/object" -g
         cargo run --quiet --locked --example resolve_addresses -- --make "$2/index" "$scratch/object"
         ;;
     elf_file | elf_image)
         library "$2/library"
+        library "$2/dynamic" -s -Wl,--hash-style=sysv
+        library "$2/debug_frame" -g -fno-asynchronous-unwind-tables
         ;;
     mini_debug_info)
         library "$2/library"
         xz --stdout "$2/library" >"$2/library.xz"
+        ;;
+    symbolize)
+        fuzz_inputs symbolize "$2"
         ;;
     symbols_package)
         mkdir -p "$scratch/deb/DEBIAN"
@@ -86,7 +151,7 @@ for name in "$@"; do
 done
 [ $# = 0 ] || targets=("$@")
 
-scripts/install-toolchain.sh rust cc fuzz
+scripts/install-toolchain.sh rust cc llvm fuzz
 mkdir -p "$target/fuzz-artifacts"
 red=0
 for name in "${targets[@]}"; do

@@ -3,9 +3,9 @@
 //! MiniDebugInfo, the supplementary file, the package of split units, and a split unit. The last byte of the
 //! input rotates the order of all but the first.
 //!
-//! `cargo fuzz run dwarf`; small programs compiled with `-g`, `-g -gz=zlib` and `-gdwarf-2`, and programs
-//! compiled with `-gsplit-dwarf` or treated by dwz, each followed by its other files, make a good first
-//! corpus.
+//! `cargo fuzz run dwarf`; small programs with code at 0x1000, compiled with `-g`, `-g -gz=zlib` and
+//! `-gdwarf-2`, and programs compiled with `-gsplit-dwarf` or treated by dwz, each followed by its other
+//! files, make a good first corpus.
 
 #![no_main]
 
@@ -16,9 +16,7 @@ use libfuzzer_sys::fuzz_target;
 use otlpprof::dwarf::index::{Identity, Index, write};
 use otlpprof::dwarf::{DwarfError, Inputs, LookUp, SplitFiles, compile};
 use otlpprof::elf::source::Source;
-
-/// Addresses of small programs.
-const ADDRESSES: [u64; 6] = [0x1020, 0x1040, 0x1139, 0x1150, 0x401_126, u64::MAX];
+use otlpprof_fuzz::ADDRESSES;
 
 /// The first bytes of an ELF file, at which the input is cut.
 const MAGIC: &[u8] = b"\x7fELF";

@@ -1,7 +1,7 @@
 //! Messages of any content whose native frames get names: the result is a message that can be read, and has
 //! no frame without a name any more.
 //!
-//! `cargo fuzz run symbolize`; a profile that the agent wrote with `remotesym` makes a good first corpus.
+//! `cargo fuzz run symbolize`; the example `fuzz_inputs symbolize` makes a good first corpus.
 
 #![no_main]
 
