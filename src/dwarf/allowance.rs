@@ -10,6 +10,7 @@ use super::limits;
 #[derive(Debug)]
 pub(super) struct Allowance {
     line_bytes: AtomicU64,
+    head_bytes: AtomicU64,
     ranges: AtomicU64,
     rows: AtomicU64,
     functions: AtomicU64,
@@ -17,12 +18,15 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// The allowance of an object whose line tables and whose lists of address ranges have these lengths, in
-    /// bytes.
-    pub(super) fn of(line_bytes: u64, range_bytes: u64) -> Self {
+    /// The allowance of an object whose line tables, lists of address ranges and abbreviations have these
+    /// lengths, in bytes.
+    pub(super) fn of(line_bytes: u64, range_bytes: u64, abbreviation_bytes: u64) -> Self {
         let shared = |bytes: u64| limits::SHARES.saturating_mul(bytes).saturating_add(limits::SHARED_FREELY);
+        let heads =
+            |bytes: u64| limits::HEAD_SHARES.saturating_mul(bytes).saturating_add(limits::HEADS_FREELY);
         Self {
             line_bytes: AtomicU64::new(shared(line_bytes)),
+            head_bytes: AtomicU64::new(heads(line_bytes.saturating_add(abbreviation_bytes))),
             ranges: AtomicU64::new(shared(range_bytes)),
             rows: AtomicU64::new(limits::ROWS),
             functions: AtomicU64::new(limits::FUNCTIONS),
@@ -33,6 +37,23 @@ impl Allowance {
     /// Adds the length of another file's lists of address ranges, in bytes. A range takes more than a byte.
     pub(super) fn add_ranges(&self, range_bytes: u64) {
         self.ranges.fetch_add(limits::SHARES.saturating_mul(range_bytes), Ordering::Relaxed);
+    }
+
+    /// Adds the length of another file's abbreviations and line tables, in bytes.
+    pub(super) fn add_heads(&self, bytes: u64) {
+        self.head_bytes.fetch_add(limits::HEAD_SHARES.saturating_mul(bytes), Ordering::Relaxed);
+    }
+
+    /// Takes bytes of a unit's head. Once some are refused, all others are.
+    ///
+    /// # Errors
+    /// If the units read the same heads too often.
+    pub(super) fn take_head(&self, bytes: u64) -> Result<(), DwarfError> {
+        let taken = self.take(&self.head_bytes, bytes);
+        if taken.is_none() {
+            self.head_bytes.store(0, Ordering::Relaxed);
+        }
+        taken.ok_or(DwarfError::SharedHeads)
     }
 
     /// Takes a unit's line table of this length, in bytes. A row takes at least a byte.
@@ -82,7 +103,7 @@ mod tests {
     /// Regression: an object that took exactly its allowance lost the units that followed, without an error.
     #[test]
     fn an_allowance_is_exceeded_by_what_is_refused_alone() {
-        let allowance = Allowance::of(10, 0);
+        let allowance = Allowance::of(10, 0, 0);
         allowance.take_lines(limits::SHARED_FREELY + 10 * limits::SHARES).unwrap();
         assert!(!allowance.is_exceeded());
         assert!(matches!(allowance.take_lines(1), Err(DwarfError::SharedLines)));
@@ -90,12 +111,20 @@ mod tests {
     }
 
     #[test]
+    fn no_head_is_read_after_one_that_was_refused() {
+        let allowance = Allowance::of(0, 0, 1);
+        allowance.take_head(limits::HEADS_FREELY).unwrap();
+        assert!(matches!(allowance.take_head(limits::HEAD_SHARES + 1), Err(DwarfError::SharedHeads)));
+        assert!(matches!(allowance.take_head(1), Err(DwarfError::SharedHeads)));
+    }
+
+    #[test]
     fn results_are_bounded_together() {
         let rows = limits::ROWS as usize;
-        let allowance = Allowance::of(0, 0);
+        let allowance = Allowance::of(0, 0, 0);
         allowance.take_result(1, rows / 2).unwrap();
         assert!(matches!(allowance.take_result(1, rows), Err(DwarfError::Rows)));
-        let allowance = Allowance::of(0, 0);
+        let allowance = Allowance::of(0, 0, 0);
         assert!(matches!(allowance.take_result(usize::MAX, 0), Err(DwarfError::Functions)));
     }
 }

@@ -12,6 +12,7 @@ use super::elsewhere::{Home, complete};
 use super::error::{DwarfError, Problem};
 use super::frame::{Frame, LookUp, TextId};
 use super::functions::NO_FUNCTION;
+use super::heads::Heads;
 use super::lines::SourcePosition;
 use super::object::{FileBytes, Object};
 use super::owners::{Owned, is_wanted, owner_of, owners, read_aranges};
@@ -108,15 +109,18 @@ impl Files<'_> {
             let receiver = Arc::new(Mutex::new(receiver));
             let loaded = Loaded::main(self.debug)?;
             let shared = self.supplementary.map(Loaded::supplementary).transpose()?;
-            let mut dwarf = loaded.dwarf()?;
-            let shared = shared.as_ref().map(Loaded::dwarf).transpose()?;
             let package = self.package.map(Loaded::package).transpose()?;
-            let allowance = Allowance::of(loaded.line_bytes(), loaded.range_bytes());
+            let mut dwarf = loaded.dwarf()?;
+            let allowance =
+                Allowance::of(loaded.line_bytes(), loaded.range_bytes(), loaded.abbreviation_bytes());
             if let Some(package) = &package {
                 allowance.add_ranges(package.range_bytes());
             }
+            for other in shared.iter().chain(&package) {
+                allowance.add_heads(other.line_bytes() + other.abbreviation_bytes());
+            }
             let package = package.as_ref().map(Loaded::dwarf_package).transpose()?;
-            let shared: Option<Arc<_>> = shared.map(Arc::new);
+            let shared: Option<Arc<_>> = shared.as_ref().map(Loaded::dwarf).transpose()?.map(Arc::new);
             dwarf.sup.clone_from(&shared);
             let code = self.debug.code();
             let reader = Shared {
@@ -137,7 +141,7 @@ impl Files<'_> {
             let supplementary = self.supplementary.zip(shared.as_deref());
             let supplementary = supplementary.map(|(object, dwarf)| Home { object, dwarf });
             let main = Home { object: self.debug, dwarf: &dwarf };
-            complete(&mut units, main, supplementary, texts, problems)?;
+            complete(&mut units, main, supplementary, &allowance, texts, problems)?;
             Ok(units)
         })
     }
@@ -174,10 +178,11 @@ fn read_units(
 ) -> Result<Vec<UnitRows>, DwarfError> {
     let work = || {
         let mut read = Vec::new();
+        let mut heads = Heads::within(reader.allowance);
         loop {
             let unit = units.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(unit) = unit else { return read };
-            match reader.read_unit(&unit) {
+            match reader.read_unit(&unit, &mut heads) {
                 Ok(rows) => read.extend(rows),
                 Err(why) => reader.problems.add(unit.offset, why),
             }

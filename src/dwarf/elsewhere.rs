@@ -6,9 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use gimli::{DebugInfo, Dwarf, EndianSlice, Unit, UnitOffset, UnitRef};
+use gimli::{DebugInfo, Dwarf, EndianSlice, UnitOffset, UnitRef};
 
+use super::allowance::Allowance;
 use super::error::DwarfError;
+use super::heads::Heads;
 use super::limits;
 use super::names::{Name, Names, Target};
 use super::object::Object;
@@ -32,6 +34,7 @@ pub(super) fn complete(
     units: &mut [UnitRows],
     main: Home<'_>,
     supplementary: Option<Home<'_>>,
+    allowance: &Allowance,
     texts: &SharedTexts,
     problems: &Problems,
 ) -> Result<(), DwarfError> {
@@ -49,10 +52,10 @@ pub(super) fn complete(
                 Target::Supplementary(offset) => shared.push(offset),
             }
         }
-        Round { home: main, target: Target::Main, texts, problems }.read(&own, &mut found)?;
+        Round { home: main, target: Target::Main, allowance, texts, problems }.read(&own, &mut found)?;
         match supplementary {
             Some(home) => {
-                let round = Round { home, target: Target::Supplementary, texts, problems };
+                let round = Round { home, target: Target::Supplementary, allowance, texts, problems };
                 round.read(&shared, &mut found)?;
             }
             None if shared.is_empty() => {}
@@ -86,6 +89,7 @@ struct Round<'a> {
     home: Home<'a>,
     /// The target of a reference to an offset in this file.
     target: fn(u64) -> Target,
+    allowance: &'a Allowance,
     texts: &'a SharedTexts,
     problems: &'a Problems,
 }
@@ -103,9 +107,10 @@ impl Round<'_> {
             true => Choice::Skip,
             false => Choice::Take,
         };
+        let mut heads = Heads::within(self.allowance);
         each_unit(self.home.object, choose, |unit| {
             let offsets = inside(unit.offset, unit.offset + unit.bytes.len() as u64);
-            if let Err(why) = self.read_unit(&unit, offsets, found) {
+            if let Err(why) = self.read_unit(&unit, &mut heads, offsets, found) {
                 self.problems.add(unit.offset, why);
             }
             true
@@ -115,13 +120,14 @@ impl Round<'_> {
     fn read_unit(
         &self,
         bytes: &UnitBytes,
+        heads: &mut Heads<'_>,
         offsets: &[u64],
         found: &mut HashMap<Target, Name>,
     ) -> Result<(), DwarfError> {
         let slice = EndianSlice::new(&bytes.bytes, endian(self.home.object));
         let Some(header) = DebugInfo::from(slice).units().next()? else { return Ok(()) };
         let dwarf: &Dwarf<Bytes<'_>> = self.home.dwarf;
-        let unit = Unit::new(dwarf, header)?;
+        let unit = heads.unit(dwarf, header)?;
         let mut names = Names::new(UnitRef::new(dwarf, &unit), bytes.offset, Some(self.target));
         for &offset in offsets {
             match names.at(UnitOffset((offset - bytes.offset) as usize), self.texts) {

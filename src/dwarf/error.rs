@@ -82,6 +82,12 @@ pub enum DwarfError {
     /// The units read the same line tables again and again.
     #[error("units share line tables more than {} times", limits::SHARES)]
     SharedLines,
+    /// The units read the same abbreviations or heads of line tables again and again.
+    #[error("units share abbreviations or line tables more than {} times", limits::HEAD_SHARES)]
+    SharedHeads,
+    /// An entry has too many attributes.
+    #[error("an entry of more than {} attributes", limits::ATTRIBUTES)]
+    Attributes,
     /// Functions read the same lists of address ranges again and again.
     #[error("functions share lists of address ranges more than {} times", limits::SHARES)]
     SharedRanges,

@@ -39,6 +39,16 @@ pub const SHARES: u64 = 4;
 /// The bytes of line tables, and the address ranges, that may be read whatever the length of the sections.
 pub const SHARED_FREELY: u64 = 1 << 20;
 
+/// The most units, on average, that read the same byte of abbreviations, or of a line table's head. Partial
+/// units of dwz share some.
+pub const HEAD_SHARES: u64 = 64;
+
+/// The bytes of abbreviations and of line tables' heads that may be read whatever the length of the sections.
+pub const HEADS_FREELY: u64 = 16 << 20;
+
+/// The most attributes of an entry. Compilers need some dozens.
+pub const ATTRIBUTES: usize = 256;
+
 /// The most functions that are inlined into each other.
 pub const CHAIN: usize = 4_096;
 

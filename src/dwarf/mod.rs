@@ -17,6 +17,7 @@
 //! | `object` | the sections of one ELF file, decompressed |
 //! | `sections` | gimli's view of the sections of debug information |
 //! | `stream` | cuts `.debug_info` into units while it is decompressed |
+//! | `heads` | the heads of units, which units may share |
 //! | `unit` | one unit: rows at which the chain, file, line or column changes |
 //! | `functions` | the functions of a unit and their address ranges |
 //! | `names` | names of functions, through origins and specifications |
@@ -38,6 +39,7 @@ mod elsewhere;
 mod error;
 mod frame;
 mod functions;
+mod heads;
 pub mod index;
 pub mod limits;
 mod lines;

@@ -44,7 +44,7 @@ pub(super) struct Section {
     at: Range<u64>,
     codec: Codec,
     /// The length of the decompressed bytes.
-    len: u64,
+    pub(super) len: u64,
 }
 
 impl<'a> Object<'a> {

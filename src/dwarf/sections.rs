@@ -106,6 +106,11 @@ impl Loaded {
         self.bytes(SectionId::DebugLine).len() as u64
     }
 
+    /// The length of the abbreviations, in bytes.
+    pub(super) fn abbreviation_bytes(&self) -> u64 {
+        self.bytes(SectionId::DebugAbbrev).len() as u64
+    }
+
     /// The length of the lists of address ranges, in bytes.
     pub(super) fn range_bytes(&self) -> u64 {
         [SectionId::DebugRanges, SectionId::DebugRngLists].map(|id| self.bytes(id).len() as u64).iter().sum()

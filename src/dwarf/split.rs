@@ -1,9 +1,10 @@
 //! Units whose functions are in another file: split DWARF (DWARF 5, section 7.3.2; before, GNU's extension).
 
-use gimli::{Dwarf, DwarfPackage, Unit, UnitRef};
+use gimli::{Dwarf, DwarfPackage, UnitRef};
 
 use super::allowance::Allowance;
 use super::error::DwarfError;
+use super::heads::Heads;
 use super::object::Object;
 use super::sections::{Bytes, Loaded};
 use crate::elf::source::Source;
@@ -22,7 +23,8 @@ pub(super) struct Split<'a> {
     pub(super) package: Option<&'a DwarfPackage<Bytes<'a>>>,
     /// The finder of single files.
     pub(super) files: Option<&'a dyn SplitFiles>,
-    /// The allowance of the object, to which single files add their lists of address ranges.
+    /// The allowance of the object, to which single files add their address ranges, abbreviations and line
+    /// tables.
     pub(super) allowance: &'a Allowance,
 }
 
@@ -46,7 +48,7 @@ impl Split<'_> {
             self.package.and_then(|package| package.find_cu(dwo_id, skeleton.dwarf).transpose())
         {
             let (dwarf, name) = (dwarf?, name);
-            return with_unit_of(&dwarf, &Bases::of(skeleton), dwo_id, name, read);
+            return with_unit_of(&dwarf, &Bases::of(skeleton), dwo_id, name, self.allowance, read);
         }
         let folder = skeleton.comp_dir.map(|folder| folder.to_string_lossy().into_owned());
         let found = self.files.and_then(|files| files.open(&name, folder.as_deref(), dwo_id.0));
@@ -54,9 +56,10 @@ impl Split<'_> {
         let source: &(dyn Source + Sync) = &*found;
         let loaded = Loaded::split(&Object::parse(source)?)?;
         self.allowance.add_ranges(loaded.range_bytes());
+        self.allowance.add_heads(loaded.line_bytes() + loaded.abbreviation_bytes());
         let mut dwarf = loaded.dwarf()?;
         dwarf.make_dwo(skeleton.dwarf);
-        with_unit_of(&dwarf, &Bases::of(skeleton), dwo_id, name, read)
+        with_unit_of(&dwarf, &Bases::of(skeleton), dwo_id, name, self.allowance, read)
     }
 }
 
@@ -79,15 +82,16 @@ fn with_unit_of<T>(
     bases: &Bases,
     dwo_id: gimli::DwoId,
     name: String,
+    allowance: &Allowance,
     read: impl FnOnce(UnitRef<'_, Bytes<'_>>, bool) -> Result<T, DwarfError>,
 ) -> Result<T, DwarfError> {
-    let mut units = dwarf.units();
+    let (mut units, mut heads) = (dwarf.units(), Heads::within(allowance));
     while let Some(header) = units.next()? {
         // Type units precede the unit with the functions.
         if matches!(header.type_(), gimli::UnitType::Type { .. } | gimli::UnitType::SplitType { .. }) {
             continue;
         }
-        let mut unit = Unit::new(dwarf, header)?;
+        let mut unit = heads.unit(dwarf, header)?;
         if unit.dwo_id.is_some_and(|found| found == dwo_id) {
             (unit.low_pc, unit.addr_base) = (bases.low_pc, bases.addresses);
             // Ranges of GNU's extension are in the skeleton's file.

@@ -2,7 +2,9 @@
 
 use gimli::{DebugAbbrev, DebugCuIndex, DebugInfo, EndianSlice, UnitHeader, UnitType};
 
+use super::allowance::Allowance;
 use super::error::DwarfError;
+use super::heads::Heads;
 use super::limits;
 use super::object::Object;
 use super::sections::{Bytes, endian};
@@ -21,12 +23,15 @@ pub fn split_ids(object: &(dyn Source + Sync)) -> Result<Vec<u64>, DwarfError> {
     let object = Object::parse(object)?;
     let (mut ids, mut seen, mut failure) = (Vec::new(), 0, None);
     let mut abbreviations = None;
+    let len = object.section(".debug_abbrev").ok().flatten().map_or(0, |section| section.len);
+    let allowance = Allowance::of(0, 0, len);
+    let mut heads = Heads::within(&allowance);
     each_unit(
         &object,
         |_| Choice::Take,
         |unit| {
             seen += 1;
-            match id_of(&object, &unit, &mut abbreviations) {
+            match id_of(&object, &unit, &mut abbreviations, &mut heads) {
                 Ok(id) => ids.extend(id),
                 Err(error) => failure = Some(error),
             }
@@ -54,6 +59,7 @@ fn id_of(
     object: &Object<'_>,
     unit: &UnitBytes,
     abbreviations: &mut Option<Vec<u8>>,
+    heads: &mut Heads<'_>,
 ) -> Result<Option<u64>, DwarfError> {
     let slice = EndianSlice::new(&unit.bytes, endian(object));
     let Some(header) = DebugInfo::from(slice).units().next()? else { return Ok(None) };
@@ -65,14 +71,18 @@ fn id_of(
                 Some(bytes) => bytes,
                 None => abbreviations.insert(object.read(".debug_abbrev")?),
             };
-            attribute_of(&header, EndianSlice::new(bytes, endian(object)))
+            attribute_of(&header, EndianSlice::new(bytes, endian(object)), heads)
         }
         _ => Ok(None),
     }
 }
 
-fn attribute_of(header: &UnitHeader<Bytes<'_>>, abbreviations: Bytes<'_>) -> Result<Option<u64>, DwarfError> {
-    let abbreviations = header.abbreviations(&DebugAbbrev::from(abbreviations))?;
+fn attribute_of(
+    header: &UnitHeader<Bytes<'_>>,
+    section: Bytes<'_>,
+    heads: &mut Heads<'_>,
+) -> Result<Option<u64>, DwarfError> {
+    let abbreviations = heads.abbreviations(&DebugAbbrev::from(section), header.debug_abbrev_offset())?;
     let mut entries = header.entries(&abbreviations);
     let Some(root) = entries.next_dfs()? else { return Ok(None) };
     Ok(match root.attr_value(gimli::DW_AT_GNU_dwo_id) {

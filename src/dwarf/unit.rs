@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use gimli::{DebugInfo, Dwarf, EndianSlice, RunTimeEndian, Unit, UnitRef, UnitType};
+use gimli::{DebugInfo, Dwarf, EndianSlice, RunTimeEndian, UnitRef, UnitType};
 
 use super::allowance::Allowance;
 use super::error::{DwarfError, Problem};
 use super::functions::{Function, Functions, NO_FUNCTION, Reader};
+use super::heads::Heads;
 use super::limits;
 use super::lines::{SourcePosition, read_lines};
 use super::names::{Names, Target};
@@ -83,7 +84,11 @@ impl Shared<'_> {
     ///
     /// # Errors
     /// If the unit is malformed as a whole. Losses of a part are added to the problems.
-    pub(super) fn read_unit(&self, bytes: &UnitBytes) -> Result<Option<UnitRows>, DwarfError> {
+    pub(super) fn read_unit(
+        &self,
+        bytes: &UnitBytes,
+        heads: &mut Heads<'_>,
+    ) -> Result<Option<UnitRows>, DwarfError> {
         let offset = bytes.offset;
         let slice = EndianSlice::new(&bytes.bytes, self.endian);
         let Some(header) = DebugInfo::from(slice).units().next()? else { return Ok(None) };
@@ -92,7 +97,7 @@ impl Shared<'_> {
         }
         // The sections live longer than the unit's bytes.
         let dwarf: &Dwarf<Bytes<'_>> = self.dwarf;
-        let unit = Unit::new(dwarf, header)?;
+        let unit = heads.unit(dwarf, header)?;
         let unit = UnitRef::new(dwarf, &unit);
         let ranges = match self.aranges.get(&offset) {
             Some(ranges) => ranges.clone(),

@@ -65,6 +65,39 @@ unit_{unit}_end:
             )
         })
         .collect();
+    let lines = line_table("code.s", &format!(".byte 0, 9, 2\n .quad code\n {lines}"));
+    linked(
+        folder,
+        ABBREVIATIONS,
+        &units,
+        &format!("{lines}\n .section .debug_ranges, \"\", %progbits\n {ranges}"),
+    )
+}
+
+/// A line table of one file and these instructions.
+fn line_table(file: &str, instructions: &str) -> String {
+    format!(
+        "
+    .4byte line_end - line_begin
+line_begin:
+    .2byte 4
+    .4byte header_end - header_begin
+header_begin:
+    .byte 1, 1, 1, 1, 1, 13
+    .byte 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1
+    .byte 0
+    .asciz \"{file}\"
+    .byte 0, 0, 0
+    .byte 0
+header_end:
+    {instructions}
+line_end:
+"
+    )
+}
+
+/// Links a library of 64 bytes of code, `code`, with these abbreviations, units and line tables.
+fn linked(folder: &Path, abbreviations: &str, units: &str, lines: &str) -> PathBuf {
     let text = format!(
         "
     .text
@@ -74,28 +107,11 @@ code:
     .skip 64
     .size code, 64
     .section .debug_abbrev, \"\", %progbits
-    {ABBREVIATIONS}
+    {abbreviations}
     .section .debug_info, \"\", %progbits
-{units}
-    .section .debug_ranges, \"\", %progbits
-{ranges}
+    {units}
     .section .debug_line, \"\", %progbits
-    .4byte line_end - line_begin
-line_begin:
-    .2byte 4
-    .4byte header_end - header_begin
-header_begin:
-    .byte 1, 1, 1, 1, 1, 13
-    .byte 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1
-    .byte 0
-    .asciz \"code.s\"
-    .byte 0, 0, 0
-    .byte 0
-header_end:
-    .byte 0, 9, 2
-    .quad code
-{lines}
-line_end:
+    {lines}
 "
     );
     fs::write(folder.join("code.s"), text).unwrap();
@@ -196,6 +212,70 @@ fn functions_that_share_a_list_of_ranges_are_bounded() {
     let ranges = format!(".rept {RANGES}\n .quad 1, 2\n .endr\n .quad 0, 0\n");
     let library = assembled_units(folder.path(), 1, &entries, LINES, &ranges);
     assert!(matches!(problem(&library), DwarfError::SharedRanges));
+}
+
+/// A unit of DWARF 4 with this number, these abbreviations, and one entry.
+fn unit(number: usize, abbreviations: &str, entry: &str) -> String {
+    format!(
+        "
+    .4byte unit_{number}_end - unit_{number}_begin
+unit_{number}_begin:
+    .2byte 4
+    .4byte {abbreviations}
+    .byte 8
+    {entry}
+unit_{number}_end:
+"
+    )
+}
+
+/// Asserts that the units of a library are read until their heads are refused.
+fn assert_heads_are_refused(path: &Path) {
+    let problems = read(path).unwrap().into_problems();
+    assert!(!problems.is_empty());
+    assert!(problems.iter().all(|problem| matches!(problem.why, DwarfError::SharedHeads)), "{problems:?}");
+}
+
+/// Regression: each of many units read the abbreviations that others had read, for hours.
+#[test]
+fn units_that_share_abbreviations_are_bounded() {
+    const UNITS: usize = 4_096;
+    let folder = tempfile::tempdir().unwrap();
+    let (mut abbreviations, mut units) = (String::new(), String::new());
+    for number in 1..=UNITS {
+        // The abbreviations of a unit begin with the unit's own, and end with the last unit's.
+        writeln!(abbreviations, "of_{number}:\n .uleb128 {number}, 0x11\n .byte 0\n .uleb128 0x11, 1, 0, 0")
+            .unwrap();
+        let entry = format!(".uleb128 {number}\n .quad code");
+        units += &unit(number, &format!("of_{number} - of_1"), &entry);
+    }
+    abbreviations += " .byte 0\n";
+    assert_heads_are_refused(&linked(folder.path(), &abbreviations, &units, ""));
+}
+
+/// Regression: each of many units without code read the head of one line table, for hours.
+#[test]
+fn units_that_share_the_head_of_a_line_table_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let abbreviations = ".uleb128 1, 0x11\n .byte 0\n .uleb128 0x10, 0x17, 0, 0, 0";
+    let units: String = (0..1_000).map(|number| unit(number, "0", ".byte 1\n .4byte 0")).collect();
+    let lines = line_table(&"x".repeat(64 << 10), "");
+    assert_heads_are_refused(&linked(folder.path(), abbreviations, &units, &lines));
+}
+
+/// Regression: entries of one byte with a million attributes, which need no bytes, were read for hours.
+#[test]
+fn an_entry_of_too_many_attributes_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    // A variable that is external again and again.
+    let attributes = format!(".rept {}\n .uleb128 0x3f, 0x19\n .endr", limits::ATTRIBUTES + 1);
+    let abbreviations = format!(
+        ".uleb128 1, 0x11\n .byte 1\n .uleb128 0x11, 1, 0x12, 7, 0, 0
+        .uleb128 2, 0x34\n .byte 0\n {attributes}\n .uleb128 0, 0, 0"
+    );
+    let unit = unit(0, "0", ".byte 1\n .quad code\n .quad 64\n .byte 2, 2, 2, 0");
+    let library = linked(folder.path(), &abbreviations, &unit, "");
+    assert!(matches!(problem(&library), DwarfError::Attributes));
 }
 
 #[test]
