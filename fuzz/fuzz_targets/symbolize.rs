@@ -14,6 +14,10 @@ use otlpprof::symbolize::with_names;
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits { max_bytes: 1 << 20, ..Limits::default() };
     for message in Reader::within(bytes, limits).expect("memory can be read").flatten() {
+        // A JSON sample without values resembles one of an older layout as protobuf, which is not read.
+        if EncodedMessage::of_protobuf(message.bytes().to_vec()).is_err() {
+            continue;
+        }
         for functions in [&["inner", "outer"][..], &["f"]] {
             let Some(Ok(named)) = with_names(&message, functions) else { continue };
             let named = EncodedMessage::of_protobuf(named.into_bytes()).expect("a message");
