@@ -11,6 +11,7 @@ use super::limits;
 pub(super) struct Allowance {
     line_bytes: AtomicU64,
     head_bytes: AtomicU64,
+    split_bytes: AtomicU64,
     ranges: AtomicU64,
     rows: AtomicU64,
     functions: AtomicU64,
@@ -27,6 +28,7 @@ impl Allowance {
         Self {
             line_bytes: AtomicU64::new(shared(line_bytes)),
             head_bytes: AtomicU64::new(heads(line_bytes.saturating_add(abbreviation_bytes))),
+            split_bytes: AtomicU64::new(limits::SPLIT_BYTES),
             ranges: AtomicU64::new(shared(range_bytes)),
             rows: AtomicU64::new(limits::ROWS),
             functions: AtomicU64::new(limits::FUNCTIONS),
@@ -54,6 +56,14 @@ impl Allowance {
             self.head_bytes.store(0, Ordering::Relaxed);
         }
         taken.ok_or(DwarfError::SharedHeads)
+    }
+
+    /// Takes the file, or the part of a package, that has a split unit.
+    ///
+    /// # Errors
+    /// If the units have read too many bytes of split units.
+    pub(super) fn take_split(&self, bytes: u64) -> Result<(), DwarfError> {
+        self.take(&self.split_bytes, bytes).ok_or(DwarfError::SharedSplit)
     }
 
     /// Takes a unit's line table of this length, in bytes. A row takes at least a byte.

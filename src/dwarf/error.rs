@@ -88,6 +88,9 @@ pub enum DwarfError {
     /// An entry has too many attributes.
     #[error("an entry of more than {} attributes", limits::ATTRIBUTES)]
     Attributes,
+    /// The units read more bytes of split units than these can have.
+    #[error("units read more than {} bytes of split units", limits::SPLIT_BYTES)]
+    SharedSplit,
     /// Functions read the same lists of address ranges again and again.
     #[error("functions share lists of address ranges more than {} times", limits::SHARES)]
     SharedRanges,

@@ -1,6 +1,6 @@
 //! Units whose functions are in another file: split DWARF (DWARF 5, section 7.3.2; before, GNU's extension).
 
-use gimli::{Dwarf, DwarfPackage, UnitRef};
+use gimli::{Dwarf, DwarfPackage, Section as _, UnitRef};
 
 use super::allowance::Allowance;
 use super::error::DwarfError;
@@ -48,12 +48,14 @@ impl Split<'_> {
             self.package.and_then(|package| package.find_cu(dwo_id, skeleton.dwarf).transpose())
         {
             let (dwarf, name) = (dwarf?, name);
+            self.allowance.take_split(dwarf.debug_info.reader().len() as u64)?;
             return with_unit_of(&dwarf, &Bases::of(skeleton), dwo_id, name, self.allowance, read);
         }
         let folder = skeleton.comp_dir.map(|folder| folder.to_string_lossy().into_owned());
         let found = self.files.and_then(|files| files.open(&name, folder.as_deref(), dwo_id.0));
         let Some(found) = found else { return Err(DwarfError::Split { name, dwo_id: dwo_id.0 }) };
         let source: &(dyn Source + Sync) = &*found;
+        self.allowance.take_split(source.len())?;
         let loaded = Loaded::split(&Object::parse(source)?)?;
         self.allowance.add_ranges(loaded.range_bytes());
         self.allowance.add_heads(loaded.line_bytes() + loaded.abbreviation_bytes());

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use crate::dwarf_support::{Random, run};
 use otlpprof::dwarf::index::{Identity, Index, IndexError, reseal, write};
-use otlpprof::dwarf::{Compiled, DwarfError, Inputs, LookUp, compile, limits};
-use otlpprof::elf::source::FileSource;
+use otlpprof::dwarf::{Compiled, DwarfError, Inputs, LookUp, Problem, SplitFiles, compile, limits};
+use otlpprof::elf::source::{FileSource, Source};
 use proptest::prelude::*;
 
 /// The abbreviations of [`assembled`]: 1 a unit, 2 a function, 3 an inlined function, 4 a name, 5 a function
@@ -276,6 +276,44 @@ fn an_entry_of_too_many_attributes_is_an_error() {
     let unit = unit(0, "0", ".byte 1\n .quad code\n .quad 64\n .byte 2, 2, 2, 0");
     let library = linked(folder.path(), &abbreviations, &unit, "");
     assert!(matches!(problem(&library), DwarfError::Attributes));
+}
+
+/// A file that is longer than its bytes, as a sparse file is.
+struct Sparse(Vec<u8>, u64);
+
+impl Source for Sparse {
+    fn len(&self) -> u64 {
+        self.1
+    }
+
+    fn read_into(&self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.0.as_slice().read_into(offset, bytes)
+    }
+}
+
+/// The split unit of every skeleton.
+struct OneFile(PathBuf);
+
+impl SplitFiles for OneFile {
+    fn open(&self, _: &str, _: Option<&str>, _: u64) -> Option<Box<dyn Source + Send + Sync>> {
+        Some(Box::new(Sparse(fs::read(&self.0).unwrap(), limits::SPLIT_BYTES / 2)))
+    }
+}
+
+/// Regression: each of many units read one long file of split units, for hours.
+#[test]
+fn units_that_share_a_split_file_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    // The name and the id of a split unit, in GNU's form.
+    let abbreviations =
+        ".uleb128 1, 0x11\n .byte 0\n .uleb128 0x11, 1, 0x12, 7, 0x2130, 8, 0x2131, 7, 0, 0, 0";
+    let entry = ".byte 1\n .quad code, 64\n .asciz \"one.dwo\"\n .quad 1";
+    let units: String = (0..16).map(|number| unit(number, "0", entry)).collect();
+    let library = linked(folder.path(), abbreviations, &units, "");
+    let (split, file) = (OneFile(library.clone()), FileSource::open(&library).unwrap());
+    let compiled = compile(&Inputs { split: Some(&split), ..Inputs::of(&file) }, None).unwrap();
+    let is_bound = |problem: &Problem| matches!(problem.why, DwarfError::SharedSplit);
+    assert!(compiled.problems().iter().any(is_bound), "{:?}", compiled.problems());
 }
 
 #[test]
