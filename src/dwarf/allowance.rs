@@ -58,7 +58,7 @@ impl Allowance {
         taken.ok_or(DwarfError::SharedHeads)
     }
 
-    /// Takes the file, or the part of a package, that has a split unit.
+    /// Takes the length of a file, or of the part of a package, that has a split unit, in bytes.
     ///
     /// # Errors
     /// If the units have read too many bytes of split units.

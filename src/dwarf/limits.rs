@@ -23,7 +23,7 @@ pub const UNIT: u64 = 1 << 30;
 /// The most split units of an object.
 pub const SPLIT_UNITS: usize = 1 << 20;
 
-/// The most bytes of split units that are read, each time that a unit reads the same ones.
+/// The most bytes of split units that are read, counted again for each unit that reads the same ones.
 pub const SPLIT_BYTES: u64 = 64 << 30;
 
 /// The most rows of a unit's line table.
