@@ -32,7 +32,9 @@ static inline __attribute__((always_inline)) int inner(struct pair *of) {
     __asm__ volatile("nop; nop");
     return of->value;
 }
-static inline __attribute__((always_inline)) int middle(struct pair *of) { return inner(of) * inner(of->next); }
+static inline __attribute__((always_inline)) int middle(struct pair *of) {
+    return inner(of) * inner(of->next);
+}
 __attribute__((used)) int outer(struct pair *of) { return middle(of) ^ 3; }
 __attribute__((used)) struct pair *pair(void) { return malloc(sizeof(struct pair)); }'
 

@@ -1,8 +1,8 @@
 //! ELF files of any content, as the locator examines them, and the sections and the index that it reads:
 //! debug links, supplementary links, the ids of split units, and the remembered content of a folder.
 //!
-//! `cargo fuzz run debug_files`; a small library with `.gnu_debuglink`, files treated by dwz, split units, and
-//! a folder's content by the example `fuzz_inputs debug_files`, make a good first corpus.
+//! `cargo fuzz run debug_files`; a small library with `.gnu_debuglink`, files treated by dwz, split units,
+//! and a folder's content by the example `fuzz_inputs debug_files`, make a good first corpus.
 
 #![no_main]
 

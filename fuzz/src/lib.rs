@@ -19,8 +19,8 @@ use otlpprof::otlp::validate::rules::Severity;
 use otlpprof::otlp::validate::validate;
 use otlpprof::otlp::{EncodeOptions, encode};
 
-/// ELF virtual addresses of small programs. Those of scripts/fuzz.sh have their code at 0x1000, with functions
-/// that are inlined into each other first.
+/// ELF virtual addresses of small programs. The programs of scripts/fuzz.sh have their code at 0x1000, with
+/// functions that are inlined into each other first.
 pub const ADDRESSES: [u64; 7] = [0x1000, 0x1004, 0x1010, 0x1020, 0x1139, 0x401_126, u64::MAX];
 
 /// The address of images. A fixed address, so that a run whose input contains an absolute address can be

@@ -50,7 +50,7 @@ impl<'r> Heads<'r> {
         section: &DebugAbbrev<Bytes<'_>>,
         offset: DebugAbbrevOffset,
     ) -> Result<Arc<Abbreviations>, DwarfError> {
-        // Even a unit with known abbreviations has a line table, whose head is read before its length is known.
+        // A unit with known abbreviations has a line table too, whose head is read before it can be refused.
         self.allowance.take_head(1)?;
         if let Some((_, last)) = self.last.as_ref().filter(|(last, _)| *last == offset) {
             return Ok(Arc::clone(last));
