@@ -72,8 +72,8 @@ impl<'r> Heads<'r> {
 fn table_len(bytes: &[u8]) -> Result<u64, DwarfError> {
     const IMPLICIT_CONST: u64 = gimli::DW_FORM_implicit_const.0 as u64;
     let mut left = bytes;
-    loop {
-        let Some(1..) = number(&mut left) else { break };
+    // The table ends with the code 0.
+    while let Some(1..) = number(&mut left) {
         // The tag, and the byte that tells whether there are children.
         let _ = (number(&mut left), left.split_off_first());
         let mut attributes = 0;
