@@ -60,7 +60,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("pprof", &["core", "model", "protobuf"]),
     ("workers", &[]),
     ("collapsed", &["model", "workers"]),
-    ("symbolize", &["core", "debug_files", "dwarf", "elf", "incomplete_file", "model", "otlp", "protobuf"]),
+    (
+        "symbolize",
+        &["core", "debug_files", "dwarf", "elf", "incomplete_file", "model", "otlp", "protobuf", "workers"],
+    ),
     ("options", &["aggregate", "context", "convert", "core", "elf", "export", "model", "otlp", "sampling"]),
     ("agent", ALL_BUT_THE_ENDS),
     ("cli", ALL_BUT_THE_ENDS),

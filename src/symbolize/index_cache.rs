@@ -5,9 +5,9 @@
 //! version, of other files, or with damage is made again. Indexes that nobody has used for 30 days are
 //! removed when another one is made. Where the folder cannot be written, a temporary one is used.
 //!
-//! To make an index takes longer than to read the debug information of some addresses alone. Where only one
-//! message is resolved ([`IndexCache::make_at_second_use`]), an object's first use is such a reading. It leaves
-//! an empty file `<identity of the object>-<fingerprint of its files>.used`. The next use makes the index.
+//! To make an index takes longer than to read the debug information of some addresses. Where only one message
+//! is resolved ([`IndexCache::make_at_second_use`]), an object's first use is such a reading. It leaves an
+//! empty file `<identity of the object>-<fingerprint of its files>.used`. The next use makes the index.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
