@@ -16,6 +16,7 @@ use super::heads::Heads;
 use super::lines::SourcePosition;
 use super::object::{FileBytes, Object};
 use super::owners::{Owned, is_wanted, owner_of, owners, read_aranges};
+use super::package::Package;
 use super::sections::{Loaded, endian};
 use super::split::{Split, SplitFiles};
 use super::stream::{Choice, UnitBytes, each_unit};
@@ -119,7 +120,7 @@ impl Files<'_> {
             for other in shared.iter().chain(&package) {
                 allowance.add_heads(other.line_bytes() + other.abbreviation_bytes());
             }
-            let package = package.as_ref().map(Loaded::dwarf_package).transpose()?;
+            let package = package.as_ref().map(Package::of).transpose()?;
             let shared: Option<Arc<_>> = shared.as_ref().map(Loaded::dwarf).transpose()?.map(Arc::new);
             dwarf.sup.clone_from(&shared);
             let code = self.debug.code();

@@ -23,6 +23,7 @@
 //! | `names` | names of functions, through origins and specifications |
 //! | `lines` | the line table of a unit |
 //! | `allowance` | bounds for all units of an object together |
+//! | `package` | a package of split units (`.dwp`), and its units by their ids |
 //! | `split` | units whose functions are in another file (`.dwo`, `.dwp`) |
 //! | `split_ids` | the ids by which split units belong to an object |
 //! | `owners` | the unit that an address belongs to |
@@ -46,6 +47,7 @@ mod lines;
 mod names;
 mod object;
 mod owners;
+mod package;
 mod sections;
 mod split;
 mod split_ids;

@@ -95,6 +95,11 @@ impl Loaded {
         Ok(Self { sections: sections.collect::<Result<_, DwarfError>>()?, endian: endian(object) })
     }
 
+    /// The index of a package of split files by the ids of units.
+    pub(super) fn unit_index(&self) -> Bytes<'_> {
+        self.bytes(SectionId::DebugCuIndex)
+    }
+
     /// The bytes of a section; none if it was not loaded.
     fn bytes(&self, id: SectionId) -> Bytes<'_> {
         let found = self.sections.iter().find(|(found, _)| *found == id);

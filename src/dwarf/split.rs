@@ -1,11 +1,12 @@
 //! Units whose functions are in another file: split DWARF (DWARF 5, section 7.3.2; before, GNU's extension).
 
-use gimli::{Dwarf, DwarfPackage, Section as _, UnitRef};
+use gimli::{Dwarf, Section as _, UnitRef};
 
 use super::allowance::Allowance;
 use super::error::DwarfError;
 use super::heads::Heads;
 use super::object::Object;
+use super::package::Package;
 use super::sections::{Bytes, Loaded};
 use crate::elf::source::Source;
 
@@ -20,7 +21,7 @@ pub trait SplitFiles: Sync {
 #[derive(Clone, Copy)]
 pub(super) struct Split<'a> {
     /// A package that has the split units of the file.
-    pub(super) package: Option<&'a DwarfPackage<Bytes<'a>>>,
+    pub(super) package: Option<&'a Package<'a>>,
     /// The finder of single files.
     pub(super) files: Option<&'a dyn SplitFiles>,
     /// The allowance of the object, to which single files add their address ranges, abbreviations and line
@@ -44,10 +45,8 @@ impl Split<'_> {
             Some(name) => skeleton.attr_string(name)?.to_string_lossy().into_owned(),
             None => return read(skeleton, false),
         };
-        if let Some(dwarf) =
-            self.package.and_then(|package| package.find_cu(dwo_id, skeleton.dwarf).transpose())
-        {
-            let (dwarf, name) = (dwarf?, name);
+        let packed = self.package.map(|package| package.find(dwo_id, skeleton.dwarf)).transpose()?;
+        if let Some(dwarf) = packed.flatten() {
             self.allowance.take_split(dwarf.debug_info.reader().len() as u64)?;
             return with_unit_of(&dwarf, &Bases::of(skeleton), dwo_id, name, self.allowance, read);
         }

@@ -1,12 +1,13 @@
 //! The ids by which split units belong to the units of an object.
 
-use gimli::{DebugAbbrev, DebugCuIndex, DebugInfo, EndianSlice, UnitHeader, UnitType};
+use gimli::{DebugAbbrev, DebugInfo, EndianSlice, UnitHeader, UnitType};
 
 use super::allowance::Allowance;
 use super::error::DwarfError;
 use super::heads::Heads;
 use super::limits;
 use super::object::Object;
+use super::package::PackageUnits;
 use super::sections::{Bytes, endian};
 use super::stream::{Choice, UnitBytes, each_unit};
 use crate::elf::source::Source;
@@ -49,8 +50,8 @@ pub fn split_ids(object: &(dyn Source + Sync)) -> Result<Vec<u64>, DwarfError> {
 pub fn package_has(package: &(dyn Source + Sync), ids: &[u64]) -> Result<bool, DwarfError> {
     let object = Object::parse(package)?;
     let bytes = object.read(".debug_cu_index")?;
-    let index = DebugCuIndex::from(EndianSlice::new(&bytes, endian(&object))).index()?;
-    Ok(ids.iter().all(|&id| index.find(id).is_some()))
+    let units = PackageUnits::read(EndianSlice::new(&bytes, endian(&object)))?;
+    Ok(ids.iter().all(|&id| units.row(id).is_some()))
 }
 
 /// The id of the split unit that a unit stands for. `abbreviations` are those of the object, once a unit has

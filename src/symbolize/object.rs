@@ -71,9 +71,9 @@ impl Object {
         self.quality
     }
 
-    /// The length of its index, in bytes.
+    /// The most bytes that the readers of its index keep.
     pub(super) fn index_bytes(&self) -> u64 {
-        self.readers.first().map_or(0, |reader| reader.source().len())
+        self.readers.iter().map(|reader| reader.source().len()).sum()
     }
 
     /// The ELF virtual address of an address in a message.

@@ -21,7 +21,7 @@ use crate::otlp::encoded::EncodedMessage;
 
 /// The most objects whose files are open at a time.
 const OPEN_OBJECTS: usize = 128;
-/// The most bytes of the indexes that are open at a time.
+/// The most bytes that the readers of open indexes keep at a time.
 const OPEN_BYTES: u64 = 512 << 20;
 /// The most objects that are known at a time. A process has some hundred.
 const KNOWN_OBJECTS: usize = 16 << 10;

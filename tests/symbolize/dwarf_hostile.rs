@@ -316,6 +316,29 @@ fn units_that_share_a_split_file_are_bounded() {
     assert!(compiled.problems().iter().any(is_bound), "{:?}", compiled.problems());
 }
 
+/// Regression: the search for each unit walked the whole hash table of a package without a free slot, for
+/// minutes.
+#[test]
+fn units_that_a_full_package_lacks_are_missed_at_once() {
+    const UNITS: usize = 1 << 17;
+    let folder = tempfile::tempdir().unwrap();
+    // The name and the id of a split unit, in GNU's form. A unit has 34 bytes after its length.
+    let abbreviations =
+        ".uleb128 1, 0x11\n .byte 0\n .uleb128 0x11, 1, 0x12, 7, 0x2130, 8, 0x2131, 7, 0, 0, 0";
+    let unit = ".4byte 34\n .2byte 4\n .4byte 0\n .byte 8, 1\n .quad code, 64\n .asciz \"a\"\n .quad 2";
+    let library = linked(folder.path(), abbreviations, &format!(".rept {UNITS}\n {unit}\n .endr"), "");
+    // An index of version 2 with 2^21 slots, each of the unit 1.
+    let index = ".section .debug_cu_index, \"\", %progbits\n .4byte 2, 0, 0, 1 << 21
+        .fill 1 << 21, 8, 1\n .fill 1 << 21, 4, 0\n";
+    fs::write(folder.path().join("package.s"), index).unwrap();
+    run(folder.path(), "cc", &["-c", "-o", "code.dwp", "package.s"]);
+    let open = |name| FileSource::open(&folder.path().join(name)).unwrap();
+    let (file, package) = (open("code.so"), open("code.dwp"));
+    let compiled = compile(&Inputs { package: Some(&package), ..Inputs::of(&file) }, None).unwrap();
+    assert_eq!(compiled.all_problems(), UNITS);
+    assert!(matches!(compiled.problems()[0].why, DwarfError::Split { dwo_id: 2, .. }), "{library:?}");
+}
+
 #[test]
 fn a_unit_that_is_longer_than_its_section_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
