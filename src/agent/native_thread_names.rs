@@ -1,5 +1,6 @@
 //! The kernel's names of threads that are not Java's: the VM's own, such as `GC Thread#0` and `C2
-//! CompilerThre`, and threads that native code has named. The kernel keeps 15 bytes of a name.
+//! CompilerThre`, and threads that native code has named. The kernel keeps 15 bytes of a name; from JDK 26 on
+//! HotSpot gives it an abbreviation of a longer one, such as `C2 Comp..hread0`.
 //!
 //! A thread without a name of its own has the name of the thread that created it, which is the process's name
 //! or a Java thread's. Such an inherited name is left out.

@@ -41,8 +41,8 @@ impl<'a> Package<'a> {
 
 /// The rows of a package's index, by the ids of the units.
 ///
-/// The index is a hash table. A hostile one has no free slot, so that a search for each unit walks all of them.
-/// Therefore all ids are read once.
+/// The index is a hash table. A hostile one has no free slot, so that a search for each unit walks all of
+/// them. Therefore all ids are read once.
 pub(super) struct PackageUnits(Vec<(u64, u32)>);
 
 impl PackageUnits {

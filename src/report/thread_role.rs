@@ -20,7 +20,7 @@ const COMPILERS: [&str; 4] = ["C1 CompilerThre", "C2 CompilerThre", "JVMCI Compi
 
 /// The beginnings of the names of collectors' threads (`gc/*/*Thread.cpp`, `gc/shared/workerThread.cpp`, and
 /// `gc/shared/stringdedup`, JDK 8 to 27).
-const COLLECTORS: [&str; 28] = [
+const COLLECTORS: [&str; 32] = [
     "CMS Main Thread",
     "CMS Thread#",
     "Concurrent Mark",
@@ -34,6 +34,10 @@ const COLLECTORS: [&str; 28] = [
     "Gang worker#",
     "ParGC Thread#",
     "RuntimeWorker#",
+    "ShenControl",
+    "ShenRegulator",
+    "ShenUncommit",
+    "ShenWorker#",
     "Shenandoah ",
     "StrDedup",
     "StringDedup",
@@ -72,6 +76,24 @@ const OTHERS: [&str; 14] = [
 
 /// The bytes of a thread's name that the kernel keeps.
 const KERNEL_BYTES: usize = 15;
+/// The bytes at the start and at the end of a longer name that an abbreviation keeps.
+const START: usize = 7;
+const END: usize = 6;
+
+/// A name such as `C2 Comp..hread0`: from JDK 26 on, HotSpot gives the kernel the start and the end of a name
+/// that is too long (`os/linux/os_linux.cpp`, `os::set_native_thread_name`).
+#[derive(Clone, Copy)]
+struct Abbreviated<'n> {
+    start: &'n str,
+    end: &'n str,
+}
+
+impl<'n> Abbreviated<'n> {
+    fn of(name: &'n str) -> Option<Self> {
+        let (start, end) = name.split_once("..")?;
+        (start.len() == START && end.len() == END).then_some(Self { start, end })
+    }
+}
 
 impl ThreadRole {
     /// All roles, in the order of their numbers.
@@ -88,9 +110,19 @@ impl ThreadRole {
         if !name.starts_with(|first: char| first.is_ascii_uppercase()) {
             return Self::Other;
         }
-        let begins = |known: &&str| name.starts_with(*known);
-        // SANITY: the names are ASCII.
-        let is = |known: &&str| name == *known || name == &known[..known.len().min(KERNEL_BYTES)];
+        // SANITY for all slices: the known names are ASCII.
+        let abbreviated = Abbreviated::of(name);
+        let begins = |known: &&str| {
+            let has_start = |name: Abbreviated<'_>| known.len() >= START && known[..START] == *name.start;
+            name.starts_with(*known) || abbreviated.is_some_and(has_start)
+        };
+        let is = |known: &&str| {
+            let fits = |name: Abbreviated<'_>| known.starts_with(name.start) && known.ends_with(name.end);
+            let is_long = known.len() > KERNEL_BYTES;
+            name == &known[..known.len().min(KERNEL_BYTES)]
+                || name == *known
+                || (is_long && abbreviated.is_some_and(fits))
+        };
         if COMPILERS.iter().any(begins) {
             Self::Compiler
         } else if COLLECTORS.iter().any(begins) {
@@ -106,6 +138,30 @@ impl ThreadRole {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Regression: on JDK 26 and later the threads of the VM had no role.
+    #[test]
+    fn threads_are_known_by_names_that_hotspot_has_abbreviated() {
+        for (role, names) in [
+            (ThreadRole::Compiler, &["C1 Comp..hread0", "C2 Comp..read12"][..]),
+            (
+                ThreadRole::Collector,
+                &["G1 Refi..kers#0", "G1 Refi..ontrol", "Shenand..eads#0", "ShenWorker#1", "StringD..Thread"],
+            ),
+            (
+                ThreadRole::Vm,
+                &["VM Peri..Thread", "Monitor..Thread", "Signal ..atcher", "JFR Rec..Thread", "VM Thread"],
+            ),
+            (
+                ThreadRole::Other,
+                &["Monitor..worker", "Referen..andler", "C2 Comp..", "VM Thre..Thread", "My Pool..hread0"],
+            ),
+        ] {
+            for name in names {
+                assert_eq!(ThreadRole::of(name), role, "{name}");
+            }
+        }
+    }
 
     #[test]
     fn threads_are_known_by_whole_names_and_by_those_that_the_kernel_has_cut() {
