@@ -12,7 +12,7 @@ const LEAST_PERCENT: &str = "99.5";
 /// The least number of samples for a verdict: a single incomplete stack is less than the rest.
 const LEAST: u64 = 400;
 /// The seconds for which a program runs. The longer runs are for a machine that other programs use.
-const SECONDS: &[u32] = &[1, 4, 12];
+const SECONDS: &[u32] = &[2, 6, 12];
 /// The least number of samples under an emulator, which delivers signals at jumps and calls alone: at the
 /// places where stacks are hardest to walk.
 const LEAST_EMULATED: u64 = 1_000;

@@ -52,29 +52,49 @@ fn check(folder: &TempDir, file: &Path, options: &[&str]) -> PathBuf {
     page
 }
 
+/// Steps of time as fine as the times of samples are.
 #[test]
 fn views_of_a_generated_profile_are_those_of_its_files() {
+    assert_views_of_a_generated_profile_are_right(&[]);
+}
+
+#[test]
+fn views_with_steps_longer_than_an_interval_are_those_of_their_files() {
+    assert_views_of_a_generated_profile_are_right(&["--steps", "5"]);
+}
+
+#[test]
+fn views_without_times_are_those_of_their_files() {
+    assert_views_of_a_generated_profile_are_right(&["--steps", "0"]);
+}
+
+fn assert_views_of_a_generated_profile_are_right(options: &[&str]) {
     let folder = TempDir::new().unwrap();
     let file = write(&folder, "generated.otlp", &generated(3));
-    // As fine as the times of samples are; steps longer than an interval; no times.
-    for options in [&[][..], &["--steps", "5"], &["--steps", "0"]] {
-        let page = check(&folder, &file, options);
-        if let Some(answer) = compare("page", &page, &[path_text(&file)]) {
-            answer.unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
-        }
+    let page = check(&folder, &file, options);
+    if let Some(answer) = compare("page", &page, &[path_text(&file)]) {
+        answer.unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
     }
 }
 
 #[test]
 fn views_of_a_comparison_are_those_of_both_files() {
+    with_comparison(expect_equal);
+}
+
+#[test]
+fn exchanged_sides_of_a_comparison_are_found_in_every_view() {
+    let kinds = ["whole", "inverted", "callers", "callees", "elided", "functions"];
+    with_comparison(|page, files| expect_different(page, files, "exchanged", &kinds));
+}
+
+/// Calls `check` with the page of two files, and the arguments that name these files.
+fn with_comparison(check: impl FnOnce(&Path, &[&str])) {
     let folder = TempDir::new().unwrap();
     let (base, new) = (write(&folder, "base.otlp", &generated(5)), write(&folder, "new.otlp", &generated(9)));
     let page = folder.path().join("diff.html");
     otlpprof(&["diff", path_text(&base), path_text(&new), "-o", path_text(&page)]).success();
-    let files = [path_text(&new), "--base", path_text(&base)];
-    expect_equal(&page, &files);
-    let kinds = ["whole", "inverted", "callers", "callees", "elided", "functions"];
-    expect_different(&page, &files, "exchanged", &kinds);
+    check(&page, &[path_text(&new), "--base", path_text(&base)]);
 }
 
 /// A comparison that could not fail would prove nothing.
