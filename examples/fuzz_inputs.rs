@@ -5,10 +5,14 @@
 //! fuzz_inputs debug_files FOLDER     the remembered content of a folder
 //! ```
 
+#[path = "../tests/otlp_fixture/mod.rs"]
+mod otlp_fixture;
+
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+use otlp_fixture::Dictionary;
 use otlpprof::core::address::ElfVaddr;
 use otlpprof::core::build_id::BuildId;
 use otlpprof::debug_files::index_format::{ElfIdentity, IndexedFile, Version, encode};
@@ -54,37 +58,9 @@ fn indexed_files(build_id: BuildId) -> Vec<IndexedFile> {
     vec![file(LIBRARY, elf(Some(build_id))), file("/opt/old.debug", elf(None)), file("/opt/README", None)]
 }
 
-/// The tables of a message.
-struct Tables(ProfilesDictionary);
-
-impl Tables {
-    fn new() -> Self {
-        Self(ProfilesDictionary {
-            mapping_table: vec![Mapping::default()],
-            location_table: vec![Location::default()],
-            function_table: vec![Function::default()],
-            link_table: vec![Link::default()],
-            string_table: vec![String::new()],
-            attribute_table: vec![KeyValueAndUnit::default()],
-            stack_table: vec![Stack::default()],
-        })
-    }
-
-    fn string(&mut self, text: &str) -> i32 {
-        push(&mut self.0.string_table, text.to_owned())
-    }
-
-    fn attribute(&mut self, key: &str, text: String) -> i32 {
-        let key_strindex = self.string(key);
-        let value = Some(AnyValue { value: Some(Value::StringValue(text)) });
-        push(&mut self.0.attribute_table, KeyValueAndUnit { key_strindex, value, unit_strindex: 0 })
-    }
-
-    fn line(&mut self, function: &str) -> Vec<Line> {
-        let name_strindex = self.string(function);
-        let function = Function { name_strindex, ..Function::default() };
-        vec![Line { function_index: push(&mut self.0.function_table, function), ..Line::default() }]
-    }
+/// The line of a function of this name.
+fn line(tables: &mut Dictionary, function: &str) -> Vec<Line> {
+    vec![Line { function_index: tables.function(function, ""), ..Line::default() }]
 }
 
 fn push<T>(table: &mut Vec<T>, entry: T) -> i32 {
@@ -95,10 +71,10 @@ fn push<T>(table: &mut Vec<T>, entry: T) -> i32 {
 /// A message whose only stack has a native frame without a name in each form that `symbolize` resolves, and a
 /// frame with a name.
 fn unnamed_frames(build_id: BuildId) -> ProfilesData {
-    let mut tables = Tables::new();
-    let build_id_attribute = tables.attribute(BUILD_ID_GNU, build_id.to_string());
-    let htlhash = tables.attribute(BUILD_ID_HTLHASH, HTLHASH.to_string());
-    let native = tables.attribute(FRAME_TYPE, "native".to_owned());
+    let mut tables = Dictionary::new();
+    let build_id_attribute = tables.text(BUILD_ID_GNU, &build_id.to_string());
+    let htlhash = tables.text(BUILD_ID_HTLHASH, &HTLHASH.to_string());
+    let native = tables.text(FRAME_TYPE, "native");
     let mapping = Mapping {
         memory_start: 0x1000,
         memory_limit: 0x3000,
@@ -110,23 +86,21 @@ fn unnamed_frames(build_id: BuildId) -> ProfilesData {
     let text = |address| RemoteFrame { build_id, address: ElfVaddr(address) }.to_string();
     let in_mapping =
         |address| Location { mapping_index, address, attribute_indices: vec![native], ..Location::default() };
-    let remote = tables.attribute(FRAME_REMOTE, text(0x1100));
+    let remote = tables.text(FRAME_REMOTE, &text(0x1100));
     let locations = [
         in_mapping(0x1000),
         Location { attribute_indices: vec![native, remote], ..in_mapping(0x1100) },
-        Location { lines: tables.line(&text(0x1200)), ..Location::default() },
+        Location { lines: line(&mut tables, &text(0x1200)), ..Location::default() },
         Location {
-            lines: tables.line(&unnamed_native_frame(LIBRARY, ElfVaddr(0x1300))),
+            lines: line(&mut tables, &unnamed_native_frame(LIBRARY, ElfVaddr(0x1300))),
             ..in_mapping(0x1300)
         },
-        Location { lines: tables.line("java.lang.Thread.run"), ..Location::default() },
+        Location { lines: line(&mut tables, "java.lang.Thread.run"), ..Location::default() },
     ];
     let location_indices = locations.map(|location| push(&mut tables.0.location_table, location)).into();
     let stack_index = push(&mut tables.0.stack_table, Stack { location_indices });
-    let value_type =
-        ValueType { type_strindex: tables.string("samples"), unit_strindex: tables.string("count") };
     let profile = Profile {
-        sample_type: Some(value_type),
+        sample_type: tables.value_type("samples", "count"),
         samples: vec![Sample { stack_index, values: vec![1], ..Sample::default() }],
         ..Profile::default()
     };
