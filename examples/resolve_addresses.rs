@@ -9,14 +9,17 @@
 //! Reads one hexadecimal ELF virtual address a line, and prints for each its functions, innermost first, as
 //! function, tab, `file:line:column`, and then an empty line.
 
+mod addresses_support;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Display;
-use std::io::{BufWriter, Read as _, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use addresses_support::addresses;
 use otlpprof::dwarf::index::{Identity, Index, write};
 use otlpprof::dwarf::{Frame, Inputs, LookUp, TextId, compile};
 use otlpprof::elf::source::{FileSource, Source as _};
@@ -67,13 +70,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             print(&[part], addresses.len())
         }
     }
-}
-
-fn addresses() -> Result<Vec<u64>, Box<dyn Error>> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    let words = text.split_whitespace().map(|word| word.trim_start_matches("0x"));
-    Ok(words.map(|word| u64::from_str_radix(word, 16)).collect::<Result<_, _>>()?)
 }
 
 fn threads() -> usize {
