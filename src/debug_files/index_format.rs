@@ -14,6 +14,9 @@ use twox_hash::XxHash64;
 use crate::core::build_id::BuildId;
 use crate::elf::htlhash::HtlHash;
 
+/// The most files that are remembered: those of a very large folder.
+pub const MOST_FILES: usize = 4 << 20;
+
 const MAGIC: &[u8; 8] = b"otlpidx1";
 const OTHER: u8 = 0;
 const ELF: u8 = 1;
@@ -80,11 +83,18 @@ pub fn decode(bytes: &[u8]) -> Option<Vec<IndexedFile>> {
     (checksum(rest) == *sum).then(|| decode_files(rest))?
 }
 
-/// The files of the bytes after the checksum; `None` if they are damaged.
+/// The files of the bytes after the checksum; `None` if they are damaged, or are of more than [`MOST_FILES`].
 pub fn decode_files(bytes: &[u8]) -> Option<Vec<IndexedFile>> {
+    decode_at_most(MOST_FILES, bytes)
+}
+
+fn decode_at_most(most: usize, bytes: &[u8]) -> Option<Vec<IndexedFile>> {
     let mut left = Left(bytes);
     let mut files = Vec::new();
     while !left.0.is_empty() {
+        if files.len() == most {
+            return None;
+        }
         let path_len = u32::from_le_bytes(left.array()?);
         let path = OsStr::from_bytes(left.take(usize::try_from(path_len).ok()?)?).into();
         let len = u64::from_le_bytes(left.array()?);
@@ -152,6 +162,15 @@ mod tests {
             damaged[at] ^= 0x40;
             assert_eq!(decode(&damaged), None, "{at}");
         }
+    }
+
+    /// Regression: damaged bytes with a right checksum gave files without a bound.
+    #[test]
+    fn more_files_than_a_folder_has_are_refused() {
+        let bytes = encode(&files());
+        let after_checksum = &bytes[MAGIC.len() + 8..];
+        assert_eq!(decode_at_most(3, after_checksum), Some(files()));
+        assert_eq!(decode_at_most(2, after_checksum), None);
     }
 
     proptest::proptest! {

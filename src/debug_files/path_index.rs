@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::examined::{build_id_of, open};
-use super::index_format::{ElfIdentity, IndexedFile, Version, decode, encode};
+use super::index_format::{ElfIdentity, IndexedFile, MOST_FILES, Version, decode, encode};
 use crate::core::build_id::BuildId;
 use crate::elf::file::{ElfFile, FileError};
 use crate::elf::htlhash::HtlHash;
@@ -19,7 +19,7 @@ use crate::elf::source::Source as _;
 use crate::incomplete_file::IncompleteFile;
 
 /// The most files and folders below one folder that are looked at.
-const MOST_ENTRIES: usize = 4 << 20;
+const MOST_ENTRIES: usize = MOST_FILES;
 
 /// The most bytes of a remembered index.
 const MOST_BYTES: u64 = 2 << 30;
