@@ -122,6 +122,20 @@ fn every_version_and_form_is_exact() {
     }
 }
 
+/// Clang 20 and rustc give the ranges of inlined functions by their number in a list, which GNU addr2line does
+/// not read.
+#[test]
+fn inlined_functions_with_numbered_ranges_are_exact() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile_rust(folder.path(), "program", &["-C", "dwarf-version=5"]);
+    let abbreviations = Command::new("readelf").arg("--debug-dump=abbrev").arg(&program).output().unwrap();
+    assert!(String::from_utf8_lossy(&abbreviations.stdout).contains("DW_FORM_rnglistx"));
+    assert_eq!(assert_exact(&program), COUNT);
+}
+
 #[test]
 fn sections_compressed_in_other_ways_are_exact() {
     if !has_judges() {
