@@ -87,6 +87,17 @@ pub struct Placed {
     pub outcome: Outcome,
 }
 
+/// The places that a file belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Belonging {
+    /// The identity of its object.
+    pub id: FileId,
+    /// The kinds of file that it is.
+    pub kinds: Vec<FileKind>,
+    /// Its quality.
+    pub quality: Quality,
+}
+
 /// A file of the store.
 #[derive(Debug)]
 pub struct StoredFile {
@@ -119,14 +130,6 @@ impl io::Write for Incoming {
 }
 
 impl Incoming {
-    /// Examines the bytes that were written.
-    ///
-    /// # Errors
-    /// If they are no complete ELF file.
-    pub fn examine(&self) -> Result<Examined, ExamineError> {
-        Examined::of(&self.source()?)
-    }
-
     fn source(&self) -> io::Result<FileSource> {
         FileSource::new(self.0.file.try_clone()?)
     }
@@ -163,24 +166,22 @@ impl Store {
         created.map(Incoming).map_err(|error| StoreError::Io { path: folder, error })
     }
 
-    /// The places that a file belongs to. `name` is its file name, which debug links may name.
+    /// Examines a file, and decides the places that it belongs to. `name` is its file name, which debug links
+    /// may name.
     ///
     /// # Errors
-    /// If the file is of no use, or its object is not known.
-    pub fn places_of(
-        &self,
-        examined: &Examined,
-        name: &OsStr,
-        source: &FileSource,
-    ) -> Result<(FileId, Vec<FileKind>), StoreError> {
+    /// If the file is no complete ELF file, is of no use, or its object is not known.
+    pub fn belonging(&self, source: &FileSource, name: &OsStr) -> Result<Belonging, StoreError> {
+        let examined = Examined::of(source)?;
+        let quality = examined.quality;
         if examined.is_split {
             return Err(StoreError::Split);
         }
         if examined.is_package {
             let id = self.object_of_package(source)?.ok_or(StoreError::NoObject)?;
-            return Ok((id, vec![FileKind::Package]));
+            return Ok(Belonging { id, kinds: vec![FileKind::Package], quality });
         }
-        let kinds = match (examined.has_code, examined.quality) {
+        let kinds = match (examined.has_code, quality) {
             (true, Quality::DebugInfo) => vec![FileKind::Executable, FileKind::DebugInfo],
             (true, _) => vec![FileKind::Executable],
             (false, Quality::DebugInfo | Quality::SymbolTable) => vec![FileKind::DebugInfo],
@@ -192,12 +193,12 @@ impl Store {
             None if examined.has_code => return Err(StoreError::NoIdentity),
             None => self.owner_of(name, source)?.ok_or(StoreError::NoIdentity)?,
         };
-        Ok((id, kinds))
+        Ok(Belonging { id, kinds, quality })
     }
 
     /// Whether the store has a file for each of these places that is as good.
-    pub fn has_as_good(&self, id: &FileId, kinds: &[FileKind], quality: Quality) -> bool {
-        kinds.iter().all(|&kind| self.quality_of(id, kind).is_some_and(|there| there >= quality))
+    pub fn has_as_good(&self, Belonging { id, kinds, quality }: &Belonging) -> bool {
+        kinds.iter().all(|&kind| self.quality_of(id, kind).is_some_and(|there| there >= *quality))
     }
 
     /// Places a file, unless the store has a better one. `name` is its file name, which debug links may name.
@@ -205,13 +206,9 @@ impl Store {
     /// # Errors
     /// If the file is of no use or its object is not known, and if the store cannot be written.
     pub fn place(&self, mut file: Incoming, name: &OsStr) -> Result<Vec<Placed>, (StoreError, Incoming)> {
-        let checked = file.flush().map_err(|error| self.failed(error)).and_then(|()| {
-            let examined = file.examine()?;
-            let source = file.source().map_err(|error| self.failed(error))?;
-            Ok((self.places_of(&examined, name, &source)?, examined.quality))
-        });
-        let ((id, kinds), quality) = match checked {
-            Ok(checked) => checked,
+        let source = file.flush().and_then(|()| file.source()).map_err(|error| self.failed(error));
+        let Belonging { id, kinds, quality } = match source.and_then(|source| self.belonging(&source, name)) {
+            Ok(belonging) => belonging,
             Err(error) => return Err((error, file)),
         };
         let mut placed = Vec::new();

@@ -125,7 +125,10 @@ fn a_package_of_split_units_is_found_in_the_store() {
             String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap()
         };
         // The package comes before its object, and one is of no object.
-        let added = symbols(&["add", "program.dwp", "another.dwp", "program"]);
+        let others = folder.path().join("others");
+        fs::create_dir(&others).unwrap();
+        fs::rename(folder.path().join("another.dwp"), others.join("another.dwp")).unwrap();
+        let added = symbols(&["add", "program.dwp", "others", "program"]);
         assert!(added.contains("2 files added") && added.contains("1 ELF files are not stored"), "{added}");
         let listed = symbols(&["list"]);
         assert_eq!(listed.lines().filter(|line| line.contains(" dwp ")).count(), 1, "{listed}");

@@ -133,12 +133,15 @@ fn what_is_no_whole_object_is_refused_in_one_line() {
         let file = directory.path().join(name);
         fs::write(&file, content).unwrap();
         let assert = store.run("add", &[text(&file)]);
-        let (lines, said) = (stderr(&assert).lines().count(), stdout(assert));
-        // A relocatable object is not stored, which is no mistake in a folder of a build.
-        let is_told = lines == 1 || said.contains("1 ELF files are not stored");
-        assert!(is_told, "{name}: {said}");
+        let said = stderr(&assert.code(1));
+        assert!(said.lines().count() == 1 && said.contains(name), "{name}: {said}");
         assert!(store.list().is_empty(), "{name}");
     }
+    // In a folder of a build, a relocatable object is no mistake.
+    let build = folder(directory.path().join("build"));
+    fs::copy(&relocatable, build.join("relocatable.o")).unwrap();
+    let said = store.add(&[&build]);
+    assert!(said.contains("1 ELF files are not stored"), "{said}");
     store.run("add", &["/no/such/file"]).code(1);
     store.assert_nothing_incomplete();
 }
@@ -234,6 +237,25 @@ fn objects_without_build_id_are_stored_by_content_with_their_debug_files() {
     store.run("list", &[]).code(1);
     store.add(&[&at]);
     store.run("list", &[]).success();
+    store.assert_nothing_incomplete();
+}
+
+/// Regression: a debug file that the user named and whose object is nowhere was no mistake, and the reason was
+/// not shown.
+#[test]
+fn a_named_debug_file_without_its_object_is_a_mistake() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = Library::compile(directory.path(), "alone", &["-Wl,--build-id=none"]);
+    let at = folder(directory.path().join("in"));
+    let debug = copy(&library.debug, at.join("alone.debug"));
+    library.link(&at.join("alone.so"), &debug);
+    let store = Store::new();
+    let refused = store.run("add", &[text(&debug)]).code(1);
+    let why = "no build-id, and no object in the store has a debug link with its name and CRC-32";
+    assert_eq!(stderr(&refused), format!("otlpprof: {}: {why}\n", debug.display()));
+    assert!(stdout(refused).contains("0 files added"));
+    let said = store.add(&[&debug, &at.join("alone.so")]);
+    assert!(said.contains("2 files added"), "{said}");
     store.assert_nothing_incomplete();
 }
 

@@ -14,8 +14,8 @@ use super::package::each_elf_file;
 use super::{StoreArg, shown_size};
 use crate::cli::EXIT_FAILED;
 use crate::cli::terminal;
-use crate::debug_files::examined::{ExamineError, Examined, open};
-use crate::debug_files::store::{Incoming, Outcome, Placed, Store, StoreError};
+use crate::debug_files::examined::{ExamineError, open};
+use crate::debug_files::store::{Belonging, Incoming, Outcome, Placed, Store, StoreError};
 
 /// Put executables and debug files into the store
 ///
@@ -75,7 +75,15 @@ struct Adding<'a> {
     useless: usize,
     failures: usize,
     /// Debug files without a build-id and packages of split units, whose object may come later.
-    waiting: Vec<(OsString, Incoming)>,
+    waiting: Vec<Waiting>,
+}
+
+/// A file that waits for its object.
+struct Waiting {
+    path: OsString,
+    incoming: Incoming,
+    /// Whether the user named it: then it is a mistake if the object never comes.
+    is_named: bool,
 }
 
 impl<'a> Adding<'a> {
@@ -99,13 +107,10 @@ impl<'a> Adding<'a> {
         if !is_elf(source.file())? {
             return self.add_package(&mut BufReader::with_capacity(1 << 20, source.file()), path.as_os_str());
         }
-        let name = path.file_name().unwrap_or_default();
-        let examined = Examined::of(&source)?;
-        let places = self.store.places_of(&examined, name, &source);
-        if let Err(error @ (StoreError::Useless | StoreError::Split)) = places {
-            return Err(error.into());
+        match self.store.belonging(&source, path.file_name().unwrap_or_default()) {
+            Err(error) if !may_wait(&error) => Err(error.into()),
+            _ => self.add_elf(path, true),
         }
-        self.add_elf(path)
     }
 
     fn add_folder(&mut self, first: &Path) -> anyhow::Result<()> {
@@ -137,7 +142,7 @@ impl<'a> Adding<'a> {
     fn add_found(&mut self, path: &Path) -> anyhow::Result<()> {
         let file = open(path)?;
         if is_elf(file.file())? {
-            return self.add_elf(path);
+            return self.add_elf(path, false);
         }
         let endings = ["deb", "ddeb", "udeb", "rpm"];
         if path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known)) {
@@ -147,38 +152,30 @@ impl<'a> Adding<'a> {
     }
 
     /// Adds an ELF file, which is not copied if the store has one that is as good.
-    fn add_elf(&mut self, path: &Path) -> anyhow::Result<()> {
+    fn add_elf(&mut self, path: &Path, is_named: bool) -> anyhow::Result<()> {
         let source = open(path)?;
-        let name = path.file_name().unwrap_or_default();
-        let examined = match Examined::of(&source) {
-            Err(ExamineError::OtherForm { .. }) => {
-                self.useless += 1;
-                return Ok(());
-            }
-            examined => examined?,
-        };
-        match self.store.places_of(&examined, name, &source) {
-            Ok((id, kinds)) if self.store.has_as_good(&id, &kinds, examined.quality) => {
-                let outcome = Outcome::Kept;
-                let placed =
-                    kinds.into_iter().map(|kind| Placed { id, kind, quality: examined.quality, outcome });
+        match self.store.belonging(&source, path.file_name().unwrap_or_default()) {
+            Ok(belonging) if self.store.has_as_good(&belonging) => {
+                let (Belonging { id, kinds, quality }, outcome) = (belonging, Outcome::Kept);
+                let placed = kinds.into_iter().map(|kind| Placed { id, kind, quality, outcome });
                 return self.count(path.as_os_str(), &placed.collect::<Vec<_>>(), 0);
             }
             Err(error) if is_no_mistake(&error) => {
                 self.useless += 1;
                 return Ok(());
             }
+            Err(error) if !may_wait(&error) => return Err(error.into()),
             Ok(_) | Err(_) => {}
         }
         let mut file = source.file();
         file.rewind()?;
-        self.take(path.as_os_str(), &mut file)
+        self.take(path.as_os_str(), &mut file, is_named)
     }
 
     fn add_package(&mut self, from: &mut dyn Read, name: &OsStr) -> anyhow::Result<()> {
         let (before, useless_before) = (self.seen(), self.useless);
         each_elf_file(from, name, &mut |path, content| {
-            if let Err(error) = self.take(path, content) {
+            if let Err(error) = self.take(path, content, false) {
                 // The store cannot be written, or the package cannot be read: the next file would fail too.
                 if error
                     .downcast_ref::<StoreError>()
@@ -205,7 +202,7 @@ impl<'a> Adding<'a> {
     }
 
     /// Copies an ELF file into the store.
-    fn take(&mut self, path: &OsStr, content: &mut dyn Read) -> anyhow::Result<()> {
+    fn take(&mut self, path: &OsStr, content: &mut dyn Read, is_named: bool) -> anyhow::Result<()> {
         let mut incoming = self.store.begin()?;
         let len = io::copy(content, &mut incoming)?;
         let name = Path::new(path).file_name().unwrap_or_default();
@@ -215,10 +212,8 @@ impl<'a> Adding<'a> {
                 self.useless += 1;
                 Ok(())
             }
-            Err((StoreError::NoIdentity | StoreError::NoObject, incoming))
-                if self.waiting.len() < MOST_WAITING =>
-            {
-                self.waiting.push((path.to_owned(), incoming));
+            Err((error, incoming)) if may_wait(&error) && self.waiting.len() < MOST_WAITING => {
+                self.waiting.push(Waiting { path: path.to_owned(), incoming, is_named });
                 Ok(())
             }
             Err((error, _)) => Err(error.into()),
@@ -227,15 +222,16 @@ impl<'a> Adding<'a> {
 
     /// Places the debug files whose object came after them. The others are of no known object.
     fn place_waiting(&mut self) -> anyhow::Result<()> {
-        for (path, incoming) in std::mem::take(&mut self.waiting) {
-            let name = Path::new(&path).file_name().unwrap_or_default();
-            match self.store.place(incoming, name) {
-                Ok(placed) => self.count(&path, &placed, 0)?,
-                Err((error, _)) if self.verbose => {
-                    self.useless += 1;
-                    writeln!(terminal::stderr(), "otlpprof: {}: {error}", path.display())?;
+        for Waiting { path, incoming, is_named } in std::mem::take(&mut self.waiting) {
+            let path = Path::new(&path);
+            match self.store.place(incoming, path.file_name().unwrap_or_default()) {
+                Ok(placed) => self.count(path.as_os_str(), &placed, 0)?,
+                Err((error, _)) => {
+                    *if is_named { &mut self.failures } else { &mut self.useless } += 1;
+                    if is_named || self.verbose {
+                        writeln!(terminal::stderr(), "otlpprof: {}: {error}", path.display())?;
+                    }
                 }
-                Err(_) => self.useless += 1,
             }
         }
         Ok(())
@@ -289,6 +285,11 @@ fn is_no_mistake(error: &StoreError) -> bool {
         error,
         StoreError::Useless | StoreError::Split | StoreError::Examine(ExamineError::OtherForm { .. })
     )
+}
+
+/// Whether the file's object may come later.
+fn may_wait(error: &StoreError) -> bool {
+    matches!(error, StoreError::NoIdentity | StoreError::NoObject)
 }
 
 /// Whether a file begins as an ELF file does.
