@@ -12,6 +12,7 @@ use prost::Message;
 use super::bounds::{ELEMENT_BYTES, ELEMENTS, FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
 use super::encoded_profiles::EncodedResource;
 use super::framing::Form;
+use super::json_transcode::to_json;
 use super::lookup::Tables;
 use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
 use super::read_protobuf;
@@ -129,6 +130,18 @@ impl EncodedMessage {
         // SANITY: the bytes have been checked, so decoding does not fail; if it did, the message would be
         // empty.
         ProfilesData::decode(&*self.bytes).unwrap_or_default()
+    }
+
+    /// Whether readers take the protobuf for what it is. A JSON message need not be so: in protobuf, its samples
+    /// without values and times resemble those of OTLP v1.9.
+    pub fn is_readable_protobuf(&self) -> bool {
+        self.form != Form::Json || read_protobuf::check(&self.bytes).is_ok()
+    }
+
+    /// The message as one JSON document, without a line end. `None` if it has fields that the wire types lack.
+    pub fn to_json(&self) -> Option<Vec<u8>> {
+        // Another writer's document may have the fields of a message in another order.
+        to_json(&self.bytes).or_else(|| to_json(&self.decode().encode_to_vec()))
     }
 
     /// The dictionary's tables.

@@ -287,6 +287,29 @@ fn the_result_has_the_form_of_the_files() {
     assert_eq!(messages_of(&out).len(), 3);
 }
 
+/// Regression: a sample without values resembles one of OTLP 1.9 in protobuf, so that the result could not be
+/// read.
+#[test]
+fn a_json_message_that_protobuf_cannot_carry_is_written_as_json_alone() {
+    let command = Command::new();
+    let object = ProfiledObject::of(Path::new(LIBRARY), "/opt/libddproftest.so");
+    let (mut one, _) = message(&object, FrameForm::Agent, &[1]);
+    let (plain, json) = (command.path("plain.otlp"), command.path("one.json"));
+    fs::write(&plain, one.encode_to_vec()).unwrap();
+    let sample = &mut one.resource_profiles[0].scope_profiles[0].profiles[0].samples[0];
+    (sample.values, sample.attribute_indices) = (Vec::new(), vec![1]);
+    fs::write(&json, to_json(&one.encode_to_vec()).unwrap()).unwrap();
+    let (out, _) = command.symbolize(&json, "alone.json", &[]);
+    assert_eq!(messages_of(&out), [one]);
+    let out = command.path("both.otlp");
+    let mut both = command.prepared();
+    both.arg("symbolize").args([&plain, &json]).arg("-o").arg(&out);
+    let stderr = both.assert().code(2).get_output().stderr.clone();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert!(stderr.contains("neither values nor times") && stderr.lines().count() == 1, "{stderr}");
+    assert!(!out.exists());
+}
+
 #[test]
 fn a_file_that_cannot_be_read_leaves_no_result() {
     let command = Command::new();

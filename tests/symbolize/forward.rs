@@ -20,7 +20,7 @@ use crate::otlp_fixture::Dictionary;
 use crate::symbolize_support::{Command, FrameForm, LIBRARY, Named, ProfiledObject, lines_of, message_of};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use otlpprof::otlp::read::{decode_protobuf, read};
+use otlpprof::otlp::read::{decode_json, decode_protobuf, read};
 use otlpprof::otlp::to_json;
 use otlpprof::otlp::wire::ProfilesData;
 use prost::Message as _;
@@ -98,9 +98,14 @@ fn message() -> (ProfilesData, i32) {
 
 /// The message of a request's gzipped body.
 fn decoded(body: &[u8]) -> ProfilesData {
+    decode_protobuf(&unpacked(body)).unwrap().data
+}
+
+/// A request's gzipped body, decompressed.
+fn unpacked(body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(body).read_to_end(&mut bytes).unwrap();
-    decode_protobuf(&bytes).unwrap().data
+    bytes
 }
 
 const PROTOBUF: &str = "Content-Type: application/x-protobuf\r\n";
@@ -138,6 +143,31 @@ fn messages_of_every_encoding_arrive_with_names_after_retries() {
     assert!(stderr.contains("3 messages forwarded\n"), "{stderr}");
     assert!(stderr.contains("3 of 3 native frames resolved"), "{stderr}");
     assert_eq!(backend.further_requests(), 0);
+}
+
+/// Regression: a sample without values resembles one of OTLP 1.9 in protobuf, so that the backend refused the
+/// message, which was lost.
+#[test]
+fn a_json_message_that_protobuf_cannot_carry_arrives_as_json() {
+    let command = Command::new();
+    let backend = FaultServer::start([Step::status(200)]);
+    let filter = Listening::filter(&command, &format!("http://{}", backend.address));
+    let (mut message, location) = message();
+    let profile = &mut message.resource_profiles[0].scope_profiles[0].profiles[0];
+    let sample = &mut profile.samples[0];
+    (sample.values, sample.attribute_indices) = (Vec::new(), vec![1]);
+    let protobuf = message.encode_to_vec();
+    assert!(decode_protobuf(&protobuf).is_err());
+    let (status, answer) = filter.post("Content-Type: application/json\r\n", &to_json(&protobuf).unwrap());
+    assert_eq!(status, 200, "{answer}");
+    let arrived = backend.request();
+    assert_eq!(arrived.header("content-type"), ["application/json"]);
+    let arrived = decode_json(&unpacked(&arrived.body)).unwrap().data;
+    assert!(!lines_of(&arrived, location).is_empty());
+    assert_eq!(arrived.resource_profiles, message.resource_profiles);
+    let (code, stderr) = filter.end();
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("1 messages forwarded\n"), "{stderr}");
 }
 
 /// The lines of a message's locations with a mapping.

@@ -10,14 +10,13 @@ use std::thread;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use prost::Message as _;
 
 use crate::cli::report::content::Content;
 use crate::cli::report::profile_file::ProfileFile;
 use crate::cli::report::read_ahead::each_message_ahead;
 use crate::cli::{EXIT_BAD_INPUT, terminal, whole_file};
+use crate::otlp::Form;
 use crate::otlp::encoded::EncodedMessage;
-use crate::otlp::{Form, to_json};
 use crate::symbolize::Symbolizer;
 use crate::symbolize::resolved_message::ResolvedMessage;
 
@@ -139,19 +138,19 @@ fn symbolize(
 }
 
 fn write_message(message: &EncodedMessage, form: Form, out: &mut dyn Write) -> io::Result<()> {
-    let bytes = message.bytes();
-    match form {
-        Form::Plain => out.write_all(bytes),
-        Form::LengthPrefixed => {
-            // A message has less than 2 GiB.
-            out.write_all(&(bytes.len() as u32).to_be_bytes())?;
-            out.write_all(bytes)
-        }
-        Form::Json => {
-            // A document of another writer may have the fields of a message in another order.
-            let json = to_json(bytes).or_else(|| to_json(&message.decode().encode_to_vec()));
-            out.write_all(&json.ok_or(io::ErrorKind::InvalidData)?)?;
-            out.write_all(b"\n")
-        }
+    if form == Form::Json {
+        out.write_all(&message.to_json().ok_or(io::ErrorKind::InvalidData)?)?;
+        return out.write_all(b"\n");
     }
+    if !message.is_readable_protobuf() {
+        let why = "a JSON message has samples with neither values nor times, which protobuf cannot carry: \
+                   give the files of JSON alone, for a result in JSON";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    let bytes = message.bytes();
+    if form == Form::LengthPrefixed {
+        // A message has less than 2 GiB.
+        out.write_all(&(bytes.len() as u32).to_be_bytes())?;
+    }
+    out.write_all(bytes)
 }

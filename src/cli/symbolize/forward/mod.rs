@@ -1,7 +1,7 @@
 //! `otlpprof symbolize --listen … --forward …`: stands between senders and a backend.
 //!
 //! In: OTLP/HTTP requests as `otlpprof collect` takes them. Out: the messages, their frames resolved, as
-//! OTLP/HTTP requests in protobuf, with retries. A sender is answered when its message is in the queue: 503,
+//! OTLP/HTTP requests in protobuf, with retries; in JSON where protobuf cannot carry the message. A sender is answered when its message is in the queue: 503,
 //! to be retried, when the queue is full. The queue grows while the backend refuses, so a backend that is
 //! away for long makes the senders wait. At the end (SIGINT, SIGTERM) messages in the queue are sent, with
 //! their frames resolved as far as the time allows. A message that is lost is counted and reported.
@@ -163,14 +163,16 @@ fn resolved(message: &Pending, symbolizer: &mut Symbolizer) -> Message {
         Encoding::Protobuf => EncodedMessage::of_protobuf(message.body.clone()),
         Encoding::Json => read::encoded_json(&message.body),
     };
-    match decoded {
-        Ok(decoded) => {
-            let body = symbolizer.symbolize(decoded).into_bytes();
-            Message { body, content_type: ContentType::Protobuf, samples: message.samples }
-        }
-        // The receiver has checked the message.
-        Err(_) => unresolved(message),
-    }
+    // The receiver has checked the message.
+    let Ok(decoded) = decoded else { return unresolved(message) };
+    let named = symbolizer.symbolize(decoded);
+    let (body, content_type) = if named.is_readable_protobuf() {
+        (named.into_bytes(), ContentType::Protobuf)
+    } else {
+        let Some(json) = named.to_json() else { return unresolved(message) };
+        (json, ContentType::Json)
+    };
+    Message { body, content_type, samples: message.samples }
 }
 
 /// The message as it was received.
