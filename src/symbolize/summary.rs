@@ -68,9 +68,28 @@ impl Summary {
             for (reason, count) in &object.unresolved {
                 lines.push(format!("unresolved: {object}: {count} frames: {reason}"));
             }
-            lines.extend(object.problems.iter().map(|problem| format!("{object}: {problem}")));
+            let named = object.to_string();
+            lines.extend(object.problems.iter().map(|problem| match problem.starts_with(&named) {
+                true => problem.clone(),
+                false => format!("{named}: {problem}"),
+            }));
         }
         lines.extend(self.problems.iter().cloned());
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: the line about an object's own file named the path twice.
+    #[test]
+    fn a_line_names_its_object_once() {
+        let identity = ObjectIdentity { path: Some("/l/a.so".to_owned()), ..ObjectIdentity::default() };
+        let problems = vec!["/l/a.so names no file".to_owned(), "a.dwz is missing".to_owned()];
+        let object = ObjectSummary { identity, resolved: 1, problems, ..ObjectSummary::default() };
+        let lines = Summary { objects: vec![object], ..Summary::default() }.lines();
+        assert_eq!(lines[1..], ["/l/a.so names no file", "/l/a.so: a.dwz is missing"]);
     }
 }
