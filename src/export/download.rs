@@ -50,6 +50,9 @@ pub enum DownloadError {
     /// The server cannot be reached, or the connection broke. A retry may succeed.
     #[error("{0}")]
     Connection(String),
+    /// The server has let the time for a connection or an answer pass.
+    #[error("{0}")]
+    Silent(String),
 }
 
 /// A file that arrives.
@@ -122,7 +125,10 @@ impl Downloader {
         // The client spawns a thread to resolve names, and panics if the system cannot create one.
         let answer = catch_unwind(AssertUnwindSafe(|| request.call()));
         let answer = answer.map_err(|_| DownloadError::Connection("the HTTP client panicked".to_owned()))?;
-        let response = answer.map_err(|error| DownloadError::Connection(reason(&error)))?;
+        let response = answer.map_err(|error| match error {
+            Error::Timeout(_) => DownloadError::Silent(reason(&error)),
+            _ => DownloadError::Connection(reason(&error)),
+        })?;
         match response.status() {
             StatusCode::OK => {
                 let (parts, body) = response.into_parts();

@@ -204,6 +204,20 @@ fn a_silent_server_is_given_up() {
     scene.assert_nothing_cached();
 }
 
+/// Regression: each file of each object waited for a silent server, and retries did so too.
+#[test]
+fn a_silent_server_is_not_asked_again_at_once() {
+    let scene = Scene::new("spared");
+    let silent = Server::start(|_| None);
+    let settings = Settings { timeout: Duration::from_secs(1), retries: 2, ..scene.settings(&[&silent]) };
+    let client = connect(settings).unwrap().unwrap();
+    for kind in [FileKind::DebugInfo, FileKind::Executable] {
+        let error = client.fetch(&scene.library.id(), kind, None).unwrap_err();
+        assert!(!error.is_absence() && error.to_string().contains(&silent.url), "{error}");
+    }
+    assert_eq!(silent.paths(), [scene.url_path(FileKind::DebugInfo)]);
+}
+
 #[test]
 fn a_transfer_is_given_up_after_the_time_that_the_variables_allow() {
     let scene = Scene::new("slow");

@@ -4,6 +4,9 @@ use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::error::ClientError;
 use crate::debug_files::files::FileKind;
@@ -12,11 +15,15 @@ use crate::export::download::{DownloadError, DownloadTimes, Downloader};
 use crate::export::endpoint::Endpoint;
 use crate::model::percent_decoded;
 
+/// How long a server that has let its time for an answer pass is not asked: a profile has many objects, and
+/// the times would add up.
+const SPARED: Duration = Duration::from_secs(60);
+
 /// A server.
 #[derive(Debug)]
 pub(super) enum Server {
-    /// A server that is asked over HTTP.
-    Http(Box<Downloader>),
+    /// A server that is asked over HTTP, and the time at which it had not answered.
+    Http(Box<Downloader>, Mutex<Option<Instant>>),
     /// A folder of this machine.
     Folder(PathBuf),
 }
@@ -67,13 +74,13 @@ impl Server {
             return Ok(Self::Folder(path.into()));
         }
         let endpoint = Endpoint::signal(url).map_err(ClientError::Url)?;
-        Ok(Self::Http(Box::new(Downloader::new(endpoint, headers, times)?)))
+        Ok(Self::Http(Box::new(Downloader::new(endpoint, headers, times)?), Mutex::default()))
     }
 
     /// The server's URL, without a query.
     pub(super) fn shown(&self) -> String {
         match self {
-            Self::Http(server) => server.shown(),
+            Self::Http(server, _) => server.shown(),
             Self::Folder(folder) => format!("file://{}", folder.display()),
         }
     }
@@ -82,7 +89,11 @@ impl Server {
     pub(super) fn get(&self, id: &FileId, kind: FileKind) -> Result<Given, Failure> {
         let place = format!("buildid/{id}/{}", kind.name());
         match self {
-            Self::Http(server) => match server.get(&format!("/{place}")) {
+            Self::Http(_, silent) if silent.lock().is_some_and(|at| at.elapsed() < SPARED) => {
+                let seconds = SPARED.as_secs();
+                Err(Failure::Refused(format!("not asked: it has not answered in the last {seconds} s")))
+            }
+            Self::Http(server, silent) => match server.get(&format!("/{place}")) {
                 Ok(download) => {
                     let lengths = ["x-debuginfod-size", "content-length"].map(|name| download.number(name));
                     let len = lengths.into_iter().flatten().max();
@@ -91,6 +102,10 @@ impl Server {
                 Err(DownloadError::NotFound) => Err(Failure::Absent),
                 Err(error @ DownloadError::Status(_)) => Err(Failure::Refused(error.to_string())),
                 Err(DownloadError::Connection(why)) => Err(Failure::Broken(why)),
+                Err(DownloadError::Silent(why)) => {
+                    *silent.lock() = Some(Instant::now());
+                    Err(Failure::Refused(why))
+                }
             },
             Self::Folder(folder) => {
                 let path = folder.join(place);
