@@ -114,7 +114,7 @@ impl DebuginfodClient {
             }
             Cached::Miss => {
                 narration.detail(|| format!("{}: no server had it before", path.display()));
-                return Err(FetchError::Absent);
+                return Err(FetchError::RememberedAbsence(path));
             }
             Cached::File | Cached::Nothing => {}
         }

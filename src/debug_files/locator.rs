@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use super::candidates::{Candidate, Candidates};
+use super::debuginfod::error::FetchError;
 use super::examined::{has_profiled_form, open};
 use super::files::{FileKind, ObjectFiles, Quality};
 use super::identity::{IdError, ObjectIdentity};
@@ -50,14 +51,14 @@ impl Locator {
             self.add_objects(&mut found)?;
         }
         self.add_linked(&mut found);
-        let mut problems = Vec::new();
-        self.add_served(&mut found, &mut problems);
+        let failures = self.add_served(&mut found);
         if !found.has_any() {
             let rejected = found.into_rejected().map(Box::new);
-            let places = self.described(identity, &problems);
+            let places = self.described(identity, failures.first());
             return Err(NotLocated::NotFound { identity: Box::new(identity.clone()), places, rejected });
         }
-        problems.extend(found.problems());
+        let of_servers = failures.iter().filter(|failure| !failure.is_absence()).map(FetchError::to_string);
+        let problems = of_servers.chain(found.problems()).collect();
         Ok(self.completed(&found, problems))
     }
 
@@ -154,8 +155,10 @@ impl Locator {
         }
     }
 
-    /// Adds the files of servers, where better ones than those that were found may be.
-    fn add_served(&self, found: &mut Candidates, problems: &mut Vec<String>) {
+    /// Adds the files of servers, where better ones than those that were found may be. Returns the reasons why
+    /// servers have not given one.
+    fn add_served(&self, found: &mut Candidates) -> Vec<FetchError> {
+        let mut failures = Vec::new();
         // The debug file of an object without a build-id is known by the object alone.
         let is_by_hash = found.identity().build_id.is_none();
         let order = match is_by_hash {
@@ -169,20 +172,22 @@ impl Locator {
                 FileKind::Package => false,
             };
             if is_needed {
-                problems.extend(self.fetch(found, kind));
+                failures.extend(self.fetch(found, kind));
             }
         }
+        failures
     }
 
-    /// Adds a file of servers, if one of them has the file. Returns the reason why servers have not given it.
-    fn fetch(&self, found: &mut Candidates, kind: FileKind) -> Option<String> {
+    /// Adds a file of servers, if one of them has the file. Returns the reason why servers have not given it,
+    /// unless they have just answered that they do not have it.
+    fn fetch(&self, found: &mut Candidates, kind: FileKind) -> Option<FetchError> {
         let client = self.places.debuginfod.as_ref()?;
         let id = found.identity().file_id().ok()?;
         let link = found.objects().into_iter().find_map(|object| object.examined.debug_link);
         match client.fetch(&id, kind, link.as_ref()) {
             Ok(path) => found.add_served(&path, link.as_ref()),
-            Err(error) if error.is_absence() => {}
-            Err(error) => return Some(error.to_string()),
+            Err(FetchError::Absent) => {}
+            Err(error) => return Some(error),
         }
         None
     }
@@ -241,7 +246,8 @@ impl Locator {
     /// The supplementary file that a debug file names.
     ///
     /// # Errors
-    /// If the file is not found; with the reason why servers have not given it, unless they do not have it.
+    /// If the file is not found; with the reason why servers have not given it, unless they have just answered
+    /// that they do not have it.
     fn supplementary(&self, link: &SupplementaryLink, debug: &Path) -> Result<PathBuf, Option<String>> {
         let identity = ObjectIdentity { build_id: Some(link.build_id), ..ObjectIdentity::default() };
         let mut found = Candidates::new(&identity);
@@ -264,7 +270,7 @@ impl Locator {
         // The file has no code, so that no server has it as an executable.
         let not_served = if is_here { None } else { self.fetch(&mut found, FileKind::DebugInfo) };
         let best = found.best(|candidate| candidate.examined.quality == Quality::DebugInfo);
-        best.map(|best| best.path.clone()).ok_or(not_served)
+        best.map(|best| best.path.clone()).ok_or(not_served.map(|error| error.to_string()))
     }
 
     /// The package of split units beside the object's files, or of its name below the folders to search.
@@ -292,15 +298,15 @@ impl Locator {
     }
 
     /// The places, as a message names them.
-    fn described(&self, identity: &ObjectIdentity, problems: &[String]) -> Vec<String> {
+    fn described(&self, identity: &ObjectIdentity, failure: Option<&FetchError>) -> Vec<String> {
         let Places { paths, debug_roots, machine, store, debuginfod, .. } = &self.places;
         let folders = paths.iter().chain(debug_roots).map(|path| path.display().to_string());
         let mut places: Vec<String> = folders.collect();
         places.extend(identity.usable_path().filter(|_| *machine).map(|path| path.display().to_string()));
         places.extend(store.iter().map(|store| format!("the store {}", store.display())));
         places.extend(debuginfod.iter().flat_map(|client| client.servers()).map(str::to_owned));
-        if let (Some(last), Some(problem)) = (places.last_mut(), problems.first()) {
-            *last = format!("{last} ({problem})");
+        if let (Some(last), Some(failure)) = (places.last_mut(), failure) {
+            *last = format!("{last} ({failure})");
         }
         places
     }

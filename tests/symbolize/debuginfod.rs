@@ -218,6 +218,21 @@ fn a_silent_server_is_not_asked_again_at_once() {
     assert_eq!(silent.paths(), [scene.url_path(FileKind::DebugInfo)]);
 }
 
+/// Regression: servers were named as if they had been asked.
+#[test]
+fn a_miss_that_is_remembered_is_the_reason() {
+    let scene = Scene::new("remembered");
+    let server = Server::of_files([]);
+    let miss = scene.cached(FileKind::DebugInfo);
+    let reason = || {
+        let places = Places { debuginfod: Some(scene.client(&[&server])), ..Places::default() };
+        Locator::new(places).locate(&scene.library.identity()).unwrap_err().to_string()
+    };
+    assert!(!reason().contains(text(&miss)));
+    let why = format!("(not asked, for {} says that no server had the file)", miss.display());
+    assert!(reason().contains(&why), "{}", reason());
+}
+
 #[test]
 fn a_transfer_is_given_up_after_the_time_that_the_variables_allow() {
     let scene = Scene::new("slow");

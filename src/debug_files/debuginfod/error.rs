@@ -40,14 +40,17 @@ pub enum FetchError {
     /// No server has the file.
     #[error("no server has the file")]
     Absent,
+    /// No server had the file a short time ago, as this file of the cache says. None was asked.
+    #[error("not asked, for {} says that no server had the file", .0.display())]
+    RememberedAbsence(PathBuf),
     /// A server that may have the file did not give it.
     #[error("{0}")]
     Failed(String),
 }
 
 impl FetchError {
-    /// Whether all servers have answered that they do not have the file.
+    /// Whether all servers have answered, now or before, that they do not have the file.
     pub fn is_absence(&self) -> bool {
-        matches!(self, Self::Absent)
+        matches!(self, Self::Absent | Self::RememberedAbsence(_))
     }
 }
