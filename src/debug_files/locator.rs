@@ -155,8 +155,8 @@ impl Locator {
         }
     }
 
-    /// Adds the files of servers, where better ones than those that were found may be. Returns the reasons why
-    /// servers have not given one.
+    /// Adds the files of servers, where better ones than those that were found may be. Returns the reasons
+    /// why servers have not given one.
     fn add_served(&self, found: &mut Candidates) -> Vec<FetchError> {
         let mut failures = Vec::new();
         // The debug file of an object without a build-id is known by the object alone.
@@ -246,8 +246,8 @@ impl Locator {
     /// The supplementary file that a debug file names.
     ///
     /// # Errors
-    /// If the file is not found; with the reason why servers have not given it, unless they have just answered
-    /// that they do not have it.
+    /// If the file is not found; with the reason why servers have not given it, unless they have just
+    /// answered that they do not have it.
     fn supplementary(&self, link: &SupplementaryLink, debug: &Path) -> Result<PathBuf, Option<String>> {
         let identity = ObjectIdentity { build_id: Some(link.build_id), ..ObjectIdentity::default() };
         let mut found = Candidates::new(&identity);

@@ -132,13 +132,13 @@ impl EncodedMessage {
         ProfilesData::decode(&*self.bytes).unwrap_or_default()
     }
 
-    /// Whether readers take the protobuf for what it is. A JSON message need not be so: in protobuf, its samples
-    /// without values and times resemble those of OTLP v1.9.
+    /// Whether readers take the protobuf for what it is. They may not if the message came as JSON: in
+    /// protobuf, its samples without values and times resemble those of OTLP v1.9.
     pub fn is_readable_protobuf(&self) -> bool {
         self.form != Form::Json || read_protobuf::check(&self.bytes).is_ok()
     }
 
-    /// The message as one JSON document, without a line end. `None` if it has fields that the wire types lack.
+    /// The message as one JSON document, without a line end. `None` only for bytes that no check has passed.
     pub fn to_json(&self) -> Option<Vec<u8>> {
         // Another writer's document may have the fields of a message in another order.
         to_json(&self.bytes).or_else(|| to_json(&self.decode().encode_to_vec()))

@@ -122,8 +122,8 @@ fn every_version_and_form_is_exact() {
     }
 }
 
-/// Clang 20 and rustc give the ranges of inlined functions by their number in a list, which GNU addr2line does
-/// not read.
+/// Clang 20 and rustc give the ranges of inlined functions by their number in a list, which GNU addr2line
+/// does not read.
 #[test]
 fn inlined_functions_with_numbered_ranges_are_exact() {
     if !has_judges() {

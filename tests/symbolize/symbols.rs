@@ -240,8 +240,8 @@ fn objects_without_build_id_are_stored_by_content_with_their_debug_files() {
     store.assert_nothing_incomplete();
 }
 
-/// Regression: a debug file that the user named and whose object is nowhere was no mistake, and the reason was
-/// not shown.
+/// Regression: a debug file that the user named and whose object is nowhere was no mistake, and the reason
+/// was not shown.
 #[test]
 fn a_named_debug_file_without_its_object_is_a_mistake() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,10 +1,11 @@
 //! `otlpprof symbolize --listen … --forward …`: stands between senders and a backend.
 //!
 //! In: OTLP/HTTP requests as `otlpprof collect` takes them. Out: the messages, their frames resolved, as
-//! OTLP/HTTP requests in protobuf, with retries; in JSON where protobuf cannot carry the message. A sender is answered when its message is in the queue: 503,
-//! to be retried, when the queue is full. The queue grows while the backend refuses, so a backend that is
-//! away for long makes the senders wait. At the end (SIGINT, SIGTERM) messages in the queue are sent, with
-//! their frames resolved as far as the time allows. A message that is lost is counted and reported.
+//! OTLP/HTTP requests in protobuf, with retries; in JSON where protobuf cannot carry the message. A sender is
+//! answered when its message is in the queue: 503, to be retried, when the queue is full. The queue grows
+//! while the backend refuses, so a backend that is away for long makes the senders wait. At the end (SIGINT,
+//! SIGTERM) messages in the queue are sent, with their frames resolved as far as the time allows. A message
+//! that is lost is counted and reported.
 
 mod log_lines;
 mod queue;
