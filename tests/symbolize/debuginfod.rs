@@ -382,6 +382,10 @@ fn servers_that_cannot_be_any_are_a_mistake() {
         let error = connect(settings).unwrap_err().to_string();
         assert!(!error.contains("secret") && !error.contains('\n'), "{error}");
     }
+    // Regression: the advice was the port of an OTLP backend.
+    let settings = Settings::of(vec!["localhost:8002".to_owned()], Some(scene.cache()));
+    let error = connect(settings).unwrap_err().to_string();
+    assert!(error.starts_with("localhost:8002: ") && error.contains("http://HOST:8002"), "{error}");
     assert!(connect(Settings::of(Vec::new(), None)).unwrap().is_none());
     assert!(connect(Settings::of(vec!["http://h".to_owned()], None)).is_err());
 }

@@ -9,8 +9,16 @@ use crate::export::endpoint::EndpointError;
 /// The reason why servers cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
+    /// Not a URL, or a URL of another scheme.
+    #[error(
+        "{url}: not a server of --debuginfod or DEBUGINFOD_URLS; write http://HOST:8002 or file:///FOLDER"
+    )]
+    NoUrl {
+        /// The text as given.
+        url: String,
+    },
     /// A server's URL cannot be one.
-    #[error("a URL of DEBUGINFOD_URLS: {0}")]
+    #[error("a server of --debuginfod or DEBUGINFOD_URLS: {0}")]
     Url(EndpointError),
     /// A URL of a folder is none.
     #[error("{url}: a URL of a folder is file:// and an absolute path")]

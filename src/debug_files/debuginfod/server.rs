@@ -12,7 +12,7 @@ use super::error::ClientError;
 use crate::debug_files::files::FileKind;
 use crate::debug_files::identity::FileId;
 use crate::export::download::{DownloadError, DownloadTimes, Downloader};
-use crate::export::endpoint::Endpoint;
+use crate::export::endpoint::{Endpoint, EndpointError};
 use crate::model::percent_decoded;
 
 /// How long a server that has let its time for an answer pass is not asked: a profile has many objects, and
@@ -73,7 +73,10 @@ impl Server {
             let path = path.ok_or_else(|| ClientError::File { url: url.to_owned() })?;
             return Ok(Self::Folder(path.into()));
         }
-        let endpoint = Endpoint::signal(url).map_err(ClientError::Url)?;
+        let endpoint = Endpoint::signal(url).map_err(|error| match error {
+            EndpointError::NotHttp { url } => ClientError::NoUrl { url },
+            error => ClientError::Url(error),
+        })?;
         Ok(Self::Http(Box::new(Downloader::new(endpoint, headers, times)?), Mutex::default()))
     }
 
