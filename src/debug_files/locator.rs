@@ -17,6 +17,7 @@ use super::path_indexes::PathIndexes;
 use super::places::Places;
 use super::split_units::SplitUnits;
 use super::store::Store;
+use super::vdso;
 use crate::elf::debug_file_places::{DEBUG_ROOT, below, build_id_places, debug_link_places};
 use crate::elf::file::{ElfFile, FileError};
 use crate::elf::mini_debug_info;
@@ -122,12 +123,22 @@ impl Locator {
                 }
             }
         }
+        if self.may_be_own_vdso(&identity)
+            && let Some(copy) = self.places.cache.as_deref().and_then(vdso::copy_in)
+        {
+            found.add(&copy);
+        }
         if let Some(store) = &self.store {
             for kind in [FileKind::DebugInfo, FileKind::Executable] {
                 found.add_stored(&store.path_of(&id, kind), kind);
             }
         }
         Ok(())
+    }
+
+    /// Whether an object may be this machine's vDSO.
+    fn may_be_own_vdso(&self, identity: &ObjectIdentity) -> bool {
+        self.places.machine && identity.path.as_deref() == Some(vdso::NAME)
     }
 
     /// Adds the debug files of executables that were found: by their debug link, or by their name.
@@ -303,6 +314,7 @@ impl Locator {
         let folders = paths.iter().chain(debug_roots).map(|path| path.display().to_string());
         let mut places: Vec<String> = folders.collect();
         places.extend(identity.usable_path().filter(|_| *machine).map(|path| path.display().to_string()));
+        places.extend(self.may_be_own_vdso(identity).then(|| "this machine's vDSO".to_owned()));
         places.extend(store.iter().map(|store| format!("the store {}", store.display())));
         places.extend(debuginfod.iter().flat_map(|client| client.servers()).map(str::to_owned));
         if let (Some(last), Some(failure)) = (places.last_mut(), failure) {

@@ -24,6 +24,7 @@
 //! | [`index_format`] | the file in which the content of a folder is remembered |
 //! | [`debuginfod`] | a client of debuginfod servers |
 //! | `acceptance` | the check that a file must pass before it enters a cache |
+//! | `vdso` | this machine's vDSO as a file |
 //! | [`store`] | the store: its layout, and the rule by which a file replaces another |
 
 mod acceptance;
@@ -42,6 +43,7 @@ mod path_indexes;
 pub mod places;
 pub mod split_units;
 pub mod store;
+mod vdso;
 
 pub use files::{FileKind, ObjectFiles, Quality};
 pub use identity::{FileId, ObjectIdentity};

@@ -207,27 +207,50 @@ fn rust_functions_have_their_source_names() {
     assert_resolved(&judged, &program, &below(folder.path()));
 }
 
-/// The kernel's packages of debug files have copies of the vDSO, which is in no file of its own.
-#[test]
-fn addresses_in_the_vdso_are_resolved_by_a_copy_of_it() {
-    if !has_judges() {
-        return;
-    }
+/// Writes this process's vDSO to a file. Returns addresses in its functions.
+fn copy_vdso(to: &Path) -> Vec<u64> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let line = maps.lines().find(|line| line.ends_with("[vdso]")).expect("a vDSO");
     let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
     let [start, end] = [start, end].map(|digits| u64::from_str_radix(digits, 16).unwrap());
     let mut image = vec![0; (end - start) as usize];
     fs::File::open("/proc/self/mem").unwrap().read_exact_at(&mut image, start).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let copy = folder.path().join("vdso64.so");
-    fs::write(&copy, &image).unwrap();
+    fs::write(to, &image).unwrap();
     let elf = goblin::elf::Elf::parse(&image).unwrap();
     let functions = elf.dynsyms.iter().filter(|symbol| symbol.is_function() && symbol.st_size > 0);
     let mut vaddrs: Vec<u64> = functions.map(|function| function.st_value + 1).collect();
     vaddrs.sort_unstable();
     vaddrs.dedup();
     assert!(vaddrs.len() > 2, "{vaddrs:x?}");
+    vaddrs
+}
+
+/// Regression: frames of the vDSO of this machine's kernel were not resolved without such a copy.
+#[test]
+fn this_machines_vdso_needs_no_file() {
+    let command = Command::new();
+    let copy = command.path("copy");
+    let vaddrs = copy_vdso(&copy);
+    let object = ProfiledObject::of(&copy, "[vdso]");
+    let (_, stderr) = resolved(&command, &object, &vaddrs, &["--not-this-machine"]);
+    assert!(stderr.contains(&format!("0 of {} native frames", vaddrs.len())), "{stderr}");
+    let (count, stderr) = resolved(&command, &object, &vaddrs, &[]);
+    assert_eq!(count, vaddrs.len(), "{stderr}");
+    // Another kernel's is not this machine's.
+    let other = object.with_build_id(&"ab".repeat(20));
+    let (count, stderr) = resolved(&command, &other, &vaddrs, &[]);
+    assert!(count == 0 && stderr.contains("this machine's vDSO"), "{stderr}");
+}
+
+/// The kernel's packages of debug files have copies of the vDSO, which is in no file of its own.
+#[test]
+fn addresses_in_the_vdso_are_resolved_by_a_copy_of_it() {
+    if !has_judges() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("vdso64.so");
+    let vaddrs = copy_vdso(&copy);
     let judged = expected(&copy, &vaddrs);
     let command = Command::new();
     let (before, locations) = message(&ProfiledObject::of(&copy, "[vdso]"), FrameForm::Agent, &vaddrs);

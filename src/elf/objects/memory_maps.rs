@@ -1,6 +1,7 @@
 //! Parses `/proc/self/maps` (proc_pid_maps(5)): the mapped files, their addresses and protections.
 
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -41,6 +42,17 @@ impl MemoryMaps {
             let letters = fields.next()?;
             let bits = [(b'r', libc::PROT_READ), (b'w', libc::PROT_WRITE), (b'x', libc::PROT_EXEC)];
             Some(bits.iter().filter(|(letter, _)| letters.contains(letter)).map(|(_, bit)| bit).sum())
+        })
+    }
+
+    /// The memory to which the kernel gives this name, such as `[vdso]`: the first address, and the one after
+    /// the last.
+    pub fn memory_called(&self, name: &str) -> Option<Range<u64>> {
+        self.text.split(|&byte| byte == b'\n').find_map(|line| {
+            let mut fields = line.splitn(6, |&byte| byte == b' ');
+            let (start, end) = split_pair(fields.next()?, b'-')?;
+            let found = fields.nth(4)?.trim_ascii_start();
+            (found == name.as_bytes() && start < end).then_some(start..end)
         })
     }
 
@@ -94,6 +106,8 @@ mod tests {
         for address in [0xfff, 0x3000, 0x4000, 0x5000] {
             assert_eq!(maps.file_at(RuntimeAddr(address)), None);
         }
+        assert_eq!(maps.memory_called("[vdso]"), Some(0x4000..0x5000));
+        assert_eq!(maps.memory_called("[vvar]"), None);
         let protections = [
             (0x1000, Some(libc::PROT_READ)),
             (0x2fff, Some(libc::PROT_READ | libc::PROT_EXEC)),
