@@ -17,13 +17,11 @@ use std::fmt::Display;
 use std::io::{BufWriter, Write as _};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 use addresses_support::addresses;
 use otlpprof::dwarf::index::{Identity, Index, write};
 use otlpprof::dwarf::{Frame, Inputs, LookUp, TextId, compile};
 use otlpprof::elf::source::{FileSource, Source as _};
-use otlpprof::elf::symbols::demangle::demangle;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut demangles, mut index, mut make, mut file) = (false, None, None, None);
@@ -43,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let resolve = |numbers: &[usize]| {
             let source = FileSource::open(Path::new(&index)).map_err(|error| error.to_string())?;
             let mut index = Index::open(source).map_err(|error| error.to_string())?;
-            Part::resolve(&mut index, &addresses, numbers, demangles.then_some(1))
+            Part::resolve(&mut index, &addresses, numbers, demangles)
         };
         let parts: Result<Vec<Part>, String> = std::thread::scope(|scope| {
             let parts = sorted.chunks(sorted.len().div_ceil(threads).max(1));
@@ -65,8 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         (None, addresses) => {
             let addresses = addresses.unwrap_or_default();
-            let threads = demangles.then(threads);
-            let part = Part::resolve(&mut compiled, &addresses, &sorted(&addresses), threads)?;
+            let part = Part::resolve(&mut compiled, &addresses, &sorted(&addresses), demangles)?;
             print(&[part], addresses.len())
         }
     }
@@ -83,7 +80,7 @@ fn sorted(addresses: &[u64]) -> Vec<usize> {
     sorted
 }
 
-type Texts = HashMap<TextId, Arc<str>>;
+type Texts = HashMap<TextId, String>;
 
 /// The answers for some addresses, as they are printed.
 struct Part {
@@ -93,12 +90,12 @@ struct Part {
 }
 
 impl Part {
-    /// Resolves the addresses with these numbers. Names are demangled by so many threads, if at all.
+    /// Resolves the addresses with these numbers.
     fn resolve<L: LookUp<Error: Display>>(
         from: &mut L,
         addresses: &[u64],
         numbers: &[usize],
-        demanglers: Option<usize>,
+        demangles: bool,
     ) -> Result<Self, String> {
         let (mut all, mut ends, mut frames) = (Vec::new(), Vec::with_capacity(numbers.len()), Vec::new());
         for &number in numbers {
@@ -106,8 +103,8 @@ impl Part {
             all.extend_from_slice(&frames);
             ends.push((number, all.len()));
         }
-        let functions = texts(from, all.iter().filter_map(|frame| frame.function), demanglers)?;
-        let files = texts(from, all.iter().filter_map(|frame| frame.file), None)?;
+        let functions = texts(from, all.iter().filter_map(|frame| frame.function), demangles)?;
+        let files = texts(from, all.iter().filter_map(|frame| frame.file), false)?;
         let known = |texts: &'_ Texts, id: Option<TextId>| id.and_then(|id| texts.get(&id).cloned());
         let mut part = Self { answers: Vec::with_capacity(numbers.len()), text: Vec::new() };
         let mut begin = 0;
@@ -132,21 +129,15 @@ impl Part {
 fn texts<L: LookUp<Error: Display>>(
     from: &mut L,
     ids: impl Iterator<Item = TextId>,
-    demanglers: Option<usize>,
+    demangles: bool,
 ) -> Result<Texts, String> {
     let mut ids: Vec<TextId> = ids.collect();
     ids.sort_unstable();
     ids.dedup();
     let mut texts = Vec::with_capacity(ids.len());
     for &id in &ids {
-        texts.push(from.text(id).map_err(|error| error.to_string())?);
-    }
-    if let Some(demanglers) = demanglers {
-        std::thread::scope(|scope| {
-            for part in texts.chunks_mut(ids.len().div_ceil(demanglers).max(1)) {
-                scope.spawn(|| part.iter_mut().for_each(|text| *text = demangle(text).into()));
-            }
-        });
+        let text = if demangles { from.name(id) } else { from.text(id) };
+        texts.push(text.map_err(|error| error.to_string())?.into_owned());
     }
     Ok(ids.into_iter().zip(texts).collect())
 }

@@ -60,17 +60,21 @@ impl Source for Owned {
     }
 }
 
-/// The names, paths, lines and columns of all addresses.
-fn answers<L: LookUp>(of: &mut L) -> Vec<(String, String, u32, u32)> {
+/// The linkage names and names for people, paths, lines and columns of all addresses.
+fn answers<L: LookUp>(of: &mut L) -> Vec<([String; 3], u32, u32)> {
     let (mut answers, mut frames) = (Vec::new(), Vec::new());
     for address in ADDRESSES {
         if of.frames(address, &mut frames).is_err() {
             continue;
         }
         for frame in &frames {
-            let [function, file] = [frame.function, frame.file]
-                .map(|id| id.and_then(|id| of.text(id).ok()).map_or(String::new(), |text| text.to_string()));
-            answers.push((function, file, frame.line, frame.column));
+            let texts = [
+                frame.function.and_then(|id| of.text(id).ok()),
+                frame.function.and_then(|id| of.name(id).ok()),
+                frame.file.and_then(|id| of.text(id).ok()),
+            ];
+            let texts = texts.map(|text| text.map_or(String::new(), |text| text.to_string()));
+            answers.push((texts, frame.line, frame.column));
         }
     }
     answers

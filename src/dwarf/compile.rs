@@ -1,6 +1,7 @@
 //! Reads all units of an object, or the units of some addresses, by several threads: one decompresses
 //! `.debug_info` and hands on unit by unit; the others read the units.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -23,6 +24,7 @@ use super::stream::{Choice, UnitBytes, each_unit};
 use super::symbols::{Symbol, Symbols};
 use super::texts::{NO_TEXT, SharedTexts, Texts};
 use super::unit::{Problems, Row, Shared, UnitRows};
+use crate::elf::symbols::demangle::demangle;
 use gimli::EndianSlice;
 
 /// The files of one object.
@@ -271,8 +273,13 @@ impl LookUp for Compiled {
         Ok(())
     }
 
-    fn text(&mut self, id: TextId) -> Result<Arc<str>, Self::Error> {
+    fn name(&mut self, id: TextId) -> Result<Cow<'_, str>, Self::Error> {
+        let Ok(text) = self.text(id);
+        Ok(demangle(&text).into())
+    }
+
+    fn text(&mut self, id: TextId) -> Result<Cow<'_, str>, Self::Error> {
         let known = (id.0 as usize) < self.texts.len();
-        Ok(String::from_utf8_lossy(if known { self.texts.get(id.0) } else { &[] }).into())
+        Ok(String::from_utf8_lossy(if known { self.texts.get(id.0) } else { &[] }))
     }
 }

@@ -1,6 +1,6 @@
 //! The answer for an address.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 /// The number of a name or path. [`LookUp::text`] has the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,9 +40,15 @@ pub trait LookUp {
     /// If the source of the answers is damaged.
     fn frames(&mut self, vaddr: u64, frames: &mut Vec<Frame>) -> Result<(), Self::Error>;
 
+    /// The name for people of a function: its linkage name, demangled, or the text itself if it is none.
+    ///
+    /// # Errors
+    /// If the source of the answers is damaged.
+    fn name(&mut self, id: TextId) -> Result<Cow<'_, str>, Self::Error>;
+
     /// The text of a name or path. Bytes that are not UTF-8 are replaced.
     ///
     /// # Errors
     /// If the source of the answers is damaged.
-    fn text(&mut self, id: TextId) -> Result<Arc<str>, Self::Error>;
+    fn text(&mut self, id: TextId) -> Result<Cow<'_, str>, Self::Error>;
 }

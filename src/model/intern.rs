@@ -285,6 +285,13 @@ impl<I> Default for StringInterner<I> {
 }
 
 impl<I: Id> StringInterner<I> {
+    /// Makes room for this many more strings, of so many bytes together.
+    pub fn reserve(&mut self, count: usize, bytes: usize) {
+        self.text.reserve(bytes);
+        self.ends.reserve(count);
+        self.indices.reserve(count, Slot::place);
+    }
+
     /// Returns the id of `string`, which is copied if it is new.
     pub fn intern(&mut self, string: &str) -> I {
         let hash = self.hash(string);

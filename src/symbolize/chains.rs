@@ -9,7 +9,6 @@ use parking_lot::RwLock;
 
 use super::names::{ChainId, Function, Line, Names};
 use crate::dwarf::{Frame, LookUp, TextId};
-use crate::elf::symbols::demangle::demangle;
 use crate::model::StringId;
 
 /// A name or a path is cut after this many bytes.
@@ -53,19 +52,34 @@ impl Texts {
         let functions = unknown(frames().filter_map(|frame| frame.function), &self.functions);
         let files = unknown(frames().filter_map(|frame| frame.file), &self.files);
         let linkage_names = in_parts(readers, &functions, |reader, ids| {
-            let text = |&id| reader.text(id).map(|text| (demangle(cut(&text)), text));
-            ids.iter().map(text).collect::<Result<Vec<_>, _>>()
+            let mut texts = (TextList::default(), TextList::default());
+            // One after the other: both are sorted.
+            for &id in ids {
+                texts.0.push(&reader.name(id)?);
+            }
+            for &id in ids {
+                texts.1.push(&reader.text(id)?);
+            }
+            Ok(texts)
         })?;
         let paths = in_parts(readers, &files, |reader, ids| {
-            ids.iter().map(|&id| reader.text(id)).collect::<Result<Vec<_>, _>>()
+            let mut texts = TextList::default();
+            for &id in ids {
+                texts.push(&reader.text(id)?);
+            }
+            Ok(texts)
         })?;
         // Another thread reads the names meanwhile: the lock is held for a short time.
         let names = &mut *names.write();
-        for (id, (name, linkage_name)) in functions.into_iter().zip(linkage_names.iter().flatten()) {
-            self.functions.insert(id, (names.text(cut(name)), names.text(cut(linkage_name))));
+        for texts in linkage_names.iter().flat_map(|(names, texts)| [names, texts]).chain(&paths) {
+            names.strings.reserve(texts.ends.len(), texts.bytes.len());
         }
-        for (id, path) in files.into_iter().zip(paths.iter().flatten()) {
-            self.files.insert(id, names.text(cut(path)));
+        let both = linkage_names.iter().flat_map(|(names, texts)| names.iter().zip(texts.iter()));
+        for (id, (name, linkage_name)) in functions.into_iter().zip(both) {
+            self.functions.insert(id, (names.text(name), names.text(linkage_name)));
+        }
+        for (id, path) in files.into_iter().zip(paths.iter().flat_map(TextList::iter)) {
+            self.files.insert(id, names.text(path));
         }
         let mut chains = Vec::with_capacity(vaddrs.len());
         for (frames, ends) in &parts {
@@ -94,6 +108,26 @@ impl Texts {
             })
             .collect();
         Some(names.chain(&lines))
+    }
+}
+
+/// Texts, one after another.
+#[derive(Debug, Default)]
+struct TextList {
+    bytes: String,
+    /// The end of each text.
+    ends: Vec<usize>,
+}
+
+impl TextList {
+    fn push(&mut self, text: &str) {
+        self.bytes.push_str(cut(text));
+        self.ends.push(self.bytes.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, &end)| &self.bytes[begin..end])
     }
 }
 

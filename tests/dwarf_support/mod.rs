@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use otlpprof::dwarf::{Frame, LookUp};
+use otlpprof::dwarf::{Frame, LookUp, TextId};
 use otlpprof::elf::symbols::demangle::demangle;
 use serde_json::Value;
 
@@ -200,13 +200,20 @@ pub(crate) fn expected(object: &Path, vaddrs: &[u64]) -> Vec<Vec<Line>> {
     judged(object, vaddrs).into_iter().map(|chain| chain.into_iter().map(named).collect()).collect()
 }
 
+/// The text of a function or file, whose name for people is asserted.
+fn text_of<L: LookUp<Error: Debug>>(id: TextId, of: &mut L) -> String {
+    let text = of.text(id).unwrap().into_owned();
+    assert_eq!(of.name(id).unwrap(), demangle(&text));
+    text
+}
+
 /// Our answers.
 pub(crate) fn answers<L: LookUp<Error: Debug>>(of: &mut L, addresses: &[u64]) -> Vec<Vec<Answer>> {
     let mut texts = HashMap::new();
     let mut frames = Vec::new();
     let mut answer = |frame: &Frame, of: &mut L| {
         let mut text = |id: Option<_>| match id {
-            Some(id) => texts.entry(id).or_insert_with(|| of.text(id).unwrap().to_string()).clone(),
+            Some(id) => texts.entry(id).or_insert_with(|| text_of(id, of)).clone(),
             None => String::new(),
         };
         (text(frame.function), text(frame.file), frame.line, frame.column)

@@ -428,6 +428,7 @@ fn sample() -> &'static Sample {
     SAMPLE.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let source = "static inline __attribute__((always_inline)) int inner(int a) { return a * a; }\n\
+                      int outer(int) __asm__(\"_Z5outeri\");\n\
                       int outer(int a) { int b = inner(a); return b + inner(b); }\n\
                       int main(int count, char **words) { return outer(count); }";
         fs::write(folder.path().join("program.c"), source).unwrap();
@@ -452,7 +453,7 @@ fn look_up<L: LookUp>(of: &mut L) {
     for address in sample().addresses.iter().copied().chain([0, u64::MAX]) {
         if of.frames(address, &mut frames).is_ok() {
             for frame in &frames {
-                let _ = frame.function.map(|id| of.text(id));
+                let _ = frame.function.map(|id| (of.name(id), of.text(id)));
                 let _ = frame.file.map(|id| of.text(id));
             }
         }
@@ -519,7 +520,7 @@ fn a_changed_byte_of_an_index_is_noticed() {
                 seen |= index.frames(address, &mut frames).is_err();
                 texts.extend(frames.iter().flat_map(|frame| [frame.function, frame.file]).flatten());
             }
-            seen |= texts.into_iter().any(|id| index.text(id).is_err());
+            seen |= texts.into_iter().any(|id| index.name(id).is_err() || index.text(id).is_err());
         }
         assert!(seen, "byte {place} of {}", sample.index.len());
     }

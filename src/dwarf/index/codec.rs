@@ -1,4 +1,4 @@
-//! Numbers as LEB128, and the entries of the four tables.
+//! Numbers as LEB128, and the entries of the tables.
 
 use super::super::texts::NO_TEXT;
 
@@ -6,6 +6,7 @@ use super::super::texts::NO_TEXT;
 pub(super) const ROWS: usize = 32;
 pub(super) const FUNCTIONS: usize = 8;
 pub(super) const TEXTS: usize = 8;
+pub(super) const NAMES: usize = 16;
 pub(super) const SYMBOLS: usize = 8;
 
 /// Bytes that end too early, or numbers that are too large.

@@ -9,7 +9,7 @@ use super::codec::{Malformed, Numbers, put};
 /// The first bytes of an index.
 pub(super) const MAGIC: [u8; 8] = *b"OTLPPSYM";
 /// The version of the format. Any change of the format, or of the rules by which it is filled, changes it.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The length of the header, in bytes.
 pub(super) const HEADER_LEN: usize = 64;
 /// The most bytes of a directory, and of a block.
@@ -73,8 +73,8 @@ pub(super) struct Directory {
     pub(super) identity: Identity,
     /// The number of units that were lost.
     pub(super) problems: u64,
-    /// The blocks of rows, functions, texts and symbols, each in ascending order of their keys.
-    pub(super) tables: [Vec<Block>; 4],
+    /// The blocks of rows, functions, texts, names and symbols, each in ascending order of their keys.
+    pub(super) tables: [Vec<Block>; 5],
 }
 
 /// The checksum of these bytes: XXH64 with seed 0.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header     64 bytes: magic, version, length of the file, place and checksum of the directory
-//! blocks     of four tables, each block with a checksum
+//! blocks     of five tables, each block with a checksum
 //! directory  the identity of the files that the index was made from; for each table the place, first key
 //!            and checksum of its blocks
 //! ```
@@ -12,6 +12,7 @@
 //! | rows | ELF virtual address | at which the innermost function, file, line or column changes |
 //! | functions | number | caller, name, file, line and column of the call; a caller has a lower number |
 //! | texts | number | names and paths, sorted, each without the bytes that it shares with the one before |
+//! | names | number of the text of a linkage name | number of the text of the demangled name |
 //! | symbols | ELF virtual address | length, name, source file |
 //!
 //! Chains of inlined functions are shared: a row has the number of its innermost function, and functions are
@@ -19,13 +20,14 @@
 //! the key and the offset of each group. Numbers are LEB128 ([`codec`]), differences where they are small.
 //! Everything else is little-endian.
 //!
-//! An address is answered by three or four blocks. The checksums (XXH64) of the header, the directory and
+//! An address is answered by three to six blocks. The checksums (XXH64) of the header, the directory and
 //! these blocks are checked, the others are not read. Files are read by positioned reads. No declared size is
 //! trusted: a damaged file gives an error, or the answer that its bytes have if a checksum was forged. Files
 //! are written beside their place and renamed.
 
 mod codec;
 mod directory;
+mod names;
 mod read;
 mod table;
 mod write;

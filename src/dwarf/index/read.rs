@@ -1,6 +1,6 @@
 //! Reads an index.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use super::codec::{FunctionEntry, Malformed, Numbers, RowState, required};
 use super::directory::{Directory, Identity, IndexError};
@@ -21,7 +21,10 @@ pub struct Index<S> {
     rows: TableReader,
     functions: TableReader,
     texts: TableReader,
+    names: TableReader,
     symbols: TableReader,
+    /// The text that was read last.
+    text: Vec<u8>,
 }
 
 impl<S: Source> Index<S> {
@@ -31,7 +34,7 @@ impl<S: Source> Index<S> {
     /// If the bytes are no index, another version's, or damaged.
     pub fn open(source: S) -> Result<Self, IndexError> {
         let Directory { identity, problems, tables } = Directory::read(&source)?;
-        let [rows, functions, texts, symbols] = tables;
+        let [rows, functions, texts, names, symbols] = tables;
         Ok(Self {
             source,
             identity,
@@ -39,7 +42,9 @@ impl<S: Source> Index<S> {
             rows: TableReader::new("rows", rows),
             functions: TableReader::new("functions", functions),
             texts: TableReader::new("texts", texts),
+            names: TableReader::new("names", names),
             symbols: TableReader::new("symbols", symbols),
+            text: Vec::new(),
         })
     }
 
@@ -87,7 +92,9 @@ impl<S: Clone> Index<S> {
             rows: self.rows.another(),
             functions: self.functions.another(),
             texts: self.texts.another(),
+            names: self.names.another(),
             symbols: self.symbols.another(),
+            text: Vec::new(),
         }
     }
 }
@@ -131,13 +138,24 @@ fn symbol_of(group: &Group<'_>, vaddr: u64) -> Result<Option<Symbol>, Malformed>
     Ok(found.filter(|symbol| vaddr < symbol.end))
 }
 
-fn text_of(group: &Group<'_>, wanted: u32) -> Result<Vec<u8>, Malformed> {
+/// The number of the demangled name; `None` if the text has none.
+fn name_of(group: &Group<'_>, wanted: u32) -> Result<Option<u32>, Malformed> {
     let mut numbers = group.numbers();
-    let mut text = Vec::new();
-    for _ in group.key..=u64::from(wanted) {
-        read_text(&mut numbers, &mut text)?;
+    let mut linkage_name = group.key;
+    while !numbers.is_empty() {
+        linkage_name = linkage_name.checked_add(numbers.number()?).ok_or(Malformed)?;
+        let name = numbers.short()?;
+        if linkage_name >= u64::from(wanted) {
+            return Ok((linkage_name == u64::from(wanted)).then_some(name));
+        }
     }
-    Ok(text)
+    Ok(None)
+}
+
+fn read_text_of(group: &Group<'_>, wanted: u32, text: &mut Vec<u8>) -> Result<(), Malformed> {
+    let mut numbers = group.numbers();
+    text.clear();
+    (group.key..=u64::from(wanted)).try_for_each(|_| read_text(&mut numbers, text))
 }
 
 /// Replaces a text by the one after it.
@@ -179,10 +197,18 @@ impl<S: Source> LookUp for Index<S> {
         Ok(())
     }
 
-    fn text(&mut self, id: TextId) -> Result<Arc<str>, Self::Error> {
+    fn name(&mut self, id: TextId) -> Result<Cow<'_, str>, Self::Error> {
+        let name = match self.names.group(&self.source, id.0.into())? {
+            None => None,
+            Some(group) => name_of(&group, id.0).map_err(|Malformed| self.names.damaged())?,
+        };
+        self.text(name.map_or(id, TextId))
+    }
+
+    fn text(&mut self, id: TextId) -> Result<Cow<'_, str>, Self::Error> {
         let group = self.texts.group(&self.source, id.0.into())?;
-        let text = group.ok_or(Malformed).and_then(|group| text_of(&group, id.0));
-        let text = text.map_err(|Malformed| self.texts.damaged())?;
-        Ok(String::from_utf8_lossy(&text).into())
+        let read = group.ok_or(Malformed).and_then(|group| read_text_of(&group, id.0, &mut self.text));
+        read.map_err(|Malformed| self.texts.damaged())?;
+        Ok(String::from_utf8_lossy(&self.text))
     }
 }

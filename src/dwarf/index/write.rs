@@ -7,8 +7,9 @@ use std::path::Path;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use super::codec::{FUNCTIONS, FunctionEntry, ROWS, RowState, SYMBOLS, TEXTS, optional, put};
+use super::codec::{FUNCTIONS, FunctionEntry, NAMES, ROWS, RowState, SYMBOLS, TEXTS, optional, put};
 use super::directory::{Block, Directory, HEADER_LEN, Identity};
+use super::names::DemangledNames;
 use super::table::{Output, TableWriter};
 use crate::dwarf::compile::Compiled;
 use crate::dwarf::functions::NO_FUNCTION;
@@ -36,7 +37,7 @@ fn write_to<W: Write + io::Seek>(
     out: &mut Output<W>,
 ) -> io::Result<()> {
     out.put(&[0; HEADER_LEN])?;
-    let (texts, numbers) = write_texts(&compiled.texts, out)?;
+    let (texts, numbers, names) = write_texts(&compiled.texts, out)?;
     let mut writer = RowWriter::new(compiled, &numbers);
     writer.write_all(out)?;
     let RowWriter { table, functions, .. } = writer;
@@ -46,7 +47,7 @@ fn write_to<W: Write + io::Seek>(
     let directory = Directory {
         identity: identity.clone(),
         problems: compiled.all_problems() as u64,
-        tables: [rows, functions, texts, symbols],
+        tables: [rows, functions, texts, names, symbols],
     };
     let (directory, offset) = (directory.encode(), out.len);
     out.put(&directory)?;
@@ -55,28 +56,64 @@ fn write_to<W: Write + io::Seek>(
     out.to.write_all(&header)
 }
 
-/// Writes the texts, sorted. Returns the blocks, and the new number of each text.
-fn write_texts(texts: &Texts, out: &mut Output<impl Write>) -> io::Result<(Vec<Block>, Vec<u32>)> {
-    let mut sorted: Vec<u32> = (0..texts.len() as u32).collect();
-    sorted.sort_unstable_by_key(|&number| texts.get(number));
+/// Writes the texts with the demangled names among them, sorted, and the table of names. Returns the blocks of
+/// texts, the new number of each text, and the blocks of names.
+fn write_texts(
+    texts: &Texts,
+    out: &mut Output<impl Write>,
+) -> io::Result<(Vec<Block>, Vec<u32>, Vec<Block>)> {
+    let names = DemangledNames::of(texts);
+    let text = |old: u32| match (old as usize).checked_sub(texts.len()) {
+        None => texts.get(old),
+        Some(position) => names.get(position),
+    };
+    let mut sorted: Vec<u32> = (0..(texts.len() + names.len()) as u32).collect();
+    sorted.sort_unstable_by_key(|&old| text(old));
     let mut numbers = vec![0; sorted.len()];
     let mut table = TableWriter::default();
-    let mut before: &[u8] = &[];
-    for (number, &old) in sorted.iter().enumerate() {
-        numbers[old as usize] = number as u32;
-        let text = texts.get(old);
-        if number % TEXTS == 0 {
-            table.group(number as u64, out)?;
-            before = &[];
+    let (mut next, mut last) = (0, None);
+    for old in sorted {
+        let text = text(old);
+        if last == Some(text) {
+            numbers[old as usize] = next - 1;
+            continue;
         }
+        let is_first = next as usize % TEXTS == 0;
+        if is_first {
+            table.group(next.into(), out)?;
+        }
+        let before = last.filter(|_| !is_first).unwrap_or_default();
         let shared = before.iter().zip(text).take_while(|(a, b)| a == b).count();
         let entries = table.entries();
         put(entries, shared as u64);
         put(entries, (text.len() - shared) as u64);
         entries.extend_from_slice(&text[shared..]);
-        before = text;
+        numbers[old as usize] = next;
+        (next, last) = (next + 1, Some(text));
     }
-    Ok((table.finish(out)?, numbers))
+    let text_blocks = table.finish(out)?;
+    let demangled = numbers.split_off(texts.len());
+    let linkage_names = (0..names.len()).map(|position| numbers[names.linkage_name(position) as usize]);
+    let name_blocks = write_names(linkage_names.zip(demangled).collect(), out)?;
+    Ok((text_blocks, numbers, name_blocks))
+}
+
+/// Writes the numbers of linkage names and of their demangled names.
+fn write_names(mut names: Vec<(u32, u32)>, out: &mut Output<impl Write>) -> io::Result<Vec<Block>> {
+    names.sort_unstable();
+    let mut table = TableWriter::default();
+    let mut before = 0;
+    for (position, &(linkage_name, name)) in names.iter().enumerate() {
+        if position % NAMES == 0 {
+            table.group(linkage_name.into(), out)?;
+            before = linkage_name;
+        }
+        let entries = table.entries();
+        put(entries, (linkage_name - before).into());
+        put(entries, name.into());
+        before = linkage_name;
+    }
+    table.finish(out)
 }
 
 fn renumbered(numbers: &[u32], text: u32) -> u32 {
