@@ -86,21 +86,40 @@ impl TableWriter {
 }
 
 /// The blocks that have been read and checked.
+///
+/// A reader that is asked in ascending order reads each block once. So a block is kept from the second time on
+/// that it is read: to fill new memory takes longer than to fill the same memory again.
 #[derive(Debug, Default)]
 struct BlockCache {
     slabs: Vec<Vec<u8>>,
     /// The bytes of the last slab that are in use.
     used: usize,
-    /// By the block's number: its slab, and its place there.
-    places: Vec<Option<(usize, Range<usize>)>>,
+    /// By the block's number.
+    places: Vec<BlockPlace>,
     len: usize,
+    /// The last block that was read for the first time, and its number.
+    last: Vec<u8>,
+    last_number: Option<usize>,
+}
+
+/// The place of a block in a reader's memory.
+#[derive(Clone, Debug, Default)]
+enum BlockPlace {
+    #[default]
+    NotRead,
+    /// Read, and perhaps still the last one.
+    ReadOnce,
+    Kept {
+        slab: usize,
+        place: Range<usize>,
+    },
 }
 
 impl BlockCache {
-    /// Room for a block of this many bytes.
+    /// Room for a block of this many bytes that is kept.
     fn room(&mut self, len: usize) -> (usize, Range<usize>) {
         if self.len + len > CACHE_LEN {
-            self.places.fill(None);
+            self.places.fill(BlockPlace::NotRead);
             (self.slabs, self.used, self.len) = (Vec::new(), 0, 0);
         }
         if self.slabs.last().is_none_or(|slab| slab.len() - self.used < len) {
@@ -137,7 +156,7 @@ impl<'b> Group<'b> {
 
 impl TableReader {
     pub(super) fn new(name: &'static str, blocks: Vec<Block>) -> Self {
-        let cache = BlockCache { places: vec![None; blocks.len()], ..BlockCache::default() };
+        let cache = BlockCache { places: vec![BlockPlace::NotRead; blocks.len()], ..BlockCache::default() };
         Self { name, blocks, cache }
     }
 
@@ -162,19 +181,34 @@ impl TableReader {
 
     /// A block, from the file or the cache.
     fn block(&mut self, source: &dyn Source, number: usize) -> Result<&[u8], IndexError> {
-        if self.cache.places[number].is_none() {
-            let block = self.blocks[number];
-            let (slab, place) = self.cache.room(block.len as usize);
-            let bytes = &mut self.cache.slabs[slab][place.clone()];
+        let block = self.blocks[number];
+        let read = |bytes: &mut [u8]| {
             source.read_into(block.offset, bytes)?;
-            if checksum(bytes) != block.checksum {
-                return Err(self.damaged());
+            let is_whole = checksum(bytes) == block.checksum;
+            is_whole.then_some(()).ok_or(IndexError::Damaged(self.name))
+        };
+        let cache = &mut self.cache;
+        if cache.last_number != Some(number) {
+            match cache.places[number] {
+                BlockPlace::Kept { .. } => {}
+                BlockPlace::NotRead => {
+                    cache.last_number = None;
+                    cache.last.resize(block.len as usize, 0);
+                    read(&mut cache.last)?;
+                    cache.last_number = Some(number);
+                    cache.places[number] = BlockPlace::ReadOnce;
+                }
+                BlockPlace::ReadOnce => {
+                    let (slab, place) = cache.room(block.len as usize);
+                    read(&mut cache.slabs[slab][place.clone()])?;
+                    cache.places[number] = BlockPlace::Kept { slab, place };
+                }
             }
-            self.cache.places[number] = Some((slab, place));
         }
-        let place = self.cache.places[number].as_ref();
-        let bytes = place.and_then(|(slab, place)| self.cache.slabs.get(*slab)?.get(place.clone()));
-        bytes.ok_or(IndexError::Damaged(self.name))
+        Ok(match &cache.places[number] {
+            BlockPlace::Kept { slab, place } => &cache.slabs[*slab][place.clone()],
+            BlockPlace::NotRead | BlockPlace::ReadOnce => &cache.last,
+        })
     }
 }
 
