@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use prost::Message;
 
-use super::bounds::{ELEMENT_BYTES, ELEMENTS, FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
+use super::bounds::{ELEMENT_BYTES, ELEMENT_PARTS, ELEMENTS, FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
 use super::encoded_profiles::EncodedResource;
 use super::framing::Form;
 use super::json_transcode::to_json;
@@ -40,6 +40,17 @@ pub struct EncodedMessage {
     pub notes: Notes,
 }
 
+/// The parts that a changed message has more than the message before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Growth {
+    /// The number of added functions and strings, each far below [`ELEMENT_BYTES`].
+    pub(crate) elements: usize,
+    /// The bytes of the longest location that got lines.
+    pub(crate) longest_location: usize,
+    /// The greatest number of lines that a location got.
+    pub(crate) most_lines: usize,
+}
+
 /// For each table of the dictionary, by field number less one: the offsets of its elements' keys in the
 /// message.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +78,8 @@ const LINES: u32 = 3;
 /// The most lines of a location that need no check: a stack's location takes at least one byte, and the
 /// bounds allow this many frames for each byte.
 const FEW_LINES: usize = FRAMES_FOR_EACH_BYTE;
+/// The bytes of the shortest element: a key and a length.
+const LEAST_ELEMENT: usize = 2;
 
 impl EncodedMessage {
     /// Checks and indexes a protobuf message.
@@ -96,19 +109,26 @@ impl EncodedMessage {
     }
 
     /// A message of the same place in the same file, with other bytes: those of this message with lines of
-    /// locations, functions and strings added. `most_lines` is the greatest number of lines that a location
-    /// got.
+    /// locations, functions and strings added.
     ///
     /// # Errors
     /// If the bytes exceed [`super::bounds`].
-    pub(crate) fn with_bytes(&self, bytes: Vec<u8>, most_lines: usize) -> Result<Self, ReadError> {
-        // In a smaller message neither an element nor the number of elements, of at least two bytes each,
-        // exceeds its bound.
-        if bytes.len() >= ELEMENT_BYTES.min(2 * ELEMENTS) {
+    pub(crate) fn with_bytes(&self, bytes: Vec<u8>, growth: Growth) -> Result<Self, ReadError> {
+        let Growth { elements, longest_location, most_lines } = growth;
+        let samples_at_most =
+            payloads(&self.bytes, RESOURCE_PROFILES).map(<[u8]>::len).sum::<usize>() / LEAST_ELEMENT;
+        let elements_at_most = self.tables().elements() + samples_at_most + elements;
+        if elements_at_most > ELEMENTS || longest_location > ELEMENT_BYTES || most_lines > ELEMENT_PARTS {
             read_protobuf::check_bounds(&bytes)?;
         }
         let changed = Self::unchecked(bytes, self.form, self.size, self.notes.clone())?;
-        if most_lines > FEW_LINES {
+        let (mut longest_stack, mut all_stacks) = (0, 0);
+        for stack in self.tables().raw(STACKS) {
+            longest_stack = longest_stack.max(stack.len());
+            all_stacks += stack.len();
+        }
+        // Each location of a stack takes at least a byte.
+        if longest_stack * most_lines > STACK_FRAMES || all_stacks * most_lines > changed.most_frames() {
             changed.check_frames()?;
         }
         let (index, offset, compressed) = (self.index, self.offset, self.compressed);
@@ -159,6 +179,11 @@ impl EncodedMessage {
         BytePlace { offset: self.offset + offset, compressed: self.compressed }
     }
 
+    /// The most frames of all stacks together.
+    fn most_frames(&self) -> usize {
+        FRAMES.max(self.bytes.len() * FRAMES_FOR_EACH_BYTE)
+    }
+
     /// Refuses stacks that expand to more frames than the bounds allow.
     fn check_frames(&self) -> Result<(), ReadError> {
         let tables = self.tables();
@@ -173,7 +198,7 @@ impl EncodedMessage {
         if many.is_empty() {
             return Ok(());
         }
-        let most = FRAMES.max(self.bytes.len() * FRAMES_FOR_EACH_BYTE);
+        let most = self.most_frames();
         let mut of_all = 0;
         for stack in tables.stacks() {
             let frames = stack.iter().map(|index| many.get(index).copied().unwrap_or(1)).sum::<usize>();
@@ -223,6 +248,11 @@ impl<'a> EncodedTables<'a> {
     /// Whether the message has a dictionary.
     pub fn has_dictionary(self) -> bool {
         self.index().has_dictionary
+    }
+
+    /// The number of elements of all tables.
+    fn elements(self) -> usize {
+        self.index().elements.iter().map(Vec::len).sum()
     }
 
     fn at(self, table: usize, index: usize) -> Option<&'a [u8]> {
@@ -358,6 +388,12 @@ impl<'a> EncodedTables<'a> {
         let attributes = indices.iter().filter(|&&index| index != 0);
         let mut attributes = attributes.filter_map(|&index| self.entry(ATTRIBUTES, index));
         self.encoded_text(attributes.find(|attribute| self.key_of(attribute) == key)?)
+    }
+
+    /// The key and the text of an attribute; `None` if its value is not text.
+    pub(crate) fn text_attribute(self, index: i32) -> Option<(&'a str, &'a str)> {
+        let attribute = self.entry(ATTRIBUTES, index).filter(|_| index != 0)?;
+        Some((self.key_of(attribute), self.encoded_text(attribute)?))
     }
 
     /// The key of an encoded KeyValueAndUnit.

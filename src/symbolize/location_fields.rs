@@ -3,7 +3,7 @@
 use crate::protobuf::{Cursor, fields};
 
 /// Fields of Location.
-pub(super) const MAPPING: u32 = 1;
+const MAPPING: u32 = 1;
 pub(super) const ADDRESS: u32 = 2;
 pub(super) const LINES: u32 = 3;
 const ATTRIBUTES: u32 = 4;

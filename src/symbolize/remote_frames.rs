@@ -92,12 +92,14 @@ struct Finder<'m, 'o> {
     objects: &'o mut Objects,
     mappings: HashMap<i32, Mapped, RandomState>,
     functions: HashMap<i32, FunctionName, RandomState>,
-    attributes: HashMap<i32, AttributeRole, RandomState>,
+    /// By index.
+    attributes: Vec<Option<AttributeRole>>,
 }
 
 impl<'m, 'o> Finder<'m, 'o> {
     fn new(tables: EncodedTables<'m>, objects: &'o mut Objects) -> Self {
-        let (mappings, functions, attributes) = Default::default();
+        let (mappings, functions) = Default::default();
+        let attributes = vec![None; tables.attribute_table().len()];
         Self { tables, objects, mappings, functions, attributes }
     }
 
@@ -189,15 +191,14 @@ impl<'m, 'o> Finder<'m, 'o> {
     }
 
     fn attribute_role(&mut self, index: i32) -> AttributeRole {
-        let tables = self.tables;
-        *self.attributes.entry(index).or_insert_with(|| {
-            let text = |key| tables.attribute_text(&[index], key);
-            if let Some(code) = text(FRAME_TYPE) {
-                let is_native = NATIVE_TYPES.contains(&code);
-                return if is_native { AttributeRole::Other } else { AttributeRole::NotNative };
+        let place = usize::try_from(index).ok().and_then(|index| self.attributes.get_mut(index));
+        let Some(role) = place else { return AttributeRole::Other };
+        *role.get_or_insert_with(|| match self.tables.text_attribute(index) {
+            Some((FRAME_TYPE, code)) if !NATIVE_TYPES.contains(&code) => AttributeRole::NotNative,
+            Some((FRAME_REMOTE, frame)) => {
+                RemoteFrame::parse(frame).map_or(AttributeRole::Other, AttributeRole::Remote)
             }
-            let frame = text(FRAME_REMOTE).and_then(RemoteFrame::parse);
-            frame.map_or(AttributeRole::Other, AttributeRole::Remote)
+            _ => AttributeRole::Other,
         })
     }
 }

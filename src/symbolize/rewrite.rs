@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::location_fields::{ADDRESS, LINES, MAPPING};
+use super::location_fields::{ADDRESS, LINES};
 use super::names::{ChainId, Names};
 use crate::model::{FunctionId, StringId};
-use crate::otlp::encoded::{EncodedMessage, EncodedTables};
+use crate::otlp::encoded::{EncodedMessage, EncodedTables, Growth};
 use crate::otlp::read_error::ReadError;
 use crate::otlp::wire::Function;
 use crate::protobuf::{RawField, fields};
@@ -34,6 +34,9 @@ pub(super) struct Resolved {
     pub(super) address: u64,
 }
 
+/// The bytes of most lines: a key, a length, and three numbers with their keys.
+const USUAL_LINE_BYTES: usize = 14;
+
 /// The message with lines in these locations, which are in ascending order.
 ///
 /// # Errors
@@ -44,30 +47,29 @@ pub(super) fn rewritten(
     names: &Names,
 ) -> Result<EncodedMessage, ReadError> {
     let mut tables = GrowingTables::new(message.tables(), names);
-    let mut most_lines = 0;
+    let mut lines = 0;
     for resolved in resolved {
-        let lines = names.lines(resolved.chain);
-        most_lines = most_lines.max(lines.len());
-        lines.iter().for_each(|line| tables.function(line.function));
+        let chain = names.lines(resolved.chain);
+        chain.iter().for_each(|line| tables.function(line.function));
+        lines += chain.len();
     }
     let bytes = message.bytes();
-    let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 2);
-    let last = fields(bytes).filter(|field| field.number == DICTIONARY).count();
-    let (mut dictionaries, mut copied) = (0, Copied::default());
+    let added = tables.added.functions.len() + tables.added.strings.len() + lines * USUAL_LINE_BYTES;
+    let mut out = Vec::with_capacity(bytes.len() + added);
+    let dictionaries = fields(bytes).filter(|field| field.number == DICTIONARY).count();
+    let mut writer = DictionaryWriter::new(&tables, resolved);
     for field in fields(bytes) {
-        if field.number != DICTIONARY {
-            out.extend_from_slice(field.whole);
-            continue;
+        match field.number {
+            DICTIONARY => {
+                put_delimited_by(&mut out, DICTIONARY, |out| {
+                    writer.write(field.payload, writer.copied.dictionaries + 1 == dictionaries, out);
+                });
+            }
+            _ => out.extend_from_slice(field.whole),
         }
-        dictionaries += 1;
-        let mut dictionary = Vec::with_capacity(field.payload.len() + field.payload.len() / 2);
-        write_dictionary(field.payload, resolved, &tables, &mut copied, &mut dictionary);
-        if dictionaries == last {
-            tables.added.write_new_tables(&mut dictionary);
-        }
-        put_delimited(&mut out, DICTIONARY, &dictionary);
     }
-    message.with_bytes(out, most_lines)
+    let DictionaryWriter { growth, .. } = writer;
+    message.with_bytes(out, growth)
 }
 
 /// The functions and strings of a message, and those that are added.
@@ -77,8 +79,8 @@ struct GrowingTables<'n> {
     /// By the numbers in `names`: the indices in the message; 0 if not yet known.
     strings: Vec<i32>,
     functions: Vec<i32>,
-    known_strings: HashMap<&'n str, i32, RandomState>,
-    known_functions: HashMap<Function, i32, RandomState>,
+    /// The functions that the message has.
+    own_functions: HashMap<Function, i32, RandomState>,
     next_string: i32,
     next_function: i32,
 }
@@ -94,21 +96,10 @@ struct Added {
     own_strings: usize,
 }
 
-impl Added {
-    /// Writes the tables that the message has not.
-    fn write_new_tables(&self, dictionary: &mut Vec<u8>) {
-        if self.own_functions == 0 {
-            dictionary.extend_from_slice(&self.functions);
-        }
-        if self.own_strings == 0 {
-            dictionary.extend_from_slice(&self.strings);
-        }
-    }
-}
-
-/// The elements of a message's tables that have been copied, over all its dictionaries.
+/// The parts of a message's dictionaries that have been copied.
 #[derive(Default)]
 struct Copied {
+    dictionaries: usize,
     locations: u32,
     functions: usize,
     strings: usize,
@@ -116,30 +107,29 @@ struct Copied {
 
 impl<'n> GrowingTables<'n> {
     fn new(tables: EncodedTables<'n>, names: &'n Names) -> Self {
-        let strings = tables.strings();
-        let functions = tables.functions();
-        // Index 0 of each table is its zero value: a message without the table gets it.
-        let (next_string, next_function) = (strings.len().max(1) as i32, functions.len().max(1) as i32);
-        let (own_strings, own_functions) = (strings.len(), functions.len());
+        let (own_strings, own_functions) = (tables.strings().len(), tables.functions().len());
         let mut added = Added { own_strings, own_functions, ..Added::default() };
-        if strings.len() == 0 {
+        // Index 0 of each table is its zero value: a message without the table gets it.
+        if own_strings == 0 {
             put_delimited(&mut added.strings, STRINGS, b"");
         }
-        if functions.len() == 0 {
+        if own_functions == 0 {
             put_delimited(&mut added.functions, FUNCTIONS, b"");
         }
-        let known_strings = (0..).zip(strings).map(|(index, text)| (text, index)).collect();
-        let known_functions =
-            (0..).zip(functions).skip(1).map(|(index, function)| (function, index)).collect();
+        let mut strings = vec![0; names.strings.len()];
+        for (index, text) in (0..).zip(tables.strings()) {
+            if let Some(id) = names.strings.find(text).filter(|&id| id != StringId::EMPTY) {
+                strings[id.0 as usize] = index;
+            }
+        }
         Self {
             names,
             added,
-            strings: vec![0; names.strings.len()],
+            strings,
             functions: vec![0; names.functions.len()],
-            known_strings,
-            known_functions,
-            next_string,
-            next_function,
+            own_functions: (0..).zip(tables.functions()).skip(1).map(|(index, own)| (own, index)).collect(),
+            next_string: own_strings.max(1) as i32,
+            next_function: own_functions.max(1) as i32,
         }
     }
 
@@ -156,10 +146,14 @@ impl<'n> GrowingTables<'n> {
             filename_strindex: self.string(function.filename),
             start_line: 0,
         };
-        self.functions[number] = match self.known_functions.get(&wire) {
-            Some(&known) => known,
+        self.functions[number] = match self.own_functions.get(&wire) {
+            Some(&own) => own,
             None => {
-                put_message(&mut self.added.functions, FUNCTIONS, &wire);
+                put_delimited_by(&mut self.added.functions, FUNCTIONS, |out| {
+                    put_number(out, 1, wire.name_strindex as u64);
+                    put_number(out, 2, wire.system_name_strindex as u64);
+                    put_number(out, 3, wire.filename_strindex as u64);
+                });
                 self.next_function += 1;
                 self.next_function - 1
             }
@@ -168,101 +162,145 @@ impl<'n> GrowingTables<'n> {
 
     fn string(&mut self, id: StringId) -> i32 {
         let number = id.0 as usize;
-        if id == StringId::EMPTY || self.strings[number] != 0 {
-            return self.strings[number];
+        if id != StringId::EMPTY && self.strings[number] == 0 {
+            put_delimited(&mut self.added.strings, STRINGS, self.names.strings.get(id).as_bytes());
+            self.strings[number] = self.next_string;
+            self.next_string += 1;
         }
-        let text = self.names.strings.get(id);
-        self.strings[number] = match self.known_strings.get(text) {
-            Some(&known) => known,
-            None => {
-                put_delimited(&mut self.added.strings, STRINGS, text.as_bytes());
-                self.next_string += 1;
-                self.next_string - 1
-            }
-        };
         self.strings[number]
     }
 }
 
-/// Copies a dictionary with lines in the resolved locations, and with added functions and strings.
-fn write_dictionary(
-    dictionary: &[u8],
-    resolved: &[Resolved],
-    tables: &GrowingTables<'_>,
-    copied: &mut Copied,
-    out: &mut Vec<u8>,
-) {
-    let added = &tables.added;
-    let mut rest = &resolved[resolved.partition_point(|resolved| resolved.location < copied.locations)..];
-    for field in fields(dictionary) {
-        match field.number {
-            LOCATIONS => {
-                let index = copied.locations;
-                copied.locations += 1;
-                match rest.split_first().filter(|(resolved, _)| resolved.location == index) {
-                    Some((resolved, after)) => {
-                        put_location(out, field, resolved, tables);
-                        rest = after;
+/// Copies the dictionaries of a message with lines in the resolved locations, and with added functions and
+/// strings.
+struct DictionaryWriter<'t> {
+    tables: &'t GrowingTables<'t>,
+    /// The resolved locations that have not been reached.
+    resolved: &'t [Resolved],
+    copied: Copied,
+    growth: Growth,
+}
+
+impl<'t> DictionaryWriter<'t> {
+    fn new(tables: &'t GrowingTables<'t>, resolved: &'t [Resolved]) -> Self {
+        let Added { own_functions, own_strings, .. } = tables.added;
+        let elements =
+            tables.next_function as usize - own_functions + tables.next_string as usize - own_strings;
+        Self { tables, resolved, copied: Copied::default(), growth: Growth { elements, ..Growth::default() } }
+    }
+
+    /// Copies a dictionary. The last one gets the tables that the message has not.
+    fn write(&mut self, dictionary: &[u8], is_last: bool, out: &mut Vec<u8>) {
+        let added = &self.tables.added;
+        for field in fields(dictionary) {
+            match field.number {
+                LOCATIONS => {
+                    let index = self.copied.locations;
+                    self.copied.locations += 1;
+                    match self.resolved.split_first().filter(|(resolved, _)| resolved.location == index) {
+                        Some((resolved, rest)) => {
+                            self.resolved = rest;
+                            self.put_location(field, resolved, out);
+                        }
+                        None => out.extend_from_slice(field.whole),
                     }
-                    None => out.extend_from_slice(field.whole),
                 }
+                FUNCTIONS => {
+                    out.extend_from_slice(field.whole);
+                    self.copied.functions += 1;
+                    if self.copied.functions == added.own_functions {
+                        out.extend_from_slice(&added.functions);
+                    }
+                }
+                STRINGS => {
+                    out.extend_from_slice(field.whole);
+                    self.copied.strings += 1;
+                    if self.copied.strings == added.own_strings {
+                        out.extend_from_slice(&added.strings);
+                    }
+                }
+                _ => out.extend_from_slice(field.whole),
             }
-            FUNCTIONS => {
+        }
+        self.copied.dictionaries += 1;
+        if is_last && added.own_functions == 0 {
+            out.extend_from_slice(&added.functions);
+        }
+        if is_last && added.own_strings == 0 {
+            out.extend_from_slice(&added.strings);
+        }
+    }
+
+    /// Writes a location with the lines of its chain in place of its own.
+    fn put_location(&mut self, location: RawField<'_>, resolved: &Resolved, out: &mut Vec<u8>) {
+        let lines = self.tables.names.lines(resolved.chain);
+        let before = out.len();
+        put_delimited_by(out, LOCATIONS, |out| {
+            let (mut has_address, mut has_lines) = (false, false);
+            for field in fields(location.payload) {
+                match field.number {
+                    LINES => continue,
+                    ADDRESS if field.value == 0 => continue,
+                    ADDRESS => has_address = true,
+                    // The usual order is that of the numbers.
+                    LINES.. if !has_lines => {
+                        has_lines = true;
+                        self.put_lines(resolved, has_address, out);
+                    }
+                    _ => {}
+                }
                 out.extend_from_slice(field.whole);
-                copied.functions += 1;
-                if copied.functions == added.own_functions {
-                    out.extend_from_slice(&added.functions);
-                }
             }
-            STRINGS => {
-                out.extend_from_slice(field.whole);
-                copied.strings += 1;
-                if copied.strings == added.own_strings {
-                    out.extend_from_slice(&added.strings);
-                }
+            if !has_lines {
+                self.put_lines(resolved, has_address, out);
             }
-            _ => out.extend_from_slice(field.whole),
+        });
+        self.growth.most_lines = self.growth.most_lines.max(lines.len());
+        self.growth.longest_location = self.growth.longest_location.max(out.len() - before);
+    }
+
+    /// Writes the lines of a chain, and the address before them unless the location has one.
+    fn put_lines(&self, resolved: &Resolved, has_address: bool, out: &mut Vec<u8>) {
+        if !has_address {
+            put_number(out, ADDRESS, resolved.address);
+        }
+        for line in self.tables.names.lines(resolved.chain) {
+            put_delimited_by(out, LINES, |out| {
+                put_number(out, 1, self.tables.functions[line.function.0 as usize] as u64);
+                put_number(out, 2, line.line.into());
+                put_number(out, 3, line.column.into());
+            });
         }
     }
 }
 
-/// Writes a location with the lines of its chain in place of its own.
-fn put_location(out: &mut Vec<u8>, location: RawField<'_>, resolved: &Resolved, tables: &GrowingTables<'_>) {
-    let mut body = Vec::with_capacity(location.payload.len() + 64);
-    let (mut after, mut address) = (Vec::new(), None);
-    for field in fields(location.payload) {
-        match field.number {
-            ..=MAPPING => body.extend_from_slice(field.whole),
-            ADDRESS => address = Some(field).filter(|address| address.value != 0),
-            LINES => {}
-            _ => after.extend_from_slice(field.whole),
-        }
+/// Writes a field of the bytes that `write` appends.
+fn put_delimited_by(out: &mut Vec<u8>, number: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    put_key(out, number);
+    let length_at = out.len();
+    out.push(0);
+    let payload_at = out.len();
+    write(out);
+    let length = out.len() - payload_at;
+    let length_bytes = prost::encoding::encoded_len_varint(length as u64);
+    if length_bytes > 1 {
+        // The length of few fields takes more than one byte.
+        out.resize(out.len() + length_bytes - 1, 0);
+        out.copy_within(payload_at..payload_at + length, length_at + length_bytes);
     }
-    match address {
-        Some(address) => body.extend_from_slice(address.whole),
-        None => put_number(&mut body, ADDRESS, resolved.address),
-    }
-    let mut encoded = Vec::with_capacity(16);
-    for line in tables.names.lines(resolved.chain) {
-        encoded.clear();
-        put_number(&mut encoded, 1, tables.functions[line.function.0 as usize] as u64);
-        put_number(&mut encoded, 2, line.line.into());
-        put_number(&mut encoded, 3, line.column.into());
-        put_delimited(&mut body, LINES, &encoded);
-    }
-    body.extend_from_slice(&after);
-    put_delimited(out, LOCATIONS, &body);
-}
-
-fn put_message(out: &mut Vec<u8>, number: u32, message: &impl prost::Message) {
-    put_delimited(out, number, &message.encode_to_vec());
+    prost::encoding::encode_varint(length as u64, &mut &mut out[length_at..length_at + length_bytes]);
 }
 
 fn put_delimited(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
-    const DELIMITED: u32 = 2;
-    prost::encoding::encode_varint((number << 3 | DELIMITED).into(), out);
+    put_key(out, number);
     prost::encoding::encode_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
+}
+
+/// Writes the key of a field that has a length.
+fn put_key(out: &mut Vec<u8>, number: u32) {
+    const DELIMITED: u32 = 2;
+    prost::encoding::encode_varint((number << 3 | DELIMITED).into(), out);
 }
 
 /// Writes a varint, unless it is 0: a field with its default value is not on the wire.

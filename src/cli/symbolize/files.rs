@@ -3,6 +3,7 @@
 use std::convert::identity;
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::sync_channel;
@@ -61,7 +62,11 @@ pub(super) fn run(paths: &[PathBuf], output: &Path, mut symbolizer: Symbolizer) 
     written?;
     let Done { symbolizer, messages, damage } = done.unwrap_or_default();
     let place = if output == Path::new("-") { "standard output".into() } else { output.to_string_lossy() };
-    let mut lines = symbolizer.map(|symbolizer| symbolizer.summary().lines()).unwrap_or_default().into_iter();
+    let summary = symbolizer.as_ref().map(|symbolizer| symbolizer.summary().lines());
+    // The process ends soon. To free each name and each block of an index would take a good part of the time
+    // that one message takes.
+    mem::forget(symbolizer);
+    let mut lines = summary.unwrap_or_default().into_iter();
     let mut err = terminal::stderr();
     writeln!(err, "{place} has {messages} messages: {}", lines.next().unwrap_or_default())?;
     lines.try_for_each(|line| writeln!(err, "{line}"))?;
