@@ -18,7 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
     for address in ADDRESSES {
         if index.frames(address, &mut frames).is_ok() {
             for id in frames.iter().flat_map(|frame| [frame.function, frame.file]).flatten() {
-                let _ = (index.name(id), index.text(id));
+                let _ = index.name(id);
+                let _ = index.text(id);
             }
         }
     }

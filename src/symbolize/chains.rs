@@ -46,11 +46,12 @@ impl Texts {
                 all.extend_from_slice(&frames);
                 ends.push(all.len());
             }
-            Ok((all, ends))
+            let functions = unknown(all.iter().filter_map(|frame| frame.function), &self.functions);
+            let files = unknown(all.iter().filter_map(|frame| frame.file), &self.files);
+            Ok(PartFrames { frames: all, ends, functions, files })
         })?;
-        let frames = || parts.iter().flat_map(|(frames, _)| frames);
-        let functions = unknown(frames().filter_map(|frame| frame.function), &self.functions);
-        let files = unknown(frames().filter_map(|frame| frame.file), &self.files);
+        let functions = merged(parts.iter().map(|part| &part.functions[..]));
+        let files = merged(parts.iter().map(|part| &part.files[..]));
         let linkage_names = in_parts(readers, &functions, |reader, ids| {
             let mut texts = (TextList::default(), TextList::default());
             // One after the other: both are sorted.
@@ -74,6 +75,8 @@ impl Texts {
         for texts in linkage_names.iter().flat_map(|(names, texts)| [names, texts]).chain(&paths) {
             names.strings.reserve(texts.ends.len(), texts.bytes.len());
         }
+        self.functions.reserve(functions.len());
+        self.files.reserve(files.len());
         let both = linkage_names.iter().flat_map(|(names, texts)| names.iter().zip(texts.iter()));
         for (id, (name, linkage_name)) in functions.into_iter().zip(both) {
             self.functions.insert(id, (names.text(name), names.text(linkage_name)));
@@ -82,10 +85,10 @@ impl Texts {
             self.files.insert(id, names.text(path));
         }
         let mut chains = Vec::with_capacity(vaddrs.len());
-        for (frames, ends) in &parts {
+        for part in &parts {
             let mut begin = 0;
-            for &end in ends {
-                chains.push(self.chain(&frames[begin..end], names));
+            for &end in &part.ends {
+                chains.push(self.chain(&part.frames[begin..end], names));
                 begin = end;
             }
         }
@@ -109,6 +112,15 @@ impl Texts {
             .collect();
         Some(names.chain(&lines))
     }
+}
+
+/// The frames at a part of the addresses, and the texts in them that are not known.
+struct PartFrames {
+    frames: Vec<Frame>,
+    /// For each address, the end of its frames.
+    ends: Vec<usize>,
+    functions: Vec<TextId>,
+    files: Vec<TextId>,
 }
 
 /// Texts, one after another.
@@ -135,6 +147,15 @@ impl TextList {
 fn unknown<T>(ids: impl Iterator<Item = TextId>, known: &HashMap<TextId, T, RandomState>) -> Vec<TextId> {
     let mut ids: Vec<_> = ids.filter(|id| !known.contains_key(id)).collect();
     ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// The numbers of all parts, each of which is in ascending order; each once, in ascending order.
+fn merged<'p>(parts: impl Iterator<Item = &'p [TextId]>) -> Vec<TextId> {
+    let mut ids = parts.collect::<Vec<_>>().concat();
+    // The stable sort merges parts that are sorted.
+    ids.sort();
     ids.dedup();
     ids
 }

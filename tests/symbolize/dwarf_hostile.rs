@@ -453,7 +453,7 @@ fn look_up<L: LookUp>(of: &mut L) {
     for address in sample().addresses.iter().copied().chain([0, u64::MAX]) {
         if of.frames(address, &mut frames).is_ok() {
             for frame in &frames {
-                let _ = frame.function.map(|id| (of.name(id), of.text(id)));
+                let _ = frame.function.map(|id| of.name(id).is_ok() && of.text(id).is_ok());
                 let _ = frame.file.map(|id| of.text(id));
             }
         }
