@@ -22,6 +22,7 @@ mod export;
 mod flamegraph;
 mod format_args;
 mod input;
+mod main_class;
 mod merge;
 mod message_frames;
 mod outputs;

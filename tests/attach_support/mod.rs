@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use otlpprof::export::answer::Answer;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::agent_support::JavaRun;
 use crate::agent_support::running::Running;
@@ -99,15 +100,20 @@ pub(crate) fn root() -> Option<()> {
 }
 
 /// A process that is killed when this value is dropped.
-pub(crate) struct Target(Child);
+pub(crate) struct Target {
+    child: Child,
+    /// The files of the process.
+    folder: Option<TempDir>,
+}
 
 impl Target {
     pub(crate) fn start(command: &mut Command) -> Self {
-        Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self { child: command.spawn().unwrap(), folder: None }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.0.id()
+        self.child.id()
     }
 
     pub(crate) fn is_alive(&self) -> bool {
@@ -118,7 +124,7 @@ impl Target {
     pub(crate) fn terminate(&mut self) -> i32 {
         // SAFETY: kill accesses no memory, and the child has not been waited for.
         unsafe { libc::kill(self.pid().cast_signed(), libc::SIGTERM) };
-        let ended = self.0.wait().unwrap();
+        let ended = self.child.wait().unwrap();
         // The JVM exits with 128 + the signal.
         ended.signal().unwrap_or_else(|| ended.code().unwrap_or(0) - 128)
     }
@@ -138,8 +144,8 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -214,10 +220,22 @@ pub(crate) fn homes_for_nobody() -> Vec<PathBuf> {
 
 /// Starts a JVM of a user without rights.
 pub(crate) fn as_nobody(home: &Path) -> Target {
+    as_nobody_with(&[&format!("--regid={NOBODY}")], &home.join("bin/java"))
+}
+
+/// As [`as_nobody`], with these options of setpriv(1), by this launcher.
+pub(crate) fn as_nobody_with(options: &[&str], launcher: &Path) -> Target {
+    // The user can reach this folder wherever the build is.
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    open_to_all(folder.path());
+    let classes = Path::new(env!("OTLPPROF_TEST_CLASSES")).join("programs");
+    let copied = Command::new("cp").arg("-r").arg(classes).arg(folder.path()).status().unwrap();
+    assert!(copied.success(), "{copied}");
     let mut java = Command::new("setpriv");
-    java.arg(format!("--reuid={NOBODY}")).arg(format!("--regid={NOBODY}")).arg("--clear-groups");
-    java.arg(home.join("bin/java")).args(["-cp", env!("OTLPPROF_TEST_CLASSES"), "programs.UserLoop", "600"]);
-    let target = Target::start(&mut java);
+    java.arg(format!("--reuid={NOBODY}")).arg("--clear-groups").args(options).arg(launcher);
+    java.arg("-cp").arg(folder.path()).args(["programs.UserLoop", "600"]);
+    let mut target = Target::start(&mut java);
+    target.folder = Some(folder);
     let pid = target.pid();
     wait_for("the JVM", || target.is_alive() && caught(pid, libc::SIGQUIT));
     target
@@ -320,7 +338,9 @@ pub(crate) fn mode(path: &Path) -> u32 {
 
 /// The value of a field of /proc/PID/status.
 pub(crate) fn status(pid: u32, name: &str) -> String {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    // The process's name may end inside a letter.
+    let text = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     value.unwrap_or_default().trim().to_owned()
 }

@@ -132,6 +132,24 @@ fn no_signal_goes_to_a_process_that_would_die_of_it() {
     }
 }
 
+/// Regression: OpenJ9 has a libjvm.so, too. Each command made it write a javacore, and waited for its socket.
+#[test]
+fn no_signal_goes_to_a_jvm_of_openj9() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("libj9vm29.so");
+    std::fs::copy(crate::agent_support::libraries()[0], &library).unwrap();
+    let target = starting_jvm(&[library]);
+    for name in ["attach", "record", "status"] {
+        let refused = command(name, target.pid());
+        assert!(refusal(&refused).contains("Eclipse OpenJ9"), "{refused:?}");
+    }
+    let listed = otlpprof().arg("list").output().unwrap();
+    let row = format!("{:>8}  ", target.pid());
+    let row = text_of(&listed.stdout).lines().find(|line| line.starts_with(&row)).unwrap();
+    assert!(row.contains("  ?      sleep"), "{row}");
+    assert!(target.is_alive() && !has_request(target.pid()));
+}
+
 /// With -Xrs a JVM does not catch SIGQUIT. It opens its attach socket when it starts.
 #[test]
 fn a_jvm_with_reduced_signals_is_attached_to_without_one() {

@@ -7,9 +7,9 @@ use std::process::{Command, Output};
 
 use crate::agent_support::{agent, newest_or_all, profiles};
 use crate::attach_support::{
-    Namespaces, Target, as_nobody, attach, attach_command_with, caught, command, exit_code, has_request,
-    homes_for_nobody, in_chroot, in_namespaces, maps, open_to_all, otlpprof, own_tmp, refusal, root, state,
-    text_of, wait_for,
+    NOBODY, Namespaces, Target, as_nobody, as_nobody_with, attach, attach_command_with, caught, command,
+    exit_code, has_request, homes_for_nobody, in_chroot, in_namespaces, maps, open_to_all, otlpprof, own_tmp,
+    refusal, root, state, text_of, wait_for,
 };
 use crate::loud_support::not_tested;
 
@@ -92,6 +92,66 @@ fn the_jvm_of_another_user_is_profiled_as_that_user() {
         crate::attach_support::remove_copies(pid);
         target.terminate();
     }
+}
+
+/// Regression: the command lacked CAP_SYS_PTRACE by its account, and `list` had no word of these JVMs.
+#[test]
+fn the_cause_for_which_a_jvm_of_the_same_user_cannot_be_inspected_is_named() {
+    let Some(()) = root() else {
+        return not_tested("JVMs of another group or with capabilities: the tests do not run as root");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    open_to_all(folder.path());
+    let copy = folder.path().join("otlpprof");
+    std::fs::copy(env!("CARGO_BIN_EXE_otlpprof"), &copy).unwrap();
+    let Some(home) = homes_for_nobody().pop() else {
+        return not_tested("JVMs of another group or with capabilities: no JDK that another user can reach");
+    };
+    let own_group = format!("--regid={NOBODY}");
+    let otlpprof = |arguments: &[&str]| {
+        let mut setpriv = Command::new("setpriv");
+        setpriv.arg(format!("--reuid={NOBODY}")).args(["--clear-groups", &own_group]).arg(&copy);
+        setpriv.args(arguments).output().unwrap()
+    };
+    let capability = ["--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service", &own_group];
+    for (options, cause) in
+        [(&["--regid=12345"][..], "in the group 12345"), (&capability, "more privileges than this command")]
+    {
+        let target = as_nobody_with(options, &home.join("bin/java"));
+        let pid = target.pid().to_string();
+        for command in ["attach", "status", "record"] {
+            let refused = otlpprof(&[command, &pid]);
+            assert!(refusal(&refused).contains(cause), "{refused:?}");
+        }
+        let listed = otlpprof(&["list"]);
+        let row = format!("{pid:>8}  nobody        ?           ?      programs.UserLoop");
+        assert!(text_of(&listed.stdout).contains(&row), "{listed:?}");
+        assert!(text_of(&listed.stderr).contains("otlpprof: process "), "{listed:?}");
+        assert!(target.is_alive() && !has_request(target.pid()), "{cause}");
+    }
+}
+
+/// Regression: such a process was said not to exist, since the kernel cuts its name to 15 bytes.
+#[test]
+fn a_jvm_whose_name_is_cut_inside_a_letter_is_commanded() {
+    let Some(home) = homes_for_nobody().pop() else {
+        return not_tested("a launcher of another name: no JDK that another user can reach");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let launcher = folder.path().join("обработка");
+    std::os::unix::fs::symlink(home.join("bin/java"), &launcher).unwrap();
+    let mut java = Command::new(&launcher);
+    java.args(["-cp", env!("OTLPPROF_TEST_CLASSES"), "programs.UserLoop", "600"]);
+    let target = Target::start(&mut java);
+    let pid = target.pid();
+    wait_for("the JVM", || target.is_alive() && caught(pid, libc::SIGQUIT));
+    let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap();
+    assert!(std::str::from_utf8(&name).is_err(), "{name:?}");
+    let attached = attach(pid, "interval=1h,file=app.otlp", folder.path());
+    assert_eq!(exit_code(&attached), 0, "{}", text_of(&attached.stderr));
+    assert_eq!(first_line("stop", pid), "stopped");
+    let listed = otlpprof().arg("list").output().unwrap();
+    assert!(text_of(&listed.stdout).contains("обработка"), "{listed:?}");
 }
 
 #[test]

@@ -34,6 +34,18 @@ pub(in crate::cli) enum AttachError {
     #[error("process {pid} belongs to user {user}; run the command as that user or as root")]
     OtherUser { pid: u32, user: String },
     #[error(
+        "process {pid} runs in the group {group}, and this command in another one; run the command by `sg \
+         {group} -c '…'`, or as root"
+    )]
+    OtherGroup { pid: u32, group: String },
+    #[error(
+        "process {0} has more privileges than this command, such as a capability of its file, so that its \
+         files in /proc are closed; run the command as root, or start the JVM with -agentpath"
+    )]
+    MorePrivileges(u32),
+    #[error("process {0} is a JVM of Eclipse OpenJ9; otlpprof profiles HotSpot")]
+    OpenJ9(u32),
+    #[error(
         "process {0} cannot be inspected: the command lacks the capability CAP_SYS_PTRACE, which a container \
          has by `--cap-add SYS_PTRACE`, or runs in another user namespace"
     )]

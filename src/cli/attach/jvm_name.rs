@@ -45,14 +45,16 @@ impl JvmName {
 }
 
 /// The process id of the JVM of this name. A JVM with exactly this main class comes before those whose main
-/// classes contain the name.
+/// classes contain the name, and a JVM that can be inspected before those of others.
 fn only_match(name: &str, jvms: &[Jvm]) -> Result<u32, AttachError> {
-    let is_exact = |jvm: &&Jvm| jvm.main == name || jvm.main.rsplit(['.', '/']).next() == Some(name);
-    let exact: Vec<_> = jvms.iter().filter(is_exact).collect();
-    let matching = match exact.is_empty() {
-        true => jvms.iter().filter(|jvm| jvm.main.contains(name)).collect(),
-        false => exact,
+    let is_exact = |jvm: &Jvm| jvm.main == name || jvm.main.rsplit(['.', '/']).next() == Some(name);
+    let matching = |is_open: bool| -> Vec<&Jvm> {
+        let found = || jvms.iter().filter(|jvm| jvm.is_open() == is_open && jvm.main.contains(name));
+        let exact: Vec<_> = found().filter(|jvm| is_exact(jvm)).collect();
+        if exact.is_empty() { found().collect() } else { exact }
     };
+    let matching =
+        [true, false].map(matching).into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     match &matching[..] {
         [] => Err(AttachError::NoMatch(name.to_owned())),
         [one] => Ok(one.pid),
@@ -87,12 +89,16 @@ mod tests {
             Jvm::named(2, "shop.ShopAdmin"),
             Jvm::named(3, "/opt/stock.jar"),
             Jvm::named(4, "shop.Stock"),
+            Jvm::closed(5, "shop.Shop"),
+            Jvm::closed(6, "bank.Bank"),
         ];
         let pid = |name| only_match(name, &jvms).map_err(|error| error.to_string());
         assert_eq!(pid("Admin"), Ok(2));
         assert_eq!(pid("Shop"), Ok(1), "the class of exactly this name");
         assert_eq!(pid("shop.Shop"), Ok(1));
         assert_eq!(pid("stock.jar"), Ok(3));
+        // The reason follows when the process is inspected.
+        assert_eq!(pid("Bank"), Ok(6));
         assert!(pid("Nothing").unwrap_err().contains("otlpprof list"));
         assert_eq!(
             pid("tock").unwrap_err(),

@@ -1,13 +1,15 @@
-//! The JVMs of this machine, found by their mapped libjvm.so: a JVM may have its performance data off.
+//! The JVMs of this machine, found by their mapped libjvm.so: a JVM may have its performance data off. A
+//! process whose mapped files this user may not see is found by the name of its program, `java`.
 
 use std::fs;
 use std::io::{self, Read as _, Write};
-use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::error::AttachError;
 use super::process::{JvmProcess, Status, user_name};
 use super::target_files::TargetFiles;
+use crate::cli::main_class;
 
 /// A JVM.
 pub(super) struct Jvm {
@@ -19,27 +21,11 @@ pub(super) struct Jvm {
     pub(super) main: String,
     /// The path of the loaded agent.
     agent: Option<String>,
+    /// The reason why the command cannot inspect the process.
+    problem: Option<String>,
 }
 
-/// Options of the launcher that take a separate value.
-const WITH_VALUE: [&str; 14] = [
-    "-cp",
-    "-classpath",
-    "--class-path",
-    "-p",
-    "--module-path",
-    "--upgrade-module-path",
-    "--add-modules",
-    "--add-reads",
-    "--add-exports",
-    "--add-opens",
-    "--enable-native-access",
-    "--limit-modules",
-    "--patch-module",
-    "--source",
-];
-
-/// All JVMs whose memory map this user may read, by process id.
+/// All JVMs, by process id.
 pub(super) fn jvms() -> io::Result<Vec<Jvm>> {
     let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut pids: Vec<u32> = names.filter_map(|name| name.parse().ok()).collect();
@@ -48,19 +34,39 @@ pub(super) fn jvms() -> io::Result<Vec<Jvm>> {
 }
 
 fn jvm(pid: u32) -> Option<Jvm> {
-    let process = JvmProcess::find(pid).ok()?;
+    let found = JvmProcess::find(pid);
     let status = Status::of(pid).ok()?;
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let arguments = String::from_utf8_lossy(&arguments).into_owned();
     let arguments: Vec<_> = arguments.split_terminator('\0').collect();
-    let agent = process.maps.agent.as_ref().map(|agent| agent.path.display().to_string());
+    let (process, problem) = match found {
+        Ok(process) => (Some(process), None),
+        Err(error) if is_of_jvm(&error, &arguments) => (None, Some(error.to_string())),
+        Err(_) => return None,
+    };
+    let agent = process.as_ref().and_then(|process| process.maps.agent.as_ref());
     Some(Jvm {
         pid,
         user: user_name(status.uid),
-        version: version(&process),
-        main: main(&arguments).to_owned(),
-        agent,
+        version: process.as_ref().and_then(version),
+        main: main_class::of(&arguments).to_owned(),
+        agent: agent.map(|agent| agent.path.display().to_string()),
+        problem,
     })
+}
+
+/// Whether a process that cannot be inspected for this reason is a JVM.
+fn is_of_jvm(error: &AttachError, arguments: &[&str]) -> bool {
+    match error {
+        AttachError::OpenJ9(_) => true,
+        AttachError::OtherUser { .. }
+        | AttachError::OtherGroup { .. }
+        | AttachError::MorePrivileges(_)
+        | AttachError::NotTraceable(_) => {
+            arguments.first().is_some_and(|program| main_class::file_name(program) == "java")
+        }
+        _ => false,
+    }
 }
 
 /// The version in the file `release` of the JVM's home, which has its library at lib/server/libjvm.so.
@@ -74,76 +80,63 @@ fn version(process: &JvmProcess) -> Option<String> {
     Some(version.trim_end_matches('"').to_owned())
 }
 
-/// The main class, module or jar in the arguments of a Java launcher; another program's name.
-fn main<'a>(arguments: &[&'a str]) -> &'a str {
-    let program = arguments.first().copied().unwrap_or_default();
-    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
-    if name != "java" {
-        return name;
-    }
-    let mut rest = arguments[1..].iter().copied();
-    while let Some(argument) = rest.next() {
-        match argument {
-            "-jar" | "-m" | "--module" => return rest.next().unwrap_or(name),
-            _ if WITH_VALUE.contains(&argument) => drop(rest.next()),
-            _ if argument.starts_with("--module=") => return &argument["--module=".len()..],
-            _ if argument.starts_with('-') || argument.starts_with('@') => {}
-            main => return main,
-        }
-    }
-    name
-}
-
 /// Prints a line for each JVM.
 pub(super) fn print(jvms: &[Jvm], out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{:>8}  {:<12}  {:<10}  {:<5}  MAIN", "PID", "USER", "JAVA", "AGENT")?;
-    for Jvm { pid, user, version, main, agent } in jvms {
+    for Jvm { pid, user, version, main, agent, problem } in jvms {
         let version = version.as_deref().unwrap_or("?");
-        let agent = if agent.is_some() { "yes" } else { "no" };
+        let agent = match (agent, problem) {
+            (Some(_), _) => "yes",
+            (None, None) => "no",
+            (None, Some(_)) => "?",
+        };
         writeln!(out, "{pid:>8}  {user:<12}  {version:<10}  {agent:<5}  {main}")?;
     }
     Ok(())
 }
 
+/// A line about the JVMs that cannot be inspected.
+pub(super) fn problem(jvms: &[Jvm]) -> Option<String> {
+    let mut problems = jvms.iter().filter_map(|jvm| jvm.problem.as_deref());
+    let first = problems.next()?;
+    Some(match problems.count() {
+        0 => first.to_owned(),
+        others => {
+            format!("{first}; {others} more cannot be inspected: `otlpprof list --json` has the reasons")
+        }
+    })
+}
+
 /// The JVMs as JSON.
 pub(super) fn to_json(jvms: &[Jvm]) -> Value {
     let jvm = |jvm: &Jvm| {
-        let Jvm { pid, user, version, main, agent } = jvm;
+        let Jvm { pid, user, version, main, agent, problem } = jvm;
         let mut object = json!({ "pid": pid, "user": user, "javaVersion": version });
         object["main"] = json!(main);
         object["agent"] = json!(agent);
+        object["problem"] = json!(problem);
         object
     };
     jvms.iter().map(jvm).collect()
+}
+
+impl Jvm {
+    /// Whether the command can inspect the process.
+    pub(super) fn is_open(&self) -> bool {
+        self.problem.is_none()
+    }
 }
 
 #[cfg(test)]
 impl Jvm {
     /// A JVM of which only these facts matter.
     pub(super) fn named(pid: u32, main: &str) -> Self {
-        Self { pid, user: String::new(), version: None, main: main.to_owned(), agent: None }
+        let main = main.to_owned();
+        Self { pid, user: String::new(), version: None, main, agent: None, problem: None }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_main_class_or_jar_is_found_among_options() {
-        let main = |line: &'static str| super::main(&line.split(' ').collect::<Vec<_>>());
-        assert_eq!(main("/jdk/bin/java -Xmx1g -cp a:b --add-opens x/y=z app.Main -jar"), "app.Main");
-        assert_eq!(main("java -jar /opt/app.jar --port 1"), "/opt/app.jar");
-        assert_eq!(main("java @args -m mod/app.Main"), "mod/app.Main");
-        assert_eq!(main("java --module=mod x"), "mod");
-        // Regression: their values were taken for the main class.
-        for option in
-            ["--enable-native-access ALL-UNNAMED", "--limit-modules java.base", "--patch-module a=b"]
-        {
-            assert_eq!(
-                super::main(&[&["java"], &*option.split(' ').collect::<Vec<_>>(), &["app.Main"]].concat()),
-                "app.Main"
-            );
-        }
-        assert_eq!(main("java"), "java");
-        assert_eq!(main("/opt/jsvc -cp x"), "jsvc");
+    /// A JVM that cannot be inspected.
+    pub(super) fn closed(pid: u32, main: &str) -> Self {
+        Self { problem: Some("closed".to_owned()), ..Self::named(pid, main) }
     }
 }

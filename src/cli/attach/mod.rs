@@ -5,6 +5,7 @@
 //! the profile. The command speaks HotSpot's attach protocol itself, so that neither a JDK nor `jcmd` is
 //! needed, and reaches JVMs in other PID and mount namespaces through /proc/PID/root.
 
+mod access;
 mod command;
 mod countdown;
 mod error;
@@ -151,6 +152,9 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
         Format::Text => list::print(&jvms, &mut out)?,
     }
     out.flush()?;
+    if let Some(problem) = list::problem(&jvms) {
+        writeln!(terminal::stderr(), "otlpprof: {problem}")?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

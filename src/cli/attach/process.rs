@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use super::access;
 use super::error::AttachError;
 
 /// A process that has the JVM's library mapped.
@@ -28,7 +29,7 @@ pub(super) struct JvmProcess {
 }
 
 /// Facts from /proc/PID/status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Status {
     /// The id of the process. Another id that names one of its threads has the same files in /proc.
     process: u32,
@@ -40,6 +41,8 @@ pub(super) struct Status {
     pub(super) own_pid: u32,
     /// The set of caught signals. Bit 0 is signal 1.
     caught: u64,
+    /// The set of permitted capabilities. Bit 0 is capability 0.
+    pub(super) permitted: u64,
 }
 
 /// Mapped files, from /proc/PID/maps.
@@ -51,6 +54,8 @@ pub(super) struct Maps {
     pub(super) agent: Option<MappedFile>,
     /// Whether the C library is musl.
     pub(super) has_musl: bool,
+    /// Whether the JVM is Eclipse OpenJ9. Its libjvm.so passes calls on to the library of the VM.
+    is_openj9: bool,
 }
 
 /// A mapped file.
@@ -74,8 +79,7 @@ impl JvmProcess {
             return Err(AttachError::Ended(pid));
         }
         let maps = Maps::of(pid).map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied if may_command(status.uid) => AttachError::NotTraceable(pid),
-            io::ErrorKind::PermissionDenied => AttachError::OtherUser { pid, user: user_name(status.uid) },
+            io::ErrorKind::PermissionDenied => access::refusal(pid, &status),
             io::ErrorKind::NotFound => AttachError::NoProcess(pid),
             _ if error.raw_os_error() == Some(libc::ESRCH) => AttachError::Ended(pid),
             _ => AttachError::Proc { pid, error },
@@ -83,7 +87,10 @@ impl JvmProcess {
         if maps.libjvm.is_none() {
             return Err(AttachError::NoJvm(pid));
         }
-        if !may_command(status.uid) {
+        if maps.is_openj9 {
+            return Err(AttachError::OpenJ9(pid));
+        }
+        if !access::may_command(status.uid) {
             return Err(AttachError::OtherUser { pid, user: user_name(status.uid) });
         }
         let Status { own_pid, uid, gid, .. } = status;
@@ -145,13 +152,6 @@ impl JvmProcess {
     }
 }
 
-/// Whether this command's user is root or this user.
-fn may_command(uid: libc::uid_t) -> bool {
-    // SAFETY: the call accesses no memory.
-    let own_uid = unsafe { libc::geteuid() };
-    own_uid == 0 || own_uid == uid
-}
-
 /// Whether a JVM's attach mechanism is off, by its arguments and variables.
 fn is_attach_disabled(pid: u32) -> bool {
     let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
@@ -198,11 +198,17 @@ pub(super) fn user_name(uid: libc::uid_t) -> String {
     user.map_or_else(|| uid.to_string(), |user| user.name)
 }
 
+/// The name of a group, or the number where it has no name.
+pub(super) fn group_name(gid: libc::gid_t) -> String {
+    let group = nix::unistd::Group::from_gid(nix::unistd::Gid::from_raw(gid)).ok().flatten();
+    group.map_or_else(|| gid.to_string(), |group| group.name)
+}
+
 impl Status {
     pub(super) fn of(pid: u32) -> Result<Self, AttachError> {
-        let text =
-            fs::read_to_string(format!("/proc/{pid}/status")).map_err(|_| AttachError::NoProcess(pid))?;
-        Self::parse(&text).ok_or(AttachError::NoProcess(pid))
+        // The kernel keeps 15 bytes of the process's name, so the last letter may be cut.
+        let text = fs::read(format!("/proc/{pid}/status")).map_err(|_| AttachError::NoProcess(pid))?;
+        Self::parse(&String::from_utf8_lossy(&text)).ok_or(AttachError::NoProcess(pid))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -210,6 +216,7 @@ impl Status {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             line.map(str::split_whitespace)
         };
+        let set = |name: &str| u64::from_str_radix(values(name)?.next()?, 16).ok();
         // Four ids: real, effective, saved, and that of file accesses.
         let own_pid = values("NSpid").or_else(|| values("Pid"))?.next_back()?;
         Some(Self {
@@ -218,7 +225,8 @@ impl Status {
             uid: values("Uid")?.nth(1)?.parse().ok()?,
             gid: values("Gid")?.nth(1)?.parse().ok()?,
             own_pid: own_pid.parse().ok()?,
-            caught: u64::from_str_radix(values("SigCgt")?.next()?, 16).ok()?,
+            caught: set("SigCgt")?,
+            permitted: set("CapPrm")?,
         })
     }
 
@@ -246,6 +254,7 @@ impl Maps {
             }
             let name = file.path.file_name().unwrap_or_default().as_bytes();
             found.has_musl |= name.starts_with(b"ld-musl-");
+            found.is_openj9 |= name.starts_with(b"libj9vm");
             if name == b"libjvm.so" {
                 found.libjvm.get_or_insert(file);
             } else if is_agent(name) {
@@ -273,19 +282,29 @@ impl MappedFile {
 }
 
 #[cfg(test)]
+impl Status {
+    /// A process of which only these facts matter.
+    pub(super) fn of_ids(uid: libc::uid_t, gid: libc::gid_t, permitted: u64) -> Self {
+        Self { uid, gid, permitted, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     const STATUS: &str = "Name:\tjava\nState:\tS (sleeping)\nTgid:\t4711\nPid:\t4711\n\
                           Uid:\t0\t1000\t1000\t1000\nGid:\t0\t100\t100\t100\nNSpid:\t4711\t17\t1\n\
                           SigIgn:\t0000000000000000\n\
-                          SigCgt:\t2000000181005ccf\n";
+                          SigCgt:\t2000000181005ccf\n\
+                          CapPrm:\t0000000000000400\n";
 
     #[test]
     fn the_status_has_the_own_pid_the_effective_user_and_caught_signals() {
         let status = Status::parse(STATUS).unwrap();
         assert_eq!(status.process, 4711);
         assert_eq!((status.state, status.uid, status.gid, status.own_pid), ('S', 1000, 100, 1));
+        assert_eq!(status.permitted, 1 << 10);
         assert!(status.catches(libc::SIGQUIT) && status.catches(libc::SIGHUP));
         assert!(!status.catches(libc::SIGTRAP));
         let uncaught = STATUS.replace("2000000181005ccf", "2000000181005cc8");
@@ -293,7 +312,7 @@ mod tests {
         // Kernels before 4.1 have no NSpid.
         let old = STATUS.replace("NSpid", "Other");
         assert_eq!(Status::parse(&old).unwrap().own_pid, 4711);
-        for missing in ["Tgid", "State", "Uid", "Gid", "SigCgt"] {
+        for missing in ["Tgid", "State", "Uid", "Gid", "SigCgt", "CapPrm"] {
             assert_eq!(Status::parse(&STATUS.replace(missing, "Other")), None, "{missing}");
         }
     }
