@@ -5,6 +5,7 @@
 //! to a temporary folder, which is removed at the end.
 
 mod agent_options;
+mod jvm_watch;
 mod launcher;
 mod process_profiles;
 mod profile_folder;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use self::jvm_watch::JvmWatch;
 use self::launcher::Loading;
 use self::profile_folder::ProfileFolder;
 use self::program_signals::ProgramSignals;
@@ -74,7 +76,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let given = agent_string::with_absolute_paths(&options, &caller_folder)?;
     let options = agent_options::completed(&given, &folder.file_option()?, loading, is_set)?;
     let mut command = launcher::command(name, arguments, loading, &library, &options)?;
-    let status = match program::run(&mut command, &signals) {
+    let watch = JvmWatch::begin(&library);
+    let ended = program::run(&mut command, &signals);
+    let seen = watch.end();
+    let status = match ended {
         Ok(status) => status,
         Err(error) => {
             say(&format!("{} cannot be started: {error}", name.display()));
@@ -85,7 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !status.success() {
         say(&format!("{} has ended: {status}", name.display()));
     }
-    let files = process_profiles::files(&folder, &library);
+    let files = process_profiles::files(&folder, &library, &seen, loading);
     if !files.is_empty() {
         let Written { pages, .. } = results::write(&args.report, &outputs, &files, Stream::Error);
         if args.outputs.open

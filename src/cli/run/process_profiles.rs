@@ -3,30 +3,82 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::jvm_watch::{self, SeenJvm, SeenJvms};
+use super::launcher::Loading;
 use super::profile_folder::{ProcessFile, ProfileFolder};
 use crate::cli::results::say;
 use crate::cli::whole_messages;
 
-/// The files that have messages. A line reports each problem, and the absence of profiles.
-pub(super) fn files(folder: &ProfileFolder, library: &Path) -> Vec<PathBuf> {
+/// The most JVMs that a line names.
+const MOST_NAMED: usize = 3;
+
+/// The files that have messages. A line reports each problem, JVMs without the agent, and the absence of
+/// profiles.
+pub(super) fn files(
+    folder: &ProfileFolder,
+    library: &Path,
+    seen: &SeenJvms,
+    loading: Loading,
+) -> Vec<PathBuf> {
     let files = match folder.files() {
-        Ok(files) => whole_files(files, library),
+        Ok(files) => files,
         Err(error) => {
             say(&format!("{error:#}"));
             return Vec::new();
         }
     };
-    if files.is_empty() {
-        say("no profile was written: no JVM has run under the agent, or none had a sample");
+    let profiled: Vec<_> = files.iter().map(|file| file.pid).collect();
+    let files = whole_files(files, library);
+    let escaped: Vec<_> = seen.without_agent.iter().filter(|jvm| !profiled.contains(&jvm.pid)).collect();
+    match (files.is_empty(), &escaped[..], &seen.with_agent[..]) {
+        (false, [], _) => {}
+        (false, escaped, _) => say(&without_agent(escaped, loading)),
+        (true, escaped @ [_, ..], _) => {
+            say(&format!("no profile was written: {}", without_agent(escaped, loading)));
+        }
+        (true, [], with_agent @ [_, ..]) => {
+            let jvms = named(&with_agent.iter().collect::<Vec<_>>());
+            let place = folder.path().display();
+            say(&format!(
+                "no profile was written: {jvms} ran with the agent and had no sample, or could not write to \
+                 {place}"
+            ));
+        }
+        (true, [], []) => say("no profile was written: no JVM was seen among the program's processes"),
     }
     files
+}
+
+/// The line on JVMs that have run without the agent, with the remedy.
+fn without_agent(jvms: &[&SeenJvm], loading: Loading) -> String {
+    let remedy = match loading {
+        Loading::Variable => {
+            "sudo, env -i, unset and the like drop JAVA_TOOL_OPTIONS, which loads it; keep the variable, \
+             start that JVM with -agentpath, or use `otlpprof record`"
+        }
+        Loading::Argument => {
+            "JVMs that a program of `java` starts are not profiled; `otlpprof run -- env java …` profiles \
+             them"
+        }
+    };
+    format!("{} ran without the agent: {remedy}", named(jvms))
+}
+
+/// The processes with their main classes.
+fn named(jvms: &[&SeenJvm]) -> String {
+    let mut names: Vec<_> =
+        jvms.iter().take(MOST_NAMED).map(|jvm| format!("process {} ({})", jvm.pid, jvm.main)).collect();
+    if let more @ 1.. = jvms.len().saturating_sub(MOST_NAMED) {
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
 }
 
 /// The files that have messages, without parts of messages.
 fn whole_files(files: Vec<ProcessFile>, library: &Path) -> Vec<PathBuf> {
     let mut whole = Vec::new();
     for ProcessFile { pid, path } in files {
-        if has_mapped(pid, library) {
+        if jvm_watch::has_agent(pid, library) {
             say(&format!("process {pid} has not ended: only the profiles until now are shown"));
         }
         match whole_messages::cut(&path) {
@@ -39,10 +91,4 @@ fn whole_files(files: Vec<ProcessFile>, library: &Path) -> Vec<PathBuf> {
         }
     }
     whole
-}
-
-/// Whether a process runs that has the library mapped. Another process may have the id meanwhile.
-fn has_mapped(pid: u32, library: &Path) -> bool {
-    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    String::from_utf8_lossy(&maps).contains(&*library.to_string_lossy())
 }
