@@ -86,6 +86,61 @@ fn a_recording_ends_with_its_time_and_is_printed() {
     }
 }
 
+/// Regression: a command that was killed left its folder for ever.
+#[test]
+fn folders_of_commands_that_were_killed_go_with_the_next_recording() {
+    let home = newest_or_all().pop().unwrap();
+    let jvm = jvm(&home);
+    let folder = |kind: &str, seconds: &str| {
+        let name = format!(".otlpprof-{kind}{:08x}", std::process::id());
+        let folder = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir_in("/tmp").unwrap();
+        std::fs::write(folder.path().join("recording.otlp"), "").unwrap();
+        let touch = std::process::Command::new("touch").args(["-d", seconds]).arg(folder.path()).status();
+        assert!(touch.unwrap().success());
+        folder
+    };
+    let old = "10 minutes ago";
+    let (abandoned, locked, young) =
+        (folder("0000000a", old), folder("0000000b", old), folder("0000000c", "tomorrow"));
+    let other = folder("no-digit", old);
+    let lock = std::fs::File::open(locked.path()).unwrap();
+    lock.lock().unwrap();
+    let recorded = record(jvm.pid(), &["-d", "100ms"]);
+    assert!(text_of(&recorded.stderr).contains("recording JVM"), "{recorded:?}");
+    assert!(!abandoned.path().exists());
+    for kept in [&locked, &young, &other] {
+        assert!(kept.path().join("recording.otlp").is_file(), "{}", kept.path().display());
+    }
+    jvm.terminate();
+    jvm.finish();
+}
+
+/// The VM's own threads have samples of wall-clock time, whatever they do.
+#[test]
+fn functions_of_the_vms_threads_are_reported_on_request() {
+    let home = newest_or_all().pop().unwrap();
+    let jvm = jvm(&home);
+    let report = |options: &[&str]| {
+        let table = std::cell::RefCell::new(String::new());
+        let arguments = [&["cpu=off,wall=10ms", "--idle", "-d", "300ms", "--top", "1000"], options].concat();
+        wait_for("a recording with samples of the VM's threads", || {
+            let recorded = record(jvm.pid(), &arguments);
+            text_of(&recorded.stdout).clone_into(&mut table.borrow_mut());
+            recorded.status.success() && table.borrow().contains(" other VM ")
+        });
+        table.into_inner()
+    };
+    let folded = report(&[]);
+    let kinds = folded.lines().find(|line| line.contains("other VM ")).unwrap();
+    assert!(kinds.starts_with("your code ") && kinds.ends_with(" %"), "{folded}");
+    assert!(folded.contains("  (other threads of the VM)\n"), "{folded}");
+    assert!(folded.contains("\n--vm shows the functions of the VM's threads\n"), "{folded}");
+    let whole = report(&["--vm"]);
+    assert!(!whole.contains("(other threads of the VM)") && !whole.contains("--vm"), "{whole}");
+    jvm.terminate();
+    jvm.finish();
+}
+
 #[test]
 fn an_interrupt_ends_a_recording_early_and_shows_it() {
     for home in newest_or_all() {
