@@ -6,6 +6,7 @@
 
 use super::call_tree::NodeId;
 use super::frame_table::FrameId;
+use super::idle_threads::Idleness;
 use super::thread_role::ThreadRole;
 use crate::otlp::wire::Sample;
 
@@ -24,8 +25,8 @@ pub(super) struct SampleLabels {
     pub(super) number: u64,
     /// The role of the thread.
     pub(super) thread: ThreadRole,
-    /// Whether they are those of an idle thread that is left out.
-    pub(super) are_idle: bool,
+    /// Whether the thread is an idle one that is left out.
+    pub(super) idleness: Idleness,
     /// The node below which the stacks begin.
     pub(super) root: NodeId,
 }

@@ -11,7 +11,7 @@ use super::call_tree::{CallTree, NodeId, ROOT};
 use super::frame_origin::FrameOrigins;
 use super::frame_table::{FrameId, FrameTable};
 use super::framed_message::{FrameResolver, FramedMessage, LocationFrames};
-use super::idle_threads;
+use super::idle_threads::Idleness;
 use super::measure::{Measure, ProfileMeasure, Weight};
 use super::message_stacks::MessageStacks;
 use super::objects::ObjectTable;
@@ -269,11 +269,13 @@ impl<'s> SampleReader<'s> {
             let labels = *known
                 .entry(number)
                 .or_insert_with(|| self.read_labels(context, &sample, number, found.clone()));
-            let Some(labels) = labels else {
+            let Some(mut labels) = labels else {
                 pending.put_back(sample);
                 continue;
             };
-            if labels.are_idle && !self.selection.has_expressions() {
+            let is_idle = labels.idleness.is_idle(context.tables, sample.stack_index);
+            labels.idleness = if is_idle { Idleness::Idle } else { Idleness::Busy };
+            if is_idle && !self.selection.has_expressions() {
                 // Only an expression would need the stack.
                 self.leave_out(context, &sample);
                 pending.put_back(sample);
@@ -319,12 +321,12 @@ impl<'s> SampleReader<'s> {
             pending.drain(|_| {});
         }
         pending.drain(|&PendingSample { ref sample, labels, node, is_known, .. }| {
-            let SampleLabels { number, thread, are_idle, root } = labels;
+            let SampleLabels { number, thread, idleness, root } = labels;
             let is_selected = is_known || self.matches.is_wanted(self.bits_of(node));
             if !is_known {
                 stacks.set_node(root, sample.stack_index, is_selected.then_some(node));
             }
-            if is_selected && are_idle {
+            if is_selected && idleness == Idleness::Idle {
                 self.leave_out(context, sample);
             } else if is_selected {
                 self.selected_samples += 1;
@@ -362,14 +364,16 @@ impl<'s> SampleReader<'s> {
         if !self.selects_labels(tables, sample, found) {
             return None;
         }
-        let are_idle = self.selection.without_idle
-            && idle_threads::are_idle(&context.measure, tables, &sample.attribute_indices);
+        let idleness = match self.selection.without_idle {
+            true => Idleness::of(&context.measure, tables, &sample.attribute_indices),
+            false => Idleness::Busy,
+        };
         // The frame of a thread that is left out would be in the tree.
-        let root = match self.form.threads && !are_idle {
+        let root = match self.form.threads && idleness != Idleness::Idle {
             true => self.thread_root(thread.as_deref().unwrap_or(markers::NO_THREAD)),
             false => ROOT,
         };
-        Some(SampleLabels { number, thread: role, are_idle, root })
+        Some(SampleLabels { number, thread: role, idleness, root })
     }
 
     /// The node of a thread. A thread is no function, so no expression of the selection matches its name.

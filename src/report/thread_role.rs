@@ -55,23 +55,40 @@ const COLLECTORS: [&str; 32] = [
     "ZWorker",
 ];
 
-/// The names of HotSpot's other threads that run no method of the program or of the JDK (`runtime/*.cpp`,
-/// `services/attachListener.cpp`, `logging/logAsyncWriter.cpp`, `jfr/`).
-const OTHERS: [&str; 14] = [
-    "Archive Worker Thread",
-    "AsyncLog Thread",
-    "Attach Listener",
-    "JFR CPU Sampler Thread",
-    "JFR Recorder Thread",
-    "JFR Sampler Thread",
-    "JFR Thread Sampler",
-    "Monitor Deflation Thread",
-    "Native Heap Trimmer",
-    "Service Thread",
-    "Signal Dispatcher",
-    "Sweeper thread",
-    "VM Periodic Task Thread",
-    "VM Thread",
+/// The code that a thread of the JVM's own runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OwnCode {
+    /// The VM's alone.
+    Vm,
+    /// Java methods of the JDK.
+    Jdk,
+    /// Java methods of the JDK, which may call the program's.
+    Program,
+}
+
+/// The names of the JVM's other threads (`runtime/*.cpp`, `services/*.cpp`, `logging/logAsyncWriter.cpp`,
+/// `jfr/`, `prims/jni.cpp`; of the JDK `java.lang.ref.Reference`, `java.lang.ref.Finalizer` and
+/// `jdk.internal.ref.CleanerFactory`). Each exists in every program, or serves the VM alone.
+const OTHERS: [(&str, OwnCode); 19] = [
+    ("Archive Worker Thread", OwnCode::Vm),
+    ("AsyncLog Thread", OwnCode::Vm),
+    ("Attach Listener", OwnCode::Vm),
+    ("Common-Cleaner", OwnCode::Program),
+    ("DestroyJavaVM", OwnCode::Jdk),
+    ("Finalizer", OwnCode::Program),
+    ("JFR CPU Sampler Thread", OwnCode::Vm),
+    ("JFR Recorder Thread", OwnCode::Vm),
+    ("JFR Sampler Thread", OwnCode::Vm),
+    ("JFR Thread Sampler", OwnCode::Vm),
+    ("Monitor Deflation Thread", OwnCode::Vm),
+    ("Native Heap Trimmer", OwnCode::Vm),
+    ("Notification Thread", OwnCode::Jdk),
+    ("Reference Handler", OwnCode::Jdk),
+    ("Service Thread", OwnCode::Vm),
+    ("Signal Dispatcher", OwnCode::Vm),
+    ("Sweeper thread", OwnCode::Vm),
+    ("VM Periodic Task Thread", OwnCode::Vm),
+    ("VM Thread", OwnCode::Vm),
 ];
 
 /// The bytes of a thread's name that the kernel keeps.
@@ -116,22 +133,29 @@ impl ThreadRole {
             let has_start = |name: Abbreviated<'_>| known.len() >= START && known[..START] == *name.start;
             name.starts_with(*known) || abbreviated.is_some_and(has_start)
         };
-        let is = |known: &&str| {
+        let is = |known: &str| {
             let fits = |name: Abbreviated<'_>| known.starts_with(name.start) && known.ends_with(name.end);
             let is_long = known.len() > KERNEL_BYTES;
             name == &known[..known.len().min(KERNEL_BYTES)]
-                || name == *known
+                || name == known
                 || (is_long && abbreviated.is_some_and(fits))
         };
         if COMPILERS.iter().any(begins) {
             Self::Compiler
         } else if COLLECTORS.iter().any(begins) {
             Self::Collector
-        } else if OTHERS.iter().any(is) {
+        } else if OTHERS.iter().any(|(known, code)| *code == OwnCode::Vm && is(known)) {
             Self::Vm
         } else {
             Self::Other
         }
+    }
+}
+
+impl OwnCode {
+    /// The code of the Java thread of this name; `None` if the thread is not one of the JVM's own.
+    pub(super) fn of_java_thread(name: &str) -> Option<Self> {
+        OTHERS.iter().find_map(|(known, code)| (*known == name).then_some(*code))
     }
 }
 

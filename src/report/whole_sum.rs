@@ -1,7 +1,7 @@
 //! The sum of all values of a measure, selected or not: the whole of which a selection is a part. It lacks
 //! idle threads if the selection lacks them.
 
-use super::idle_threads;
+use super::idle_threads::Idleness;
 use super::measure::{Measure, Weight};
 use super::sample_reader::{ProfileContext, sum_in};
 use super::selection::Window;
@@ -43,7 +43,8 @@ impl<'m> WholeSum<'m> {
                 }
                 if self.sums.begin(&context) {
                     let is_idle = |sample: &Sample| {
-                        idle_threads::are_idle(&context.measure, tables, &sample.attribute_indices)
+                        Idleness::of(&context.measure, tables, &sample.attribute_indices)
+                            .is_idle(tables, sample.stack_index)
                     };
                     let samples = profile.samples().filter(|sample| !self.without_idle || !is_idle(sample));
                     let sums = samples.map(|sample| sum_in(&context, &sample, Window::default()));
