@@ -17,6 +17,7 @@ use crate::agent_support::{JavaRun, agent, newest_or_all, profiles};
 use crate::attach_support::{
     PATIENCE, attach, command, exit_code, jvm, otlpprof, refusal, send, state, text_of, wait_for,
 };
+use crate::report_support::{Files, json, shop, stdout};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{Termios, tcgetattr};
 
@@ -464,6 +465,24 @@ fn a_file_is_shown_as_it_grows() {
     assert_eq!(kinds(table), kinds(report));
 }
 
+/// Regression: such files were refused.
+#[test]
+fn a_file_of_any_format_is_shown_whole() {
+    let files = Files::new();
+    let otlp = files.add("app.otlp", &shop());
+    for format in ["pprof", "collapsed"] {
+        let exported = files.path(format);
+        crate::report_support::otlpprof(&["export", &otlp, "--to", format, "-o", &exported]).success();
+        let top = stdout(&["top", &exported, "--count", "1", "-i", "100ms"]);
+        let report = json(&["report", &exported]);
+        let row = &report["rows"][0];
+        let function = row["function"].as_str().unwrap();
+        let share = row["self"].as_f64().unwrap() / report["total"].as_f64().unwrap() * 100.0;
+        let first = top.lines().find(|line| line.ends_with(function)).unwrap_or_else(|| panic!("{top}"));
+        assert!(first.contains(&format!(" {share:.1} %")), "{function} {share}: {top}");
+    }
+}
+
 #[test]
 fn mistakes_are_one_line_each() {
     let run = |arguments: &[&str]| otlpprof().arg("top").args(arguments).output().unwrap();
@@ -474,9 +493,9 @@ fn mistakes_are_one_line_each() {
         (&["1"][..], "top needs a terminal for its view; --count N prints N tables instead"),
         (&["/no/such/file", "--count", "1"], "/no/such/file"),
         (&["/etc/passwd", "cpu=1ms", "--count", "1"], "a file takes neither options"),
-        (&["/etc/passwd", "--count", "1", "-i", "100ms"], "is no file of the agent that grows"),
+        (&["/etc/passwd", "--count", "1", "-i", "100ms"], "no known format"),
         (&["/tmp", "--count", "1"], "is no file that grows"),
-        (&[&recording, "--count", "1"], "`otlpprof report` shows other files"),
+        (&[&recording, "--count", "1"], "too few for a chunk header"),
         (&["4294967294", "--count", "1"], "there is no process 4294967294"),
     ] {
         let refused = run(arguments);

@@ -1,7 +1,7 @@
 //! A file of messages that grows: protobuf with length prefixes, or lines of JSON.
 
 use std::fs::{File, Metadata};
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -40,8 +40,8 @@ struct MessageSpan {
 }
 
 impl GrowingFile {
-    /// Opens a file. It may be empty. Fails if its first bytes show that no agent writes to it.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    /// Opens a file. It may be empty. `None` if its first bytes show that no agent writes to it.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Option<Self>> {
         let name = || path.display().to_string();
         if !path.metadata().with_context(name)?.is_file() {
             bail!("{}: is no file that grows; name the file that the agent writes to", name());
@@ -49,9 +49,12 @@ impl GrowingFile {
         let file = File::open(path).with_context(name)?;
         let mut opened = Self { path: path.to_owned(), file, form: None, at: 0 };
         if opened.file.metadata().with_context(name)?.len() > 0 {
-            opened.form = Some(opened.detect().with_context(name)?);
+            match opened.detect().with_context(name)? {
+                None => return Ok(None),
+                form => opened.form = form,
+            }
         }
-        Ok(opened)
+        Ok(Some(opened))
     }
 
     /// Reads the messages that have been appended since the last call, the oldest first. Of many new messages
@@ -97,7 +100,7 @@ impl GrowingFile {
         let form = match self.form {
             Some(form) => form,
             None => {
-                let form = self.detect()?;
+                let form = self.detect()?.context("another program's file has replaced the agent's")?;
                 *self.form.insert(form)
             }
         };
@@ -107,15 +110,16 @@ impl GrowingFile {
         }
     }
 
-    fn detect(&mut self) -> anyhow::Result<Form> {
+    /// The form of the messages, by the first byte of the file.
+    fn detect(&mut self) -> io::Result<Option<Form>> {
         let mut first = [0];
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_exact(&mut first)?;
-        match first[0] {
-            b'{' => Ok(Form::Lines),
-            0..=MOST_FIRST => Ok(Form::LengthPrefixed),
-            _ => bail!("is no file of the agent that grows; `otlpprof report` shows other files"),
-        }
+        Ok(match first[0] {
+            b'{' => Some(Form::Lines),
+            0..=MOST_FIRST => Some(Form::LengthPrefixed),
+            _ => None,
+        })
     }
 
     fn new_frames(&mut self, length: u64) -> anyhow::Result<Vec<MessageSpan>> {
@@ -192,7 +196,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("x");
             std::fs::write(&path, b"").unwrap();
-            let mut growing = GrowingFile::open(&path).unwrap();
+            let mut growing = GrowingFile::open(&path).unwrap().unwrap();
             let mut append = OpenOptions::new().append(true).open(&path).unwrap();
             assert_eq!(growing.read(0).unwrap().len(), 0);
             // The second message is cut off.
@@ -211,19 +215,18 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_programs_are_refused() {
+    fn files_of_other_programs_do_not_grow() {
         let folder = tempfile::tempdir().unwrap();
         assert!(GrowingFile::open(folder.path()).unwrap_err().to_string().contains("no file that grows"));
         let path = folder.path().join("x");
         // A compressed file, and a recording.
         for first in [&b"\x1f\x8b"[..], b"FLR\0"] {
             std::fs::write(&path, b"").unwrap();
-            let mut empty = GrowingFile::open(&path).unwrap();
+            let mut empty = GrowingFile::open(&path).unwrap().unwrap();
             std::fs::write(&path, first).unwrap();
-            for refused in [empty.read(0).unwrap_err(), GrowingFile::open(&path).unwrap_err()] {
-                let refused = format!("{refused:#}");
-                assert!(refused.contains("no file of the agent"), "{refused}");
-            }
+            assert!(GrowingFile::open(&path).unwrap().is_none());
+            let refused = format!("{:#}", empty.read(0).unwrap_err());
+            assert!(refused.contains("another program's file"), "{refused}");
         }
     }
 }

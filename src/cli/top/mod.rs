@@ -1,7 +1,7 @@
 //! `otlpprof top`: the functions and threads with the highest values now.
 //!
-//! Input: messages of the agent in a JVM, which come every interval, or a file that grows. Output: a view in
-//! the terminal that keys control, or tables.
+//! Input: messages of the agent in a JVM, which come every interval, a file that grows, or a whole file.
+//! Output: a view in the terminal that keys control, or tables.
 
 mod draw;
 mod growing_file;
@@ -49,7 +49,8 @@ const MOST_LINES: usize = 500;
 /// tables.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The JVM's process id, a part of its main class's name, or a file that an agent is writing
+    /// The JVM's process id, a part of its main class's name, a file that an agent is writing, or a file of
+    /// another format, which is shown whole
     #[arg(value_name = "JVM|FILE")]
     source: String,
     /// Options of the agent if no session runs, such as cpu=5ms,wall
@@ -64,7 +65,7 @@ pub(super) struct Args {
     /// The time between two updates, from 100ms to 1h
     #[arg(short, long, value_name = "DURATION", value_parser = parse_interval, default_value = "1s")]
     interval: Duration,
-    /// Show the sums of this much time
+    /// Show the sums of this much time, unless the file is shown whole
     #[arg(short, long, value_name = "DURATION", value_parser = parse_window, default_value = "10s")]
     window: Duration,
     /// The order of functions
@@ -108,7 +109,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         },
     };
     source.warnings().iter().try_for_each(|line| writeln!(terminal::stderr(), "the agent: {line}"))?;
-    let mut recent = Recent::new(&selection, args.window, source.succession());
+    let mut recent = Recent::new(&selection, source.window(args.window), source.succession());
     let ended = match args.count {
         Some(count) => print_tables(args, count, &mut source, &mut recent, &interrupts),
         None => show(args, &mut source, &mut recent, &interrupts),

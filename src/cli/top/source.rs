@@ -1,4 +1,4 @@
-//! The origin of messages: the agent in a JVM, or a file that grows.
+//! The origin of messages: the agent in a JVM, a file that grows, or a whole file of any format.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -7,12 +7,18 @@ use std::time::Duration;
 use super::growing_file::GrowingFile;
 use super::recent::Succession;
 use crate::cli::attach::{AgentStream, AttachError, Interrupts, Opened, StreamArgs};
+use crate::cli::report::inputs::ProfileInputs;
 use crate::otlp::encoded::EncodedMessage;
 
 /// The origin of messages.
 pub(super) enum Source {
     Agent(Box<AgentStream>),
-    File { file: GrowingFile, window_ns: u64 },
+    File {
+        file: GrowingFile,
+        window_ns: u64,
+    },
+    /// A file to which no agent writes, until it has been read.
+    Whole(Option<Box<ProfileInputs>>),
 }
 
 /// The result of opening a source.
@@ -35,14 +41,25 @@ impl Source {
 
     pub(super) fn of_file(path: &Path, window: Duration) -> anyhow::Result<OpenedSource> {
         let window_ns = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
-        Ok(OpenedSource::Source(Self::File { file: GrowingFile::open(path)?, window_ns }))
+        Ok(OpenedSource::Source(match GrowingFile::open(path)? {
+            Some(file) => Self::File { file, window_ns },
+            None => Self::Whole(Some(Box::new(ProfileInputs::open(&[path.to_owned()])?))),
+        }))
+    }
+
+    /// The time whose sums are shown, which is this one unless the source is a whole file.
+    pub(super) fn window(&self, wanted: Duration) -> Duration {
+        match self {
+            Self::Agent(_) | Self::File { .. } => wanted,
+            Self::Whole(_) => Duration::MAX,
+        }
     }
 
     /// How the messages follow each other.
     pub(super) fn succession(&self) -> Succession {
         match self {
             Self::Agent(_) => Succession::Cumulative,
-            Self::File { .. } => Succession::Separate,
+            Self::File { .. } | Self::Whole(_) => Succession::Separate,
         }
     }
 
@@ -50,7 +67,7 @@ impl Source {
     pub(super) fn warnings(&self) -> &[String] {
         match self {
             Self::Agent(stream) => stream.warnings(),
-            Self::File { .. } => &[],
+            Self::File { .. } | Self::Whole(_) => &[],
         }
     }
 
@@ -58,7 +75,7 @@ impl Source {
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Agent(stream) => Some(stream.descriptor()),
-            Self::File { .. } => None,
+            Self::File { .. } | Self::Whole(_) => None,
         }
     }
 
@@ -77,6 +94,12 @@ impl Source {
                 file.read(*window_ns)?.iter().for_each(take);
                 Ok(None)
             }
+            Self::Whole(inputs) => {
+                if let Some(inputs) = inputs.take() {
+                    inputs.each_message(|message| take(&message))?;
+                }
+                Ok(None)
+            }
         }
     }
 
@@ -84,7 +107,7 @@ impl Source {
     pub(super) fn close(self, interrupts: &mut Interrupts) -> Result<(), AttachError> {
         match self {
             Self::Agent(stream) => stream.close(interrupts),
-            Self::File { .. } => Ok(()),
+            Self::File { .. } | Self::Whole(_) => Ok(()),
         }
     }
 }
