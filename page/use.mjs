@@ -17,6 +17,7 @@
 //
 //   selectors   the texts of the labels' selectors
 //   total       the text with the sum of the selection
+//   about       the text on the processes and the time; "" if it is not there
 //   kinds       the text with the share of each kind of code; "" if it is not there
 //   kindSums    the sum of each kind, for each side
 //   tooltip     the text beside the pointer; null if there is none
@@ -119,6 +120,7 @@ function shown() {
   return {
     selectors: texts('.labels > button'),
     total: document.querySelector('.total').textContent,
+    about: document.querySelector('.about')?.innerText ?? '',
     kinds: document.querySelector('.kinds').innerText,
     kindSums: otlpprof.kinds(),
     tooltip,

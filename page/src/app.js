@@ -43,10 +43,11 @@ export class App {
     this.status = el('footer', { class: 'status' }, this.facts, this.legend);
     this.panes = el('main', { class: 'panes' }, this.table.element, this.pane.element);
     this.matchAt = -1;
-    const notes = profile.header.notes ?? [];
+    const { about = '', notes = [] } = profile.header;
     document.title = profile.header.title || 'Profile';
     document.body.replaceChildren(
       this.toolbar.element,
+      about === '' ? '' : el('p', { class: 'about', text: about }),
       profile.labels.length > 0 ? this.labels.element : '',
       notes.length > 0
         ? el(

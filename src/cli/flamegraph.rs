@@ -8,11 +8,14 @@ use std::process::ExitCode;
 use anyhow::bail;
 
 use super::outputs::DEFAULT_PAGE;
+use super::print::time;
+use super::report::amount::amount;
 use super::report::compare_args::{CompareArgs, empty_side, measure_of_either};
 use super::report::conditions;
 use super::report::idle_args;
 use super::report::inputs::ProfileInputs;
 use super::report::kinds;
+use super::report::processes;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
 use super::symbolize::symbols_args::SymbolsArgs;
@@ -260,6 +263,7 @@ fn write(
     let sides = base.map(|base| base.sides.clone());
     let texts = PageTexts {
         title: page.title.clone().unwrap_or_else(|| title(new, &sides)),
+        about: if base.is_some() { String::new() } else { about(&new.survey, selection.window, &rows) },
         selection: conditions::in_words(&selection).join(", "),
         notes,
         sides,
@@ -300,6 +304,20 @@ fn title(inputs: &ProfileInputs, sides: &Option<[String; 2]>) -> String {
         Some([base, new]) => format!("{new} compared with {base}"),
         None => inputs.title(),
     }
+}
+
+/// The processes of a page, and the time that it shows.
+fn about(survey: &Survey, window: Window, rows: &PageRows) -> String {
+    let profiled_ns = rows.profiled_ns(1);
+    let time = survey.times.filter(|_| profiled_ns > 0).map(|(first_ns, _)| {
+        let profiled = amount(i64::try_from(profiled_ns).unwrap_or(i64::MAX), "nanoseconds");
+        format!("{profiled} from {}", time::utc_seconds(first_ns.max(window.from_ns)))
+    });
+    let cpu = Measure { name: types::CPU.name.to_owned(), unit: types::CPU.period_unit.to_owned() };
+    let whole = rows.total(&cpu.name, 1);
+    let cores = processes::cores(&cpu, rows.weight().unit(&cpu), whole, profiled_ns).filter(|_| whole > 0);
+    let parts = [Some(processes::in_words(&survey.resources)).filter(|words| !words.is_empty()), time, cores];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// The line about idle threads that the page lacks. `idle` has the sums of both sides.

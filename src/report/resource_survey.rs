@@ -16,8 +16,8 @@ const MOST_PROCESSES: usize = 4096;
 pub struct ResourceSurvey {
     resources: u64,
     keys: BTreeMap<String, Known>,
-    /// The programs by process id. Processes of several hosts may have one id.
-    programs: BTreeMap<String, BTreeSet<String>>,
+    /// The programs by process id, as far as they are known. Processes of several hosts may have one id.
+    processes: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// An attribute.
@@ -50,24 +50,34 @@ impl ResourceSurvey {
                 self.keys.insert(key.to_owned(), known);
             }
         }
-        if let (Some(pid), Some(program)) = (pid, program)
-            && (self.programs.len() < MOST_PROCESSES || self.programs.contains_key(&pid))
+        if let Some(pid) = pid
+            && (self.processes.len() < MOST_PROCESSES || self.processes.contains_key(&pid))
         {
-            self.programs.entry(pid).or_default().insert(program);
+            self.processes.entry(pid).or_default().extend(program);
         }
     }
 
     /// The programs that processes with this id run, separated by commas; empty if unknown.
     pub fn programs_of(&self, pid: &str) -> String {
-        let programs = self.programs.get(pid).into_iter().flatten();
+        let programs = self.processes.get(pid).into_iter().flatten();
         programs.map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The value of an attribute that all resources have alike.
+    pub fn shared(&self, key: &str) -> Option<&str> {
+        let known = self.keys.get(key)?;
+        (!known.differs && known.resources == self.resources).then_some(&*known.value)
+    }
+
+    /// The process ids, in the order of their text. At most 4,096 are known.
+    pub fn process_ids(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.processes.keys().map(String::as_str)
     }
 
     /// The keys of the attributes that are not the same in all resources: the values differ, or some
     /// resources lack the attribute.
     pub fn differing(&self) -> BTreeSet<String> {
-        let is_shared = |known: &Known| !known.differs && known.resources == self.resources;
-        self.keys.iter().filter(|(_, known)| !is_shared(known)).map(|(key, _)| key.clone()).collect()
+        self.keys.keys().filter(|key| self.shared(key).is_none()).cloned().collect()
     }
 }
 
@@ -101,5 +111,7 @@ mod tests {
             survey.add([("process.command", program.into()), ("process.pid", pid.into())]);
         }
         assert_eq!(["1", "2", "3", "4"].map(|pid| survey.programs_of(pid)), ["shop.jar", "", "a.A, a.B", ""]);
+        assert_eq!(survey.process_ids().collect::<Vec<_>>(), ["1", "2", "3"]);
+        assert_eq!((survey.shared("process.pid"), survey.shared("process.command")), (None, None));
     }
 }

@@ -30,6 +30,7 @@ fn functions_have_their_self_and_total_time_and_the_other_types_are_named() {
         format!(
             "cpu of fixture: 420 ms in 10.0 s, from 2023-11-14T22:13:20Z\n\
              your code 28.6 %, native 71.4 %\n\
+             process 7; 0.04 cores on average\n\
              also in the files (--type): wall\n\
              \n              \
              SELF               TOTAL  CODE    FUNCTION\n    \
@@ -285,7 +286,7 @@ fn callers_and_callees_of_a_function_are_shown() {
     let files = Files::new();
     let file = files.add("app.otlp", &shop());
     let text = stdout(&[&file, "--peek", "cart$"]);
-    let lines: Vec<_> = text.lines().skip(3).map(|line| line.trim_start()).collect();
+    let lines: Vec<_> = text.lines().skip(4).map(|line| line.trim_start()).collect();
     assert_eq!(
         lines,
         [

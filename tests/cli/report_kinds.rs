@@ -100,7 +100,7 @@ fn the_second_line_has_the_share_of_each_kind_of_code() {
     let line =
         "your code 60.0 %, JDK 12.0 %, JIT 18.0 %, GC 7.2 %, other VM 0.8 %, native 1.5 %, kernel 0.5 %";
     let first = "cpu of shop: 2.00 s in 20.0 s, from 2023-11-14T22:13:20Z";
-    assert_eq!(heading(&[&file]), [first, line]);
+    assert_eq!(heading(&[&file]), [first, line, "processes 1, 2; 0.10 cores on average"]);
     for form in [&["--tree"][..], &["--peek", "Cart"], &["--by", "process"], &["--lines"], &["--threads"]] {
         assert_eq!(heading(&[&[&*file], form].concat())[1], line, "{form:?}");
     }
@@ -128,7 +128,7 @@ fn the_kinds_are_those_of_the_selected_samples() {
         (&["--without", "libjvm|Thread::|shop.Main"], "JDK 85.7 %, native 10.7 %, kernel 3.6 %"),
     ] {
         let lines = heading(&[&[&*file], options].concat());
-        assert!(lines.len() == 3 && lines[1].starts_with("selected ("), "{lines:?}");
+        assert!(lines.len() == 4 && lines[1].starts_with("selected ("), "{lines:?}");
         assert_eq!(lines[2], expected, "{options:?}");
     }
     let kinds = &json(&["report", &file, "--frame", "Zip"])["kinds"];
@@ -162,6 +162,8 @@ fn a_page_begins_with_the_line_of_the_report_and_follows_the_choice_of_labels() 
         assert_eq!(answers[0]["kindSums"][0][name], expected[key], "{name}");
     }
     assert_eq!(answers[0]["kinds"], heading(&[&file])[1]);
+    let about = "process 1; 10.0 s from 2023-11-14T22:13:20Z; 0.10 cores on average";
+    assert_eq!(answers[0]["about"], about);
     // A further value is another choice of the same label.
     assert_eq!(answers[1]["kinds"], heading(&[&file, "--thread", "http-1"])[2]);
     assert_eq!(answers[3]["kinds"], "JDK 54.5 %, GC 32.7 %, other VM 3.6 %, native 6.8 %, kernel 2.3 %");
@@ -257,12 +259,12 @@ fn profiles_of_other_programs_have_no_kinds() {
     let native = [("worker", 7, &["/lib/libc.so.6!memcpy", "/bin/program!main"][..])];
     let (go, native) = (message("1", &go), message("2", &native));
     let file = files.add("go.otlp", &[go.clone(), native]);
-    assert_eq!(heading(&[&file]).len(), 1);
+    assert!(heading(&[&file])[1].starts_with("processes 1, 2; "));
     assert_eq!(json(&["report", &file])["kinds"], Value::Null);
     // Beside a JVM they have one.
     let file = files.add("both.otlp", &[go, message("2", &SHOP[..1])]);
     assert_eq!(heading(&[&file])[1], "your code 98.2 %, kernel 0.4 %, other 1.4 %");
-    assert_eq!(heading(&[&file, "--where", "process.pid=1"]).len(), 2);
+    assert_eq!(heading(&[&file, "--where", "process.pid=1"]).len(), 3);
     for (name, stacks, lines) in [
         ("go.collapsed", "main.main;runtime.mallocgc 3\n", 1),
         ("c.collapsed", "main;work;memcpy 3\n", 1),

@@ -18,7 +18,7 @@ fn trees_and_callers_are_grouped() {
     let files = Files::new();
     let file = files.add("app.otlp", &shop());
     let text = stdout(&["report", &file, "--tree", "--by", "thread"]);
-    let lines: Vec<_> = text.lines().skip(3).map(|line| line.trim_start()).collect();
+    let lines: Vec<_> = text.lines().skip(4).map(|line| line.trim_start()).collect();
     assert_eq!(
         lines,
         [
@@ -216,7 +216,7 @@ fn labels_have_the_sums_of_their_values() {
     first.resource_profiles[0].scope_profiles[0].profiles[0].attribute_indices = vec![counter, region];
     let file = files.add("app.otlp", &[first, second]);
     let text = stdout(&["report", &file, "--labels"]);
-    let lines: Vec<_> = text.lines().skip(2).map(str::trim_start).collect();
+    let lines: Vec<_> = text.lines().skip(3).map(str::trim_start).collect();
     assert_eq!(
         lines,
         [

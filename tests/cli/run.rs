@@ -58,6 +58,10 @@ fn a_launcher_is_profiled_without_a_word_of_the_agent() {
         let mut report = stderr.lines().skip_while(|line| !line.starts_with("cpu of java: "));
         let kinds = report.nth(1).unwrap_or_default();
         assert!(kinds.starts_with("your code ") && kinds.ends_with(" %"), "{stderr}");
+        let processes = report.next().unwrap_or_default();
+        let version = "(programs.RunAndExit), OpenJDK ";
+        assert!(processes.starts_with("process ") && processes.contains(version), "{stderr}");
+        assert!(processes.ends_with(" cores on average"), "{stderr}");
         assert!(stderr.contains("programs.RunAndExit.burn (RunAndExit.java)"), "{stderr}");
         assert!(!stderr.contains("process.pid"), "one process is no group: {stderr}");
         assert!(page_data(&place.path("page.html")).contains("programs.RunAndExit.burn"));
@@ -299,6 +303,51 @@ fn a_mistake_in_the_agents_options_is_shown() {
         assert_eq!(stderr.matches(line).count(), 1, "{stderr}");
         assert!(stderr.contains("otlpprof: no profile was written: "), "{stderr}");
     }
+}
+
+/// The seconds for which a program runs until it is seen. The longer run is for the case that other programs
+/// have used the CPU.
+const SECONDS: [u32; 2] = [2, 30];
+
+/// Runs a script with this text and the seconds as its argument until the line is there. Returns the last
+/// standard error.
+fn assert_said(options: &str, text: &str, code: i32, line: &str) -> String {
+    let place = RunFolder::new();
+    let script = place.script("start.sh", &format!("#!/bin/sh\n{text}\n"));
+    let mut last = String::new();
+    for seconds in SECONDS {
+        let mut command = place.run();
+        command.args([options, "--no-page", "--"]).arg(&script).arg(seconds.to_string());
+        let (found, _, stderr) = parts(&command.output().unwrap());
+        assert_eq!(found, code, "{stderr}");
+        last = stderr;
+        if last.contains(line) {
+            return last;
+        }
+    }
+    panic!("no '{line}' in {last}");
+}
+
+/// Regression: a JVM without the agent, a program without a JVM and a JVM without a sample had one line, and
+/// a second JVM without the agent had none.
+#[test]
+fn each_reason_why_there_is_no_profile_has_its_line() {
+    let java = newest_java();
+    let java = format!("'{}' -cp '{CLASSES}' programs.UserLoop $1", java.display());
+    let escaped = "(programs.UserLoop) ran without the agent: sudo, env -i, unset and the like drop ";
+    let unset = format!("unset JAVA_TOOL_OPTIONS\nexec {java}");
+    let stderr = assert_said("cpu=1ms", &unset, 0, escaped);
+    assert!(stderr.starts_with("otlpprof: no profile was written: process "), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+
+    let both = format!("{java}\nenv -u JAVA_TOOL_OPTIONS {java}\nexit 7");
+    let stderr = assert_said("cpu=1ms", &both, 7, escaped);
+    assert!(stderr.contains("\ncpu of java: ") && !stderr.contains("no profile"), "{stderr}");
+
+    let stderr = assert_said("cpu=off,exceptions", &java, 0, "ran with the agent and had no sample");
+    assert!(stderr.contains("otlpprof: no profile was written: process "), "{stderr}");
+    let line = "otlpprof: no profile was written: no JVM was seen among the program's processes\n";
+    assert_said("cpu=1ms", "exit 0", 0, line);
 }
 
 #[test]

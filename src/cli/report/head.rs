@@ -1,11 +1,12 @@
 //! The lines above a report: the measure, its total, the services and the time, the shares of the kinds of
-//! code, and the other measures.
+//! code, the processes, and the other measures.
 
 use std::io::{self, Write};
 
 use super::amount::{amount, percent};
 use super::idle_args;
 use super::kinds;
+use super::processes;
 use crate::cli::print::time;
 use crate::report::code_kind::KindSums;
 use crate::report::measure::Measure;
@@ -69,6 +70,11 @@ pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
     }
     if let Some(line) = kinds.and_then(|kinds| kinds::line(&kinds, whole)) {
         writeln!(out, "{line}")?;
+    }
+    let processes = processes::in_words(&survey.resources);
+    if !processes.is_empty() {
+        let cores = processes::cores(measure, unit, whole, profiled_ns);
+        writeln!(out, "{processes}{}", cores.map_or_else(String::new, |cores| format!("; {cores}")))?;
     }
     let others: Vec<_> = survey.measures.keys().filter(|other| *other != measure).collect();
     if !others.is_empty() {

@@ -18,6 +18,7 @@ mod made_messages;
 mod messages;
 mod option_check;
 mod peek;
+pub(super) mod processes;
 pub(super) mod profile_file;
 pub(super) mod read_ahead;
 pub(super) mod selection_args;

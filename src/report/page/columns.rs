@@ -23,6 +23,8 @@ const VERSION: u8 = 1;
 pub struct PageTexts {
     /// The title.
     pub title: String,
+    /// The processes and the time in words; empty if unknown.
+    pub about: String,
     /// The filters that were applied; empty for none.
     pub selection: String,
     /// Notes on samples that were merged or left out.
@@ -168,6 +170,7 @@ fn header(
     });
     let mut header = json!({
         "title": texts.title,
+        "about": texts.about,
         "producer": concat!("otlpprof ", env!("CARGO_PKG_VERSION")),
         "types": types.collect::<Value>(),
         "labels": labels.collect::<Value>(),
