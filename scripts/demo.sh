@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Demonstrates the profiler on this machine: scripts/demo.sh [SECONDS]
 #
-# Installs missing tools, builds the release, starts `otlpprof collect`, and runs the sample program (several
-# threads; Java code that calls into libddproftest and libc) under the agent with remotesym. Prints the top
-# frames of the received profiles: Java frames by name, libddproftest's frames as
-# <build-id>.<remote>(0xADDRESS), which a backend with the library's symbols would resolve. Leaves no process
-# behind; the profiles stay in target/demo.
+# Installs missing tools, builds the release, and runs the sample program (several threads; Java code that
+# calls into libddproftest and libc) twice. First by `otlpprof run`, which prints a report and writes a page.
+# Then under the agent with remotesym, with `otlpprof collect` as the collector. Prints the top frames of the
+# received profiles: Java frames by name, libddproftest's frames as <build-id>.<remote>(0xADDRESS), which a
+# backend with the library's symbols would resolve. Leaves no process behind; page and profiles stay in
+# target/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,11 +54,26 @@ find_java() {
 }
 java=$(find_java)
 
-heading "Starting a collector of our own"
 rm -rf "$out"
 mkdir -p "$out/profiles"
-show "otlpprof collect --listen 127.0.0.1:0 --out $(short "$out/profiles") &"
-"$build/otlpprof" collect --listen 127.0.0.1:0 --out "$out/profiles" >"$out/collect.log" 2>&1 </dev/null &
+page=$out/demo.html
+
+heading "Running the sample program for $seconds seconds by one command"
+program=("-Dddproftest=$build/libddproftest.so" -cp "$build/testprograms" programs.Demo "$seconds")
+show "otlpprof run -o $(short "$page") java programs.Demo $seconds"
+"$build/otlpprof" run -o "$page" --top 10 "$java" "${program[@]}" </dev/null >"$out/run.log" \
+    2>"$out/run.txt" ||
+    fail "the sample program failed: $(cat "$out/run.log" "$out/run.txt")"
+sed "s|$page|$(short "$page")|" "$out/run.txt"
+grep -q '^your code ' "$out/run.txt" || fail "the report does not say how much of the time is the program's"
+grep -qE ' programs\.[A-Z]' "$out/run.txt" || fail "no method of the sample program is in the report"
+head -c 15 "$page" | grep -qx '<!DOCTYPE html>' || fail "$page is no page"
+echo "$(short "$page") is a flame graph ($(du -h --apparent-size "$page" | cut -f1)) that a browser opens \
+without network."
+
+heading "Starting a collector of our own"
+show "otlpprof collect --listen 127.0.0.1:0 --output $(short "$out/profiles") &"
+"$build/otlpprof" collect --listen 127.0.0.1:0 --output "$out/profiles" >"$out/collect.log" 2>&1 </dev/null &
 collector=$!
 trap 'kill "$collector" 2>/dev/null && wait "$collector" 2>/dev/null || true' EXIT
 
@@ -74,8 +90,7 @@ echo "listening on $endpoint"
 heading "Running the sample program for $seconds seconds under the agent"
 options="remotesym=true,interval=2s,endpoint=$endpoint,service=otlpprof-demo"
 show "java -agentpath:$(short "$agent")=$options programs.Demo $seconds"
-"$java" "-agentpath:$agent=$options" "-Dddproftest=$build/libddproftest.so" \
-    -cp "$build/testprograms" programs.Demo "$seconds" </dev/null >"$out/java.log" 2>&1 ||
+"$java" "-agentpath:$agent=$options" "${program[@]}" </dev/null >"$out/java.log" 2>&1 ||
     fail "the sample program failed: $(cat "$out/java.log")"
 
 profiles=("$out"/profiles/*)
@@ -113,7 +128,11 @@ symbols: $id is libddproftest.so, and its $address is $symbol().
 
 == Next
 
-Your own program, with profiles in a file (otlpprof report shows them):
+Your own program, with a report and a page when it has ended:
+
+    $build/otlpprof run java -jar app.jar
+
+with profiles in a file (otlpprof report shows them):
 
     java -agentpath:$agent=file=/tmp/%p.otlp -jar app.jar
 
@@ -121,5 +140,6 @@ or sent to your OpenTelemetry collector, every ten seconds:
 
     java -agentpath:$agent=endpoint=http://HOST:4318,service=NAME -jar app.jar
 
-docs/options.md has all options. The profiles of this demo are in $(short "$out/profiles").
+docs/options.md has all options. The profiles of this demo are in $(short "$out/profiles"), its page is \
+$(short "$page").
 END

@@ -57,6 +57,7 @@ mod inputs;
 mod inputs_peers;
 mod merge;
 mod print;
+mod readme;
 mod record;
 mod report;
 mod report_kinds;
