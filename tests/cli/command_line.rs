@@ -1,5 +1,6 @@
 //! The command line as people type it: forms of other profilers, the help, and completions.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -160,6 +161,37 @@ fn pages_have_a_name_and_are_opened_on_request() {
     }
     let refused = output(&["flamegraph", "a.otlp", "-o", "-", "--open"]);
     assert!(refusal(&refused).contains("--open: the page goes to standard output"), "{refused:?}");
+}
+
+/// Files of commands are for those that the umask admits; a file that is replaced keeps its permissions.
+#[test]
+fn files_of_all_commands_have_one_mode() {
+    let place = RunFolder::new();
+    std::fs::write(place.path("a.otlp"), framed(&valid())).unwrap();
+    let commands: [&[&str]; 7] = [
+        &["flamegraph", "a.otlp"],
+        &["diff", "a.otlp", "a.otlp"],
+        &["merge", "a.otlp"],
+        &["symbolize", "a.otlp"],
+        &["export", "a.otlp", "--to", "pprof"],
+        &["export", "a.otlp", "--to", "collapsed"],
+        &["export", "a.otlp", "--to", "speedscope"],
+    ];
+    for arguments in commands {
+        let out = place.path("out");
+        let write = || {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "umask 027 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_otlpprof")]);
+            let written = shell.args(arguments).args(["-o", "out"]).current_dir(place.path("")).output();
+            let written = written.unwrap();
+            assert!(written.status.success(), "{arguments:?}: {written:?}");
+            std::fs::metadata(&out).unwrap().permissions().mode() & 0o777
+        };
+        assert_eq!(write(), 0o640, "{arguments:?}");
+        std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o604)).unwrap();
+        assert_eq!(write(), 0o604, "{arguments:?}");
+        std::fs::remove_file(out).unwrap();
+    }
 }
 
 #[test]
