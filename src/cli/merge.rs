@@ -10,6 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message as _;
 
+use super::counted::counted;
 use super::report::inputs::ProfileInputs;
 use super::{terminal, whole_file};
 use crate::otlp::encoded::EncodedMessage;
@@ -67,8 +68,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let lost = if lost.is_empty() { String::new() } else { format!("; left out: {}", lost.join(", ")) };
     writeln!(
         terminal::stderr(),
-        "{place} has {} messages in one of {size} bytes{lost}",
-        inputs.survey.messages
+        "{place} has {} in one of {size} bytes{lost}",
+        counted(inputs.survey.messages as u64, "message")
     )?;
     Ok(ProfileInputs::exit_code([&inputs]))
 }

@@ -15,6 +15,7 @@ pub mod collect;
 mod command_line;
 mod completions;
 mod convert;
+mod counted;
 mod duration;
 mod event_args;
 mod executable;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
+use super::counted::counted;
 use super::format_args::FormatArgs;
 use super::input::Input;
 use super::report::content::Content;
@@ -171,10 +172,15 @@ fn sums(report: &Report, strict: bool) -> String {
         let breaches = report.breaches().filter(|(rule, _)| severity(rule.rule().severity, strict) == one);
         breaches.map(|(_, breaches)| breaches.count).sum::<u64>()
     });
-    let Report { messages, profiles, samples, .. } = report;
-    format!(
-        "{messages} messages, {profiles} profiles, {samples} samples; {errors} errors, {warnings} warnings"
-    )
+    let [messages, profiles, samples, errors, warnings] = [
+        (report.messages, "message"),
+        (report.profiles, "profile"),
+        (report.samples, "sample"),
+        (errors, "error"),
+        (warnings, "warning"),
+    ]
+    .map(|(count, noun)| counted(count, noun));
+    format!("{messages}, {profiles}, {samples}; {errors}, {warnings}")
 }
 
 /// Says in one line why a file cannot be read to its end. Reading stops at the first reason, so there is only

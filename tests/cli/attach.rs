@@ -58,7 +58,7 @@ fn a_jvm_is_profiled_by_commands_alone() {
         let stopped = command("stop", pid);
         assert_eq!(text_of(&stopped.stdout).lines().next(), Some("stopped"), "{}", text_of(&stopped.stderr));
         assert!(
-            names_file(&stopped) && text_of(&stopped.stdout).contains(" messages written"),
+            names_file(&stopped) && text_of(&stopped.stdout).contains(" written, 0 failed"),
             "{stopped:?}"
         );
         assert!(!profiles::messages(&file).is_empty());

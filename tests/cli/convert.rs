@@ -280,7 +280,7 @@ fn remote_frames_become_mappings_and_addresses_again() {
     // A recording contains no htlhash, which is recommended in addition to the build-id.
     let (code, report) = otlpprof(&["validate", "--strict", text(out.path())]);
     assert!(
-        code == 1 && report.contains("htlhash-missing") && report.contains("1 errors, 0 warnings"),
+        code == 1 && report.contains("htlhash-missing") && report.contains("1 error, 0 warnings"),
         "{report}"
     );
     let data = ProfilesData::decode(&*std::fs::read(out.path()).unwrap()).unwrap();

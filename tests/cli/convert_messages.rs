@@ -122,7 +122,7 @@ fn a_broken_rule_sets_the_exit_code() {
     let (code, printed) = otlpprof(&convert);
     let breach = format!("{}: error: code-attribute: ", output.display());
     assert!(
-        code == 1 && printed.contains(&breach) && printed.contains("1 errors, 0 warnings"),
+        code == 1 && printed.contains(&breach) && printed.contains("1 error, 0 warnings"),
         "{code} {printed}"
     );
     assert!(printed.contains("jdk.JavaExceptionThrow: 1 converted"), "{printed}");

@@ -186,7 +186,7 @@ fn a_result_can_be_compressed_merged_again_and_exported() {
     let compressed = files.path("merged.otlp.gz");
     let error = otlpprof(&["merge", &once, "-o", &compressed]).success().get_output().stderr.clone();
     let error = String::from_utf8(error).unwrap();
-    assert!(error.starts_with(&format!("{compressed} has 1 messages in one of ")), "{error}");
+    assert!(error.starts_with(&format!("{compressed} has 1 message in one of ")), "{error}");
     assert!(std::fs::read(&compressed).unwrap().starts_with(&[0x1f, 0x8b]));
     assert_equal_reports(&[&file], &once, &[&[], &["--type", "wall"]]);
     let report = |file: &str| stdout(&["report", file, "--tree"]);

@@ -70,7 +70,7 @@ fn breaches_are_printed_with_rule_and_place() {
              attribute_table has {attributes}\n\
              {name}: warning: period-missing: message 0, profile 0: 0\n\
              {name}: warning: period-missing: and 1 more\n\
-             {name}: 1 messages, 2 profiles, 4 samples; 1 errors, 2 warnings\n"
+             {name}: 1 message, 2 profiles, 4 samples; 1 error, 2 warnings\n"
         )
     );
 }
@@ -88,7 +88,7 @@ fn a_read_error_is_one_line() {
             &cut,
             format!(
                 "frame-truncated: byte {byte}: truncated: a message of 256 bytes is announced and 1 follow \
-                 (before it: 1 messages, 2 profiles, 4 samples; 0 errors, 0 warnings)"
+                 (before it: 1 message, 2 profiles, 4 samples; 0 errors, 0 warnings)"
             ),
         ),
     ] {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::cli::counted::counted;
 use crate::export::answer::{Answer, LoggedError, SessionState};
 
 /// Prints the answer in a few lines.
@@ -56,8 +57,8 @@ fn print_session(session: &SessionState, out: &mut impl Write) -> io::Result<()>
     if written > 0 {
         writeln!(
             out,
-            "file         {} messages written, {} failed",
-            count("file.written.messages"),
+            "file         {} written, {} failed",
+            counted(count("file.written.messages"), "message"),
             count("file.failed.messages")
         )?;
     }
@@ -66,8 +67,8 @@ fn print_session(session: &SessionState, out: &mut impl Write) -> io::Result<()>
         let done = ["upload.sent.messages", "upload.split.messages", "upload.pending.messages"].map(count);
         writeln!(
             out,
-            "upload       {} messages uploaded, {} pending, {} not uploaded",
-            count("upload.sent.messages"),
+            "upload       {} uploaded, {} pending, {} not uploaded",
+            counted(count("upload.sent.messages"), "message"),
             count("upload.pending.messages"),
             submitted.saturating_sub(done.iter().sum())
         )?;
@@ -75,7 +76,7 @@ fn print_session(session: &SessionState, out: &mut impl Write) -> io::Result<()>
     let along = ["stream.readers", "stream.sent.messages", "stream.lost.messages"].map(count);
     if along.iter().any(|&count| count > 0) {
         let [readers, sent, lost] = along;
-        writeln!(out, "readers      {readers} now, {sent} messages sent, {lost} lost")?;
+        writeln!(out, "readers      {readers} now, {} sent, {lost} lost", counted(sent, "message"))?;
     }
     Ok(())
 }
