@@ -17,6 +17,7 @@ use super::{
     flamegraph, merge, payload, print, report, run, symbolize, symbols, terminal, top, validate,
 };
 use crate::options;
+use crate::options::shell_word::quoted;
 
 /// Profile Java programs; read, check and receive OpenTelemetry profiles.
 #[derive(Debug, Parser)]
@@ -274,15 +275,6 @@ fn short_option(command: &clap::Command, letter: char) -> Option<&clap::Arg> {
 
 fn takes_value(arg: &clap::Arg) -> bool {
     arg.get_action().takes_values()
-}
-
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_./=:,+@%".contains(char);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::report::content::Content;
 use super::report::profile_file::ProfileFile;
 use super::terminal::{self, write_json};
 use super::{EXIT_BAD_INPUT, EXIT_FAILED, Format};
+use crate::options::shell_word::quoted;
 use crate::otlp::validate::report::Report;
 use crate::otlp::validate::rules::{RULES, Severity};
 use crate::otlp::validate::validate_stream;
@@ -88,7 +89,8 @@ fn open(path: &Path) -> anyhow::Result<Input> {
         Content::Pprof | Content::Collapsed => "merge",
     };
     let (file, other) = (path.display(), content.description());
-    bail!("{file}: {other}, not OTLP; `otlpprof {command} {file} -o NAME.otlp` writes OTLP of it")
+    let word = quoted(&path.to_string_lossy());
+    bail!("{file}: {other}, not OTLP; `otlpprof {command} {word} -o NAME.otlp` writes OTLP of it")
 }
 
 /// Prints the breaches of rules in a result that is to be written to `path`. Returns whether there is no

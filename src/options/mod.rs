@@ -22,6 +22,7 @@ mod help;
 mod option_spec;
 mod otel;
 mod request;
+pub mod shell_word;
 mod stream;
 mod table;
 mod traced_methods;

@@ -357,6 +357,8 @@ fn malformed_strings_are_one_clear_line() {
          flamegraph /a/x.otlp -o /a/x.html`"
     );
     assert!(error("file=x.pb.gz").ends_with("then run `otlpprof export --to pprof x.otlp -o x.pb.gz`"));
+    // Regression: the shell read such paths as two words.
+    assert!(error("file=my x.pprof").ends_with("export --to pprof 'my x.otlp' -o 'my x.pprof'`"));
     assert!(error("file=x.pprof").ends_with("then run `otlpprof export --to pprof x.otlp -o x.pprof`"));
     assert!(error("file=x.folded").contains("export --to collapsed x.otlp"));
     assert!(error("file=x.collapsed").contains("export --to collapsed x.otlp"));

@@ -171,7 +171,7 @@ fn print_shows_every_format_and_validate_names_the_command_that_converts() {
     let folder = TempDir::new().unwrap();
     let recording = corpus()["async-profiler"].clone();
     let pprof = write(&folder, "profile.pb.gz", &gzip(&valid().encode_to_vec()));
-    let collapsed = write(&folder, "stacks.txt", b"main.main;main.spin 8\nmain.main 3\n");
+    let collapsed = write(&folder, "my stacks.txt", b"main.main;main.spin 8\nmain.main 3\n");
     for (file, form, made_of, command) in [
         (&recording, "recording", "a recording of JDK Flight Recorder", "convert"),
         (&pprof, "pprof", "a pprof profile", "merge"),
@@ -194,7 +194,9 @@ fn print_shows_every_format_and_validate_names_the_command_that_converts() {
         assert!(!profile["samples"].as_array().unwrap().is_empty(), "{message}");
 
         let error = error_of(&["validate", file]);
-        let remedy = format!("{file}: {made_of}, not OTLP; `otlpprof {command} {file} -o NAME.otlp` writes");
+        // Regression: the shell read a path with a space as two words.
+        let word = if file.contains(' ') { format!("'{file}'") } else { file.to_owned() };
+        let remedy = format!("{file}: {made_of}, not OTLP; `otlpprof {command} {word} -o NAME.otlp` writes");
         assert!(error.contains(&remedy), "{error}");
         let converted = folder.path().join("converted.otlp");
         otlpprof(&[command, file, "-o", text(&converted)]).success();

@@ -11,6 +11,7 @@ use crate::export::pattern::PathPattern;
 use crate::model::attribute_keys::SERVICE_NAME;
 use crate::options::draft::Destination;
 use crate::options::option_spec::{COMPRESSIONS, GIB, HOUR, LIST_SEPARATOR, OptionSpec, PLAIN, US, set};
+use crate::options::shell_word::quoted;
 use crate::options::value;
 use crate::otlp::Format;
 
@@ -295,9 +296,10 @@ impl ForeignEnding {
     fn refusal(&self, path: &str) -> String {
         let Self { ending, command } = self;
         let otlp = format!("{}.otlp", path.strip_suffix(ending).unwrap_or(path));
+        let (from, to) = (quoted(&otlp), quoted(path));
         format!(
-            "the agent writes OTLP, not {ending}: write file={otlp}, then run `otlpprof {command} {otlp} -o \
-             {path}`"
+            "the agent writes OTLP, not {ending}: write file={otlp}, then run `otlpprof {command} {from} -o \
+             {to}`"
         )
     }
 }
