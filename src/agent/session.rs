@@ -36,7 +36,7 @@ use crate::context::slot_names::{SLOT_NAMES, SlotNameError};
 use crate::core::engine::Engine;
 use crate::export::answer::SessionState;
 use crate::export::stream::Readers;
-use crate::options::Options;
+use crate::options::{Options, RecordedEvents};
 use crate::sampling::{cpu, own_threads, refusals};
 use crate::signal::buffer;
 use crate::signal::rate_limit::LIMITS;
@@ -154,11 +154,14 @@ impl ProfilingSession {
         announcement::start_line(&self.options_in_effect(), engines::clock_name())
     }
 
-    /// The options, without the engines that were refused.
+    /// The options, without the engines that were refused, and without a recording that cannot go on.
     fn options_in_effect(&self) -> Options {
         let mut options = Options::clone(&self.options);
         for engine in self.refused.get().into_iter().flatten() {
             (row(*engine).turn_off)(&mut options);
+        }
+        if self.threads.recording.is_off() {
+            options.recorded_events = RecordedEvents::None;
         }
         options
     }

@@ -77,6 +77,19 @@ fn a_jvm_is_profiled_by_commands_alone() {
 }
 
 /// A command that does not get the answer leaves its contents in the log.
+/// Regression: the recording was among the engines of a JVM that has no recorder.
+#[test]
+fn a_recording_that_cannot_begin_is_not_among_the_engines() {
+    let jvm = jvm(&newest_or_all().pop().unwrap(), &["--limit-modules=java.base"]);
+    let folder = tempfile::tempdir().unwrap();
+    let attached = attach(jvm.pid(), "cpu=5ms,jfr,file=x.otlp", folder.path());
+    assert_eq!(exit_code(&attached), 0, "{attached:?}");
+    let engines = serde_json::json!(["cpu every 5ms"]);
+    wait_for("a status without jfr", || state(jvm.pid())["session"]["engines"] == engines);
+    jvm.terminate();
+    jvm.finish();
+}
+
 #[test]
 fn the_log_has_what_an_answer_could_not_say() {
     let jvm = jvm(&newest_or_all().pop().unwrap(), &[]);

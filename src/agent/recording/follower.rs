@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use jni::sys::JNIEnv;
@@ -52,6 +53,7 @@ impl Follower {
                 // exception; sessions run in the VM's live phase.
                 if let Err(error) = unsafe { self.record(env) } {
                     log::warn!("jfr is off: {error}");
+                    self.shared.is_off.store(true, Ordering::Relaxed);
                     stop_noting();
                 }
                 self.report_end();
@@ -59,6 +61,7 @@ impl Follower {
             }
             None => {
                 log::warn!("jfr is off: the VM does not let the agent attach a thread");
+                self.shared.is_off.store(true, Ordering::Relaxed);
                 self.report_end();
             }
         }

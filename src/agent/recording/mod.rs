@@ -24,7 +24,7 @@ mod selection;
 mod shared;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -63,6 +63,7 @@ impl Recording {
         let contexts = changes::make().then(Contexts::new).flatten();
         let contexts = contexts.map(|contexts| Arc::new(Mutex::new(contexts)));
         let shared = Arc::new(Shared {
+            is_off: AtomicBool::new(false),
             converter: Mutex::default(),
             contexts,
             progress: Mutex::new(Progress::Following),
@@ -78,6 +79,11 @@ impl Recording {
                 log::warn!("jfr is off: its thread cannot be started: {error}");
             }
         }
+    }
+
+    /// Whether the recording could not begin, or has ended by itself.
+    pub(super) fn is_off(&self) -> bool {
+        self.shared().is_some_and(|shared| shared.is_off.load(Ordering::Relaxed))
     }
 
     fn shared(&self) -> Option<Arc<Shared>> {

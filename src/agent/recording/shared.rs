@@ -1,7 +1,7 @@
 //! The state that the thread of a recording and the session share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -21,6 +21,8 @@ pub(super) enum Progress {
 
 /// The state that the thread and the session share.
 pub(super) struct Shared {
+    /// Whether the recording could not begin, or has ended by itself.
+    pub(super) is_off: AtomicBool,
     pub(super) converter: Mutex<JfrToOtlp>,
     pub(super) contexts: Option<Arc<Mutex<Contexts>>>,
     pub(super) progress: Mutex<Progress>,
