@@ -101,10 +101,13 @@ mod tests {
             profiles: profiles.iter().map(PathBuf::from).collect(),
         };
         assert_eq!(outputs(&[], None, false, true).unwrap(), expected(&["otlpprof.html"], &[]));
-        assert_eq!(outputs(&[], Some("/tmp/x"), false, false).unwrap(), {
-            expected(&["otlpprof.html"], &["/tmp/x"])
+        assert_eq!(outputs(&[], Some("/tmp/otlpprof.kept"), false, false).unwrap(), {
+            expected(&["otlpprof.html"], &["/tmp/otlpprof.kept"])
         });
-        assert_eq!(outputs(&[], Some("/tmp/x"), true, false).unwrap(), expected(&[], &["/tmp/x"]));
+        assert_eq!(
+            outputs(&[], Some("/tmp/otlpprof.kept"), true, false).unwrap(),
+            expected(&[], &["/tmp/otlpprof.kept"])
+        );
         assert_eq!(outputs(&["/tmp/a.otlp"], None, false, false).unwrap(), expected(&[], &["/tmp/a.otlp"]));
         assert_eq!(
             outputs(&["/tmp/a.otlp", "/tmp/b.html"], None, true, true).unwrap(),
