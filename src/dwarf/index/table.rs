@@ -87,8 +87,8 @@ impl TableWriter {
 
 /// The blocks that have been read and checked.
 ///
-/// A reader that is asked in ascending order reads each block once. So a block is kept from the second time on
-/// that it is read: to fill new memory takes longer than to fill the same memory again.
+/// A reader that is asked in ascending order reads each block once. So a block is kept only when it is read a
+/// second time: to fill new memory takes longer than to fill the same memory again.
 #[derive(Debug, Default)]
 struct BlockCache {
     slabs: Vec<Vec<u8>>,

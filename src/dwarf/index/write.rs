@@ -56,8 +56,8 @@ fn write_to<W: Write + io::Seek>(
     out.to.write_all(&header)
 }
 
-/// Writes the texts with the demangled names among them, sorted, and the table of names. Returns the blocks of
-/// texts, the new number of each text, and the blocks of names.
+/// Writes the texts with the demangled names among them, sorted, and the table of names. Returns the blocks
+/// of texts, the new number of each text, and the blocks of names.
 fn write_texts(
     texts: &Texts,
     out: &mut Output<impl Write>,
