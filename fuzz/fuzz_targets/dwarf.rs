@@ -9,6 +9,7 @@
 
 #![no_main]
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -60,6 +61,11 @@ impl Source for Owned {
     }
 }
 
+/// A text, or none where it cannot be read.
+fn text_of<E>(text: Result<Cow<'_, str>, E>) -> String {
+    text.map_or(String::new(), Cow::into_owned)
+}
+
 /// The linkage names and names for people, paths, lines and columns of all addresses.
 fn answers<L: LookUp>(of: &mut L) -> Vec<([String; 3], u32, u32)> {
     let (mut answers, mut frames) = (Vec::new(), Vec::new());
@@ -68,12 +74,10 @@ fn answers<L: LookUp>(of: &mut L) -> Vec<([String; 3], u32, u32)> {
             continue;
         }
         for frame in &frames {
-            let texts = [
-                frame.function.and_then(|id| of.text(id).ok()),
-                frame.function.and_then(|id| of.name(id).ok()),
-                frame.file.and_then(|id| of.text(id).ok()),
-            ];
-            let texts = texts.map(|text| text.map_or(String::new(), |text| text.to_string()));
+            let linkage_name = frame.function.map(|id| text_of(of.text(id)));
+            let name = frame.function.map(|id| text_of(of.name(id)));
+            let path = frame.file.map(|id| text_of(of.text(id)));
+            let texts = [linkage_name, name, path].map(Option::unwrap_or_default);
             answers.push((texts, frame.line, frame.column));
         }
     }

@@ -78,7 +78,7 @@ fn write_texts(
             numbers[old as usize] = next - 1;
             continue;
         }
-        let is_first = next as usize % TEXTS == 0;
+        let is_first = (next as usize).is_multiple_of(TEXTS);
         if is_first {
             table.group(next.into(), out)?;
         }
@@ -104,7 +104,7 @@ fn write_names(mut names: Vec<(u32, u32)>, out: &mut Output<impl Write>) -> io::
     let mut table = TableWriter::default();
     let mut before = 0;
     for (position, &(linkage_name, name)) in names.iter().enumerate() {
-        if position % NAMES == 0 {
+        if position.is_multiple_of(NAMES) {
             table.group(linkage_name.into(), out)?;
             before = linkage_name;
         }
