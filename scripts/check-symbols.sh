@@ -33,7 +33,7 @@ for file in "$@"; do
     # Stacks of two frames: every twentieth function of the project, at an address inside of it.
     # readelf reports that the debug file of a program has no interpreter.
     readelf -sW "$debug" 2>/dev/null | awk -v id="$id" '
-        $4 == "FUNC" && $3 > 64 && $8 ~ /^_.*8otlpprof/ && seen++ % 20 == 0 {
+        $4 == "FUNC" && $3 > 64 && $8 ~ /^_.*[0-9]otlpprof/ && seen++ % 20 == 0 {
             printf "root;%s.<remote>(0x%s) 1\n", id, $2
         }' >"$work/stacks.collapsed"
     count=$(wc -l <"$work/stacks.collapsed")
@@ -43,10 +43,10 @@ for file in "$@"; do
             -o "$work/resolved.otlp" >"$work/said" 2>&1 || fail "$(cat "$work/said")"
         "$command" print --lines --top-frames 100000 "$work/resolved.otlp" >"$work/printed"
         ! grep -F '<remote>' "$work/printed" >&2 || fail "not resolved by $place"
-        lines=$(grep -cE ' otlpprof::.* \(.*src/[a-z0-9_/]+\.rs:[0-9]+\)$' "$work/printed" || true)
+        lines=$(grep -cE ' otlpprof[a-z_]*::.* \(.*src/[a-z0-9_/]+\.rs:[0-9]+\)$' "$work/printed" || true)
         [ "$lines" -ge $((count / 2)) ] ||
             fail "$place: of $count functions only $lines are lines of the project: $(cat "$work/printed")"
     done
     echo "${file##*/}: $count functions resolve to $lines lines, such as$(
-        grep -m1 -oE ' otlpprof::.*' "$work/printed")"
+        grep -m1 -oE ' otlpprof[a-z_]*::.*' "$work/printed")"
 done

@@ -26,6 +26,12 @@ def main(sbom, rust_version):
     if missing:
         sys.exit(f"linked_sbom: linked, but not in {sbom}: {sorted(missing)}")
     refs = {part["bom-ref"] for part in kept} | {checkout}
+    names = {checkout: purl}
+    # Crates of the workspace, whose references and addresses contain their folders.
+    for part in kept:
+        if part["bom-ref"].startswith("path+"):
+            part["purl"] = part["purl"].split("?")[0]
+            names[part["bom-ref"]] = part["purl"]
     bill["components"] = kept
     bill["dependencies"] = [
         {"ref": entry["ref"], "dependsOn": [ref for ref in entry.get("dependsOn", []) if ref in refs]}
@@ -50,7 +56,10 @@ def main(sbom, rust_version):
     own["purl"] = purl
     for target in own["components"]:
         target["purl"] = purl + "#" + target["purl"].rpartition("#")[2]
-    print(json.dumps(bill, indent=2, ensure_ascii=False).replace(checkout, purl))
+    text = json.dumps(bill, indent=2, ensure_ascii=False)
+    for ref, name in names.items():
+        text = text.replace(ref, name)
+    print(text)
 
 
 main(*sys.argv[1:])

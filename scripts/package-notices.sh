@@ -23,10 +23,10 @@ cache=$(scripts/cache-folder.sh)
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$cache/packaging/bin:$PATH"
 zig=$(echo "$cache"/zig/lib/python3*/site-packages/ziglang)
 sysroot=$(rustc --print sysroot)
-# cargo-cyclonedx writes beside Cargo.toml alone.
+# cargo-cyclonedx writes beside the Cargo.toml of each crate of the workspace.
 sbom=.sbom-$$
 work=$(mktemp -d)
-trap 'rm -rf "$work" "$sbom.json"' EXIT
+trap 'rm -rf "$work" "$sbom.json" crates/*/"$sbom.json"' EXIT
 
 # The crates of all platforms, whichever are packaged: the text takes minutes, and hardly differs.
 cargo fetch --locked --quiet </dev/null >&2
@@ -63,7 +63,8 @@ for platform in "$@"; do
 
     cargo cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps --target "$triple" \
         --override-filename "$sbom" </dev/null
-    cargo tree --locked --edges normal,no-proc-macro --target "$triple" --prefix none --format '{p}' |
+    cargo tree --locked --package otlpprof --edges normal,no-proc-macro --target "$triple" --prefix none \
+        --format '{p}' |
         python3 scripts/linked_sbom.py "$sbom.json" "$(rustc --version | cut -d' ' -f2)" \
             >"$out/$platform/otlpprof.cdx.json"
 done

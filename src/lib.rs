@@ -35,13 +35,14 @@
 //!
 //! ARCHITECTURE.md says which module may import which; `tests/architecture.rs` checks it.
 
+pub use otlpprof_core as core;
+
 pub mod agent;
 pub mod aggregate;
 pub mod cli;
 pub mod collapsed;
 pub mod context;
 pub mod convert;
-pub mod core;
 pub mod debug_files;
 pub mod dwarf;
 pub mod elf;

@@ -3,13 +3,13 @@
 
 mod architecture_support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use architecture_support::file_imports::FileImports;
 use architecture_support::linker_lock;
-use architecture_support::source::{Source, sources, without_comments};
+use architecture_support::source::{Source, crates, dependencies_of, file_of, sources, without_comments};
 
 /// The modules that `agent` and `cli` may both import.
 const ALL_BUT_THE_ENDS: &[&str] = &[
@@ -37,10 +37,9 @@ const ALL_BUT_THE_ENDS: &[&str] = &[
     "workers",
 ];
 
-/// Each module of the crate, with the modules that it may import. A module that is missing here must not
-/// exist.
+/// Each module of the package, with the modules and crates that it may import. A module that is missing here
+/// must not exist. A crate imports its dependencies, as its Cargo.toml says.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("core", &[]),
     ("signal", &["core"]),
     ("context", &["core"]),
     ("elf", &["core"]),
@@ -67,7 +66,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("options", &["aggregate", "context", "convert", "core", "elf", "export", "model", "otlp", "sampling"]),
     ("agent", ALL_BUT_THE_ENDS),
     ("cli", ALL_BUT_THE_ENDS),
-    ("lib", &[]),
+    ("lib", &["core"]),
     ("main", &["cli"]),
 ];
 
@@ -105,7 +104,7 @@ const FORBIDDEN_IN_SIGNAL: &[(&str, &str)] = &[
     ("std::collections", "allocates"),
 ];
 
-/// Files below `src` that only one architecture has, each with the reason. All other files of an architecture
+/// Files that only one architecture has, each with the reason. All other files of an architecture
 /// have a twin of the same name.
 const WITHOUT_TWIN: &[(&str, &str)] = &[
     ("signal/walk/aarch64/actions_before.rs", "x86_64 counts the bytes that the remaining actions remove"),
@@ -116,10 +115,13 @@ const WITHOUT_TWIN: &[(&str, &str)] = &[
 const MOST_LINES: usize = 600;
 const VAGUE_NAMES: &[&str] = &["utils", "util", "common", "misc", "helpers", "helper", "v2", "api2"];
 
-/// The modules of the crate that this code imports: by `crate::…` (also in groups), or by as many `super::`
-/// as lead to the root.
+/// The modules and crates that this code of the package imports: by `crate::…` (also in groups), by as many
+/// `super::` as lead to the root, or by a crate's own name.
 fn imports(code: &str, depth: usize) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
+    for (start, prefix) in code.match_indices("otlpprof_") {
+        found.extend(first_names(&code[start + prefix.len()..]));
+    }
     for (start, _) in code.match_indices("crate::") {
         found.extend(first_names(&code[start + "crate::".len()..]));
     }
@@ -127,7 +129,8 @@ fn imports(code: &str, depth: usize) -> BTreeSet<String> {
     for (start, _) in code.match_indices(&to_root) {
         let names = first_names(code[start..].trim_start_matches("super::"));
         // In an inline module, the same chain of `super::` ends one level below the root.
-        found.extend(names.into_iter().filter(|name| MAY_IMPORT.iter().any(|(area, _)| area == name)));
+        let is_module = |name: &String| MAY_IMPORT.iter().any(|(area, _)| area == name);
+        found.extend(names.into_iter().filter(|name| is_module(name) || crates().contains(name)));
     }
     found
 }
@@ -152,9 +155,11 @@ fn first_names(path: &str) -> Vec<String> {
     names
 }
 
-/// Macros and types that a crate exports at its root are not modules.
-fn is_module(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_lowercase()) && MAY_IMPORT.iter().any(|(area, _)| *area == name)
+/// The crates and modules, each with those that it may import.
+fn areas() -> BTreeMap<String, BTreeSet<String>> {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let modules = MAY_IMPORT.iter().map(|(area, allowed)| ((*area).to_owned(), owned(allowed)));
+    modules.chain(crates().into_iter().map(|name| (name.clone(), dependencies_of(&name)))).collect()
 }
 
 /// Asserts that the list of complaints is empty, and prints them all if it is not.
@@ -164,16 +169,18 @@ fn assert_none(complaints: &[String]) {
 
 #[test]
 fn imports_follow_one_direction() {
-    let mut complaints = Vec::new();
-    for source in sources() {
+    let (mut complaints, areas, crates) = (Vec::new(), areas(), crates());
+    // The compiler holds a crate to its dependencies.
+    for source in sources().iter().filter(|source| !crates.contains(&source.area())) {
         let area = source.area();
-        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| *name == area) else {
+        let Some(allowed) = areas.get(&area) else {
             complaints
                 .push(format!("{}: the module '{area}' has no place in MAY_IMPORT", source.path.display()));
             continue;
         };
         for import in imports(&without_comments(&source.text), source.depth()) {
-            if is_module(&import) && import != area && !allowed.contains(&import.as_str()) {
+            // Macros and types that a crate exports at its root are not modules.
+            if areas.contains_key(&import) && import != area && !allowed.contains(&import) {
                 complaints.push(format!("{}: '{area}' must not import '{import}'", source.path.display()));
             }
         }
@@ -184,54 +191,52 @@ fn imports_follow_one_direction() {
 /// A module that does not exist must not be listed, so that the table lists nothing that does not exist.
 #[test]
 fn every_module_of_the_table_exists() {
-    let areas: BTreeSet<_> = sources().iter().map(Source::area).collect();
-    let table: BTreeSet<_> = MAY_IMPORT.iter().map(|(area, _)| (*area).to_owned()).collect();
-    assert_eq!(areas, table);
+    let found: BTreeSet<_> = sources().iter().map(Source::area).collect();
+    assert_eq!(found, areas().into_keys().collect());
 }
 
-/// The rows of ARCHITECTURE.md's table: each module with the modules that it may import.
-fn documented_imports() -> Vec<(String, BTreeSet<String>)> {
+/// The rows of ARCHITECTURE.md's table: each module or crate with those that it may import.
+fn documented_imports() -> BTreeMap<String, BTreeSet<String>> {
     let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md"))
         .expect("ARCHITECTURE.md");
     let table =
         document.split("| Module | Duty | Imports |\n|---|---|---|\n").nth(1).expect("a table of modules");
-    let mut rows: Vec<(String, BTreeSet<String>)> = Vec::new();
+    let mut rows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in table.lines().take_while(|line| line.starts_with('|')) {
         let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [module, _duty, imports] = cells[..] else { panic!("not three cells: {line}") };
-        let above = rows.iter().map(|(module, _)| module.clone());
+        let above = rows.keys().cloned();
         let imports = match imports {
             "nothing" => BTreeSet::new(),
             "all of the above" => above.collect(),
             "all but `agent`" => above.filter(|module| module != "agent").collect(),
             listed => listed.split(", ").map(|name| name.trim_matches('`').to_owned()).collect(),
         };
-        rows.push((module.trim_matches('`').to_owned(), imports));
+        let before = rows.insert(module.trim_matches('`').to_owned(), imports);
+        assert!(before.is_none(), "two rows for {module}");
     }
     rows
 }
 
 #[test]
 fn the_document_has_the_same_table() {
-    let held: Vec<(String, BTreeSet<String>)> = MAY_IMPORT
-        .iter()
-        // `lib` is the crate's root and `main` the program; neither is a module.
-        .filter(|(area, _)| !["lib", "main"].contains(area))
-        .map(|(area, allowed)| ((*area).to_owned(), allowed.iter().map(|name| (*name).to_owned()).collect()))
-        .collect();
+    let mut held = areas();
+    // `lib` is the package's root and `main` the program; neither is a module.
+    held.retain(|area, _| !["lib", "main"].contains(&&**area));
     assert_eq!(documented_imports(), held);
 }
 
 #[test]
 fn the_table_has_no_cycle() {
+    let areas = areas();
     let mut settled: BTreeSet<&str> = BTreeSet::new();
-    while settled.len() < MAY_IMPORT.len() {
-        let next: Vec<_> = MAY_IMPORT
+    while settled.len() < areas.len() {
+        let next: Vec<_> = areas
             .iter()
             .filter(|(area, allowed)| {
-                !settled.contains(area) && allowed.iter().all(|other| settled.contains(other))
+                !settled.contains(&***area) && allowed.iter().all(|other| settled.contains(&**other))
             })
-            .map(|(area, _)| *area)
+            .map(|(area, _)| &**area)
             .collect();
         assert!(!next.is_empty(), "a cycle among those that are not in {settled:?}");
         settled.extend(next);
@@ -252,17 +257,21 @@ fn files_import_each_other_in_one_direction() {
     let mut complaints = BTreeSet::new();
     for other in ["x86_64", "aarch64"] {
         let sources = sources_without(other);
-        let imports = FileImports::of(&sources);
-        for circle in imports.circles() {
-            let is_held = circle.iter().all(|file| WITHOUT_CIRCLES.iter().any(|area| file.starts_with(area)));
-            if is_held {
-                complaints.insert(imports.describe(&circle));
+        let mut reached = BTreeSet::new();
+        for root in sources.iter().filter(|source| source.path.ends_with("lib.rs")) {
+            let imports = FileImports::of(&root.path, &sources);
+            for circle in imports.circles() {
+                let is_held =
+                    circle.iter().all(|file| WITHOUT_CIRCLES.iter().any(|area| file.starts_with(area)));
+                if is_held {
+                    complaints.insert(imports.describe(&circle));
+                }
             }
+            reached.extend(imports.files());
         }
         // A file that is not reached would not be checked.
         let expected = sources.iter().filter(|source| !source.is_test() && source.area() != "main");
-        let expected: Vec<_> = expected.map(|source| &*source.path).collect();
-        assert_eq!(imports.files().collect::<Vec<_>>(), expected);
+        assert_eq!(reached, expected.map(|source| &*source.path).collect());
     }
     assert_none(&complaints.into_iter().collect::<Vec<_>>());
 }
@@ -284,7 +293,7 @@ fn paths_in(document: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Paths are relative to the project or to `src`.
+/// Paths are relative to the project or to `src`, or begin with a crate's name instead of its `src`.
 #[test]
 fn files_that_the_documents_name_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -293,7 +302,7 @@ fn files_that_the_documents_name_exist() {
         let document = fs::read_to_string(&map).expect("UTF-8");
         for path in paths_in(&document) {
             named += 1;
-            if !root.join(path).exists() && !root.join("src").join(path).exists() {
+            if !root.join(path).exists() && !file_of(Path::new(path)).exists() {
                 complaints.push(format!("{}: {path} does not exist", map.display()));
             }
         }
@@ -307,7 +316,7 @@ fn dependencies() -> Vec<String> {
     let manifest =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).expect("Cargo.toml");
     let section = manifest.split("\n[").find_map(|section| section.strip_prefix("dependencies]\n"));
-    let names = section.expect("a section").lines().filter_map(|line| line.split_once(" = "));
+    let names = section.expect("a section").lines().filter_map(|line| line.split_once(['.', ' ']));
     names.map(|(name, _)| name.replace('-', "_")).filter(|name| name != "libc").collect()
 }
 
@@ -505,7 +514,9 @@ fn imports_are_seen_in_every_form() {
     assert_eq!(seen("use crate::{core::{a, b}, model, otlp::x};", 2), ["core", "model", "otlp"]);
     assert_eq!(seen("use crate::{\n    core::a,\n    jvm,\n};", 2), ["core", "jvm"]);
     assert_eq!(seen("fn f() -> crate::model::Id { crate::export::x() }", 2), ["export", "model"]);
+    assert_eq!(seen("use otlpprof_core::{a, b};", 2), ["core"]);
     assert_eq!(seen("use super::super::jvm::x;", 2), ["jvm"]);
+    assert_eq!(seen("use super::super::core::x;", 2), ["core"]);
     assert_eq!(seen("use super::super::sibling::x;", 2), [] as [&str; 0]);
     assert_eq!(seen("use super::jvm::x;", 2), [] as [&str; 0], "a sibling of that name");
     assert_eq!(seen("// use crate::jvm;\n//! [`crate::cli`]", 2), [] as [&str; 0]);

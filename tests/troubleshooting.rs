@@ -24,8 +24,9 @@ fn parts(message: &str) -> impl Iterator<Item = &str> {
 /// line are joined.
 fn code() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["src", "crates", "java/api"];
     let listed =
-        Command::new("git").args(["ls-files", "-z", "src", "java/api"]).current_dir(root).output().unwrap();
+        Command::new("git").args(["ls-files", "-z"]).args(folders).current_dir(root).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
     let files = listed.split('\0').filter(|path| path.ends_with(".rs") || path.ends_with(".java"));
     let texts = files.filter_map(|path| fs::read_to_string(root.join(path)).ok());

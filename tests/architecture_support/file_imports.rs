@@ -19,14 +19,14 @@ pub(crate) struct FileImports<'s> {
 pub(crate) type Circle<'s> = BTreeSet<&'s Path>;
 
 impl<'s> FileImports<'s> {
-    /// Reads `lib.rs` and all files that it declares, directly or through others. Files that are declared and
-    /// not among `sources` are left out.
-    pub(crate) fn of(sources: &'s [Source]) -> Self {
+    /// Reads the `root` of a crate, such as `core/lib.rs`, and all files that the root declares, directly or
+    /// through others. Files that are declared and not among `sources` are left out.
+    pub(crate) fn of(root: &'s Path, sources: &'s [Source]) -> Self {
         let sources: BTreeMap<&Path, &str> =
             sources.iter().map(|source| (&*source.path, &*source.text)).collect();
         let mut modules = Modules::default();
         let mut paths = Vec::new();
-        let mut unread = vec![(Module::new(), Path::new("lib.rs"))];
+        let mut unread = vec![(Module::new(), root)];
         let mut imports = BTreeMap::new();
         while let Some((module, file)) = unread.pop() {
             let code = FileCode::read(file, module.clone(), sources[file]);
@@ -157,7 +157,7 @@ fn imported_by(text: &str) -> Vec<String> {
         ("zone/three/mod.rs", "pub mod deep;"),
         ("zone/three/deep.rs", ""),
     ]);
-    let imports = FileImports::of(&sources);
+    let imports = FileImports::of(Path::new("lib.rs"), &sources);
     imports.imports_of(Path::new("zone/one.rs")).iter().map(|file| file.display().to_string()).collect()
 }
 
@@ -234,10 +234,24 @@ fn comments_strings_and_tests_import_nothing() {
 }
 
 #[test]
+fn a_crate_has_a_root_of_its_own() {
+    let sources = made_of(&[
+        ("lib.rs", "mod a;"),
+        ("a.rs", ""),
+        ("zone/lib.rs", "mod a;\nmod b;"),
+        ("zone/a.rs", "use crate::b::B;"),
+        ("zone/b.rs", ""),
+    ]);
+    let imports = FileImports::of(Path::new("zone/lib.rs"), &sources);
+    assert_eq!(imports.imports_of(Path::new("zone/a.rs")), &[Path::new("zone/b.rs")].into());
+    assert_eq!(imports.files().count(), 3);
+}
+
+#[test]
 fn circles_are_found_and_described() {
     let described = |files: &[(&str, &str)]| {
         let sources = made_of(files);
-        let imports = FileImports::of(&sources);
+        let imports = FileImports::of(Path::new("lib.rs"), &sources);
         imports.circles().iter().map(|circle| imports.describe(circle)).collect::<Vec<_>>()
     };
     let two = described(&[

@@ -1,24 +1,26 @@
-//! The source files of the crate.
+//! The source files of the package and of the crates below `crates`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A source file.
 pub(crate) struct Source {
-    /// The path below `src`.
+    /// The path below `src`. The file of a crate has the crate's name and the path below the crate's `src`:
+    /// `core/record.rs` for `crates/core/src/record.rs`.
     pub(crate) path: PathBuf,
     /// The contents.
     pub(crate) text: String,
 }
 
 impl Source {
-    /// The module of the crate that the file belongs to: "elf" for `elf/notes.rs`.
+    /// The module of the package, or the crate, that the file belongs to: "elf" for `elf/notes.rs`.
     pub(crate) fn area(&self) -> String {
         let first = self.path.components().next().expect("a file has a name");
         Path::new(&first).file_stem().expect("a name").to_string_lossy().into_owned()
     }
 
-    /// The number of module levels from the crate's root to this file's code: 2 for `elf/notes.rs`.
+    /// The number of module levels from the package's root to this file's code: 2 for `elf/notes.rs`.
     pub(crate) fn depth(&self) -> usize {
         let is_mod_file = self.path.file_name().is_some_and(|name| name == "mod.rs");
         self.path.components().count() - usize::from(is_mod_file)
@@ -45,25 +47,61 @@ impl Source {
     }
 }
 
-/// All source files of the crate, sorted by path.
-pub(crate) fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut sources = Vec::new();
-    let mut directories = vec![root.clone()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).expect("src can be read") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path).expect("UTF-8");
-                sources.push(Source { path: path.strip_prefix(&root).expect("below it").to_owned(), text });
-            }
-        }
+/// The names of the crates below `crates`: the names of their folders, which are those of their packages
+/// without `otlpprof-`.
+pub(crate) fn crates() -> BTreeSet<String> {
+    let entries = fs::read_dir(root().join("crates")).expect("crates can be read");
+    entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect()
+}
+
+/// The crates below `crates` that a crate depends on by `[dependencies]` of its manifest.
+pub(crate) fn dependencies_of(name: &str) -> BTreeSet<String> {
+    let manifest = root().join("crates").join(name).join("Cargo.toml");
+    let manifest =
+        fs::read_to_string(&manifest).unwrap_or_else(|error| panic!("{}: {error}", manifest.display()));
+    let section = manifest.split("\n[").find_map(|section| section.strip_prefix("dependencies]\n"));
+    let lines = section.unwrap_or_default().lines();
+    let names = lines.filter_map(|line| line.strip_prefix("otlpprof-")?.split(['.', ' ']).next());
+    names.map(str::to_owned).collect()
+}
+
+/// The file of a [`Source::path`].
+pub(crate) fn file_of(path: &Path) -> PathBuf {
+    let mut parts = path.components();
+    let first = parts.next().and_then(|part| part.as_os_str().to_str());
+    match first.filter(|name| crates().contains(*name)) {
+        Some(name) => root().join("crates").join(name).join("src").join(parts),
+        None => root().join("src").join(path),
     }
+}
+
+/// All source files, sorted by path.
+pub(crate) fn sources() -> Vec<Source> {
+    let mut sources = Vec::new();
+    add_sources(&root().join("src"), Path::new(""), &mut sources);
     assert!(sources.len() > 20, "found {} files only", sources.len());
+    for name in crates() {
+        add_sources(&root().join("crates").join(&name).join("src"), Path::new(&name), &mut sources);
+    }
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     sources
+}
+
+/// Adds the source files of a folder. Their paths begin with `prefix`.
+fn add_sources(folder: &Path, prefix: &Path, sources: &mut Vec<Source>) {
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let entry = entry.expect("an entry");
+        let (file, path) = (entry.path(), prefix.join(entry.file_name()));
+        if file.is_dir() {
+            add_sources(&file, &path, sources);
+        } else if file.extension().is_some_and(|extension| extension == "rs") {
+            sources.push(Source { path, text: fs::read_to_string(&file).expect("UTF-8") });
+        }
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Removes `//` comments. This also cuts strings that contain `//`, such as URLs, but hides no import.

@@ -236,6 +236,14 @@ fn rules_read_in_place_are_those_of_the_table() {
     }
 }
 
+/// Whether a demangled name has a path that begins with `otlpprof::` or the name of a crate, such as
+/// `otlpprof_signal::`.
+fn is_of_this_workspace(name: &str) -> bool {
+    name.match_indices("otlpprof").any(|(at, _)| {
+        name[at..].trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').starts_with("::")
+    })
+}
+
 /// Assembly has call frame information only if its source declares it. Without it, a thread that is sampled
 /// in such a function has no caller.
 #[test]
@@ -252,7 +260,7 @@ fn all_functions_of_the_agent_are_described() {
         let (Some(address), Some("t" | "T"), Some(name)) = (words.next(), words.next(), words.next()) else {
             continue;
         };
-        if name.contains("otlpprof::") {
+        if is_of_this_workspace(name) {
             let address = u64::from_str_radix(address, 16).unwrap();
             assert!(table.rule_at(ElfVaddr(address)).is_some(), "{name} at {address:#x}");
             functions += 1;

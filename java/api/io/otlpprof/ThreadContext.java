@@ -18,7 +18,7 @@ import java.nio.LongBuffer;
  *
  * <p>This object is a weak reference to its thread, by which a thread recognises its own.
  *
- * <p>Layout: src/core/context.rs.
+ * <p>Layout: crates/core/src/context.rs.
  */
 final class ThreadContext extends WeakReference<Thread> {
     /** In place of a slot: the trace id. */

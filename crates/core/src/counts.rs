@@ -2,6 +2,7 @@
 
 /// Declares a group, and the `COUNTS` of this process. All accesses are relaxed: the counters are independent
 /// of each other, and readers compute differences.
+#[macro_export]
 macro_rules! counts {
     ($(#[$doc:meta])* $group:ident { $($(#[$count_doc:meta])* $name:ident,)* }) => {
         $(#[$doc])*
@@ -22,4 +23,4 @@ macro_rules! counts {
         pub static COUNTS: $group = $group { $($name: ::std::sync::atomic::AtomicU64::new(0),)* };
     };
 }
-pub(crate) use counts;
+pub use counts;

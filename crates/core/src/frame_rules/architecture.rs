@@ -1,7 +1,7 @@
 //! The conversion of a row to a rule, with the parameters that differ between architectures.
 
 use super::row::{Op, Ops, Register, Row, RowCfa, RowRegister};
-use crate::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use crate::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
 /// The parameters that differ between architectures.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use super::architecture::Architecture;
 use super::row::Op;
-use crate::core::unwind_rule::{CfaRule, FpRule, UnwindRule};
+use crate::unwind_rule::{CfaRule, FpRule, UnwindRule};
 
 /// rbp 6, rsp 7, return address 16.
 pub const ARCHITECTURE: Architecture = Architecture {

@@ -2,7 +2,7 @@
 
 use super::architecture::Architecture;
 use super::row::Op;
-use crate::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use crate::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
 /// x29 29, SP 31, the link register x30.
 pub const ARCHITECTURE: Architecture = Architecture {
@@ -63,7 +63,7 @@ pub fn keeps_frame_record(rule: &UnwindRule) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::frame_rules::{Row, RowCfa, RowRegister};
+    use crate::frame_rules::{Row, RowCfa, RowRegister};
 
     /// Regression: in the C library's function that binds a call lazily the caller's stack pointer was 16
     /// bytes too low, so that a caller whose frame is found by its size had a wrong caller. The rows are

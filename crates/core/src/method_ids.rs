@@ -32,7 +32,7 @@ impl MethodIds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::memory::RecordedMemory;
+    use crate::memory::RecordedMemory;
 
     #[test]
     fn a_cell_leads_to_its_method() {
