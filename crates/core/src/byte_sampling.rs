@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Returns the numbers of bytes and allocations that a sampled allocation of `size` bytes stands for.
+#[inline]
 pub fn estimate(size: u64, interval: u64) -> [f64; 2] {
     let allocations = 1.0 / probability(size, interval);
     [size as f64 * allocations, allocations]
@@ -29,6 +30,7 @@ pub fn is_sampled_at_longer_interval(size: u64, interval: u64, longer_interval: 
 /// Returns the number of bytes up to the next point: at least 1, and always 1 if every allocation is to be
 /// sampled. `random` is any number. Rounding up does not change the probability that a distance exceeds `s`
 /// whole bytes.
+#[inline]
 pub fn distance(random: u64, interval: u64) -> u64 {
     if interval <= 1 {
         return 1;
@@ -62,6 +64,7 @@ impl Random {
     }
 
     /// Returns the next number.
+    #[inline]
     pub fn number(&self) -> u64 {
         mix(self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
     }

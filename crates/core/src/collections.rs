@@ -48,6 +48,7 @@ impl Collections {
 
     /// Returns a token for the collections that have begun so far; `None` while one is running or may be
     /// running.
+    #[inline]
     pub fn so_far(&self) -> Option<u64> {
         let state = self.0.load(Ordering::Acquire);
         (state & RUNNING == 0).then_some(state)
@@ -55,6 +56,7 @@ impl Collections {
 
     /// Whether no collection has begun since `so_far` was returned. If so, the heap was consistent in
     /// between.
+    #[inline]
     pub fn are_still(&self, so_far: u64) -> bool {
         fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) == so_far

@@ -78,6 +78,7 @@ impl ContextRecord {
     };
 
     /// Whether a trace is active. A span needs both ids.
+    #[inline]
     pub fn has_span(&self) -> bool {
         self.trace_id != [0; 16] && self.span_id != [0; 8]
     }
@@ -88,6 +89,7 @@ impl ContextRecord {
     }
 
     /// Decodes a block with these words; `None` if it was copied in the middle of a write.
+    #[inline]
     pub fn of_block(words: [u64; BLOCK_WORDS]) -> Option<Self> {
         let [.., state, _, _, _, _] = words;
         let record = Self::of_words(words);
@@ -142,6 +144,7 @@ const _: () = assert!(size_of::<ContextBlock>() == BLOCK_BYTES);
 impl ContextBlock {
     /// Reads the block; `None` while its thread is in the middle of a write. For a handler on the block's
     /// thread, or for a block that no thread writes.
+    #[inline]
     pub fn read(&self) -> Option<ContextRecord> {
         let [.., state, _, _, _, _] = &self.words;
         let state = state.load(Ordering::Relaxed) as u32;
@@ -155,6 +158,7 @@ impl ContextBlock {
     /// Reads the block of another thread; `None` if it was being changed. Reliable only if at most one change
     /// can happen during the call. A change shows either in the state, which differs while anything else is
     /// stored, or in the words that it has stored. (A single slot is changed by one store.)
+    #[inline]
     pub fn read_of_another_thread(&self) -> Option<ContextRecord> {
         let read = || {
             // Loads the state first, so that all stores before a final state are visible in the words.
@@ -170,6 +174,7 @@ impl ContextBlock {
     }
 
     /// Reads the slots, even if a write is under way.
+    #[inline]
     pub fn slots(&self) -> [ValueRef; SLOTS] {
         ContextRecord::of_words(self.words.each_ref().map(|word| word.load(Ordering::Relaxed))).slots
     }
@@ -206,12 +211,14 @@ impl BlockEntry {
     }
 
     /// Returns the block of the platform thread itself.
+    #[inline]
     pub fn own_block(&self) -> Option<&'static ContextBlock> {
         // SAFETY: null, or a block, whose memory is never unmapped.
         unsafe { self.own.load(Ordering::Acquire).as_ref() }
     }
 
     /// Returns the block of the virtual thread that is mounted according to the VM's events.
+    #[inline]
     pub fn mounted_block(&self) -> Option<&'static ContextBlock> {
         // SAFETY: null, or a block, whose memory is never unmapped.
         unsafe { self.mounted.load(Ordering::Acquire).as_ref() }
@@ -244,6 +251,7 @@ fn place_of(os_tid: i32) -> Option<(&'static AtomicPtr<BlockEntryChunk>, usize)>
 }
 
 /// Returns the entry of the thread with this kernel id; `None` if its chunk does not exist.
+#[inline]
 pub fn entry_of(os_tid: i32) -> Option<&'static BlockEntry> {
     let (chunk, index) = place_of(os_tid)?;
     // SAFETY: `publish_chunk` publishes whole chunks, which are never freed.

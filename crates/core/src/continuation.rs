@@ -201,6 +201,7 @@ pub struct ThawStub {
 
 impl FrozenLayout {
     /// Returns the thawing stub that contains `pc`.
+    #[inline]
     pub fn thaw_stub_at(&self, pc: u64) -> Option<&ThawStub> {
         self.thaw_stubs.iter().find(|stub| stub.code.contains(pc))
     }

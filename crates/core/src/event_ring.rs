@@ -23,6 +23,7 @@ pub struct EventRing {
 
 impl EventRing {
     /// The place of the ring.
+    #[inline]
     pub fn place(&self) -> Option<RingPlace> {
         match self.address.load(Ordering::Acquire) {
             0 => None,
@@ -32,12 +33,14 @@ impl EventRing {
 
     /// Publishes the place of the ring. The size is stored first, so that a thread that sees the address sees
     /// the size.
+    #[inline]
     pub fn set(&self, place: RingPlace) {
         self.page_bytes.store(place.page_bytes, Ordering::Relaxed);
         self.address.store(place.address, Ordering::Release);
     }
 
     /// Withdraws the ring, and returns its place.
+    #[inline]
     pub fn take(&self) -> Option<RingPlace> {
         let place = self.place();
         self.address.store(0, Ordering::Release);

@@ -81,12 +81,14 @@ pub struct InterpreterCode {
 
 impl InterpreterCode {
     /// Returns the entry codelet that contains `pc`.
+    #[inline]
     pub fn entry_at(&self, pc: u64) -> Option<&InterpreterEntry> {
         let next = self.entries.partition_point(|entry| entry.code.start <= pc);
         self.entries.get(next.checked_sub(1)?).filter(|entry| entry.code.contains(pc))
     }
 
     /// Returns the exit that contains `pc`, if the frame has been removed there.
+    #[inline]
     pub fn exit_at(&self, pc: u64) -> Option<&InterpreterExit> {
         let next = self.exits.partition_point(|exit| exit.return_on_stack.start <= pc);
         self.exits.get(next.checked_sub(1)?).filter(|exit| pc < exit.return_in_register.end)
@@ -94,6 +96,7 @@ impl InterpreterCode {
 
     /// Returns the frame to which an exception is thrown at `pc`, if the frame that it has left has been
     /// removed there.
+    #[inline]
     pub fn thrown_to_at(&self, pc: u64) -> Option<ThrownTo> {
         let next = self.throws.partition_point(|stage| stage.start <= pc);
         self.throws.get(next.checked_sub(1)?)?.caller

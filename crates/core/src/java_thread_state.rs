@@ -43,6 +43,7 @@ impl JavaThreadStates {
     }
 
     /// The state of this number.
+    #[inline]
     pub fn of(&self, number: u32) -> JavaThreadState {
         self.0.get(number as usize).copied().unwrap_or_default()
     }

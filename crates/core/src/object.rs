@@ -83,6 +83,7 @@ impl ObjectMap {
 
     /// Returns the object whose code contains `pc`. Allocates nothing, never panics. The caller must still
     /// compare [`LoadedObject::identity`].
+    #[inline]
     pub fn find(&self, pc: RuntimeAddr) -> Option<&LoadedObject> {
         let next = self.ranges.partition_point(|range| range.start <= pc);
         let range = self.ranges.get(next.checked_sub(1)?)?;

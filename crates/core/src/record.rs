@@ -27,6 +27,7 @@ impl Subject {
     }
 
     /// Returns whether a thread was parked, and the subject without that mark.
+    #[inline]
     pub const fn split_parked(self) -> (bool, Self) {
         (self.0 & Self::PARKED != 0, Self(self.0 & !Self::PARKED))
     }
@@ -57,6 +58,7 @@ impl Owner {
     const CARRIER: u64 = 1 << 62;
 
     /// Returns the owner with this identification; [`Owner::NONE`] for a number that no thread has.
+    #[inline]
     pub fn new(thread: OwnerThread) -> Self {
         match thread {
             OwnerThread::ThreadId(id) => match u64::try_from(id) {
@@ -72,6 +74,7 @@ impl Owner {
     }
 
     /// Returns the identification of the owner.
+    #[inline]
     pub const fn thread(self) -> Option<OwnerThread> {
         match (self.0, self.0 & Self::INCARNATION != 0, self.0 & Self::CARRIER != 0) {
             (0, ..) => None,

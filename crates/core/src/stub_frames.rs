@@ -46,6 +46,7 @@ impl StubFrames {
 
     /// Returns the stub that contains `pc`; the last one added, if there are several. Allocates nothing,
     /// never panics.
+    #[inline]
     pub fn at(&self, pc: u64) -> Option<CodeRange> {
         let ranges = self.ranges.get(..self.len.load(Ordering::Acquire))?;
         let ranges = ranges.iter().rev().map(|(start, end)| CodeRange {

@@ -12,6 +12,7 @@ use super::event_ring::EventRing;
 /// `gettid` is missing from the C library before glibc 2.30, where a library that refers to it cannot be
 /// loaded.
 #[must_use]
+#[inline]
 pub fn current_os_tid() -> i32 {
     // SAFETY: SYS_gettid takes no argument and cannot fail.
     let os_tid = unsafe { libc::syscall(libc::SYS_gettid) };
@@ -65,12 +66,14 @@ pub struct ThreadRecord {
 
 impl ThreadRecord {
     /// The record's state.
+    #[inline]
     pub fn state(&self) -> RecordState {
         RecordState::from_u32(self.state.load(Ordering::SeqCst))
     }
 
     /// Moves the record from one state to another. Returns `false` if the record was in another state than
     /// `from`. The caller that succeeds owns the record's clock until the next move.
+    #[inline]
     pub fn move_state(&self, from: RecordState, to: RecordState) -> bool {
         self.state.compare_exchange(from as u32, to as u32, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
@@ -135,6 +138,7 @@ pub struct ThreadClock {
 
 impl ThreadClock {
     /// The clock's kind; `None` if there is no clock.
+    #[inline]
     pub fn kind(&self) -> Option<ClockKind> {
         match self.kind.load(Ordering::Relaxed) {
             1 => Some(ClockKind::Perf),
@@ -145,6 +149,7 @@ impl ThreadClock {
     }
 
     /// The event's descriptor or the kernel's timer id; meaningless for [`ClockKind::Itimer`].
+    #[inline]
     pub fn handle(&self) -> i32 {
         self.handle.load(Ordering::Acquire)
     }
@@ -196,6 +201,7 @@ pub struct WallAccount {
 impl WallAccount {
     /// The place where the last sample found the thread waiting: the stack pointer, and the address after the
     /// system call.
+    #[inline]
     pub fn waiting_place(&self) -> Option<(u64, u64)> {
         let [sp, pc] = &self.waiting_at;
         let place = (sp.load(Ordering::Relaxed), pc.load(Ordering::Relaxed));
@@ -203,6 +209,7 @@ impl WallAccount {
     }
 
     /// Whether the thread has been asked for a sample that it has not taken.
+    #[inline]
     pub fn owes_sample(&self) -> bool {
         self.asked.load(Ordering::Acquire) != self.taken.load(Ordering::Acquire)
     }
@@ -272,6 +279,7 @@ pub struct EventAccount {
 
 impl EventAccount {
     /// The event's descriptor, if the thread has one.
+    #[inline]
     pub fn descriptor(&self) -> Option<i32> {
         match self.descriptor.load(Ordering::Acquire) {
             0 => None,
@@ -285,6 +293,7 @@ impl EventAccount {
     }
 
     /// Resets the account for a new event, with this random part of a period.
+    #[inline]
     pub fn begin(&self, phase: u64) {
         self.phase.store(phase, Ordering::Relaxed);
         self.stretch.store(1, Ordering::Relaxed);

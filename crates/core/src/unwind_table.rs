@@ -52,6 +52,7 @@ impl UnwindTable {
     }
 
     /// Returns the rule that applies at `address`. Allocates nothing, never panics.
+    #[inline]
     pub fn rule_at(&self, address: ElfVaddr) -> Option<UnwindRule> {
         let offset = u32::try_from(address.0.checked_sub(self.base.0)?).ok()?;
         let block = (offset >> BLOCK_BITS) as usize;

@@ -72,6 +72,7 @@ pub const fn bucket_number(thread_id: i64) -> usize {
 }
 
 /// Returns the pointer to the first entry of an id's bucket.
+#[inline]
 pub fn bucket_of(thread_id: i64) -> Option<&'static AtomicPtr<VirtualEntry>> {
     BUCKETS.get(bucket_number(thread_id))
 }
@@ -86,11 +87,13 @@ static REMOVALS: [AtomicU32; SHARDS] = [const { AtomicU32::new(0) }; SHARDS];
 
 /// The number of entries that were ever removed from the chains of an id's shard. Incremented before the
 /// `next` of a removed entry is changed.
+#[inline]
 pub fn removals_of(thread_id: i64) -> Option<&'static AtomicU32> {
     REMOVALS.get(shard_number(thread_id))
 }
 
 /// Returns the block of a virtual thread, for a handler that runs on that thread.
+#[inline]
 pub fn virtual_block_of(thread_id: i64) -> Option<&'static ContextBlock> {
     let entry = virtual_entry_of(thread_id)?;
     // SAFETY: null, or a block, whose memory is never unmapped.
@@ -99,6 +102,7 @@ pub fn virtual_block_of(thread_id: i64) -> Option<&'static ContextBlock> {
 
 /// Returns the entry of a virtual thread, for a handler that runs on that thread. The search is bounded; a
 /// thread that holds the bucket's lock can search chains to their ends instead.
+#[inline]
 pub fn virtual_entry_of(thread_id: i64) -> Option<&'static VirtualEntry> {
     let removals = removals_of(thread_id)?;
     let mut removals_before = removals.load(Ordering::Acquire);

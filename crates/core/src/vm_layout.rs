@@ -386,6 +386,7 @@ pub struct StubLayout {
 
 impl StubLayout {
     /// Returns the codelet that contains `pc`. Allocates nothing, never panics.
+    #[inline]
     pub fn codelet_at(&self, pc: u64) -> Option<&'static Codelet> {
         let next = self.codelets.partition_point(|codelet| codelet.code.start <= pc);
         let codelet = self.codelets.get(next.checked_sub(1)?)?;
