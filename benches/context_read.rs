@@ -7,7 +7,7 @@
 
 mod measure;
 
-#[path = "../src/signal/walk/tests/little_vm.rs"]
+#[path = "../crates/signal/src/walk/tests/little_vm.rs"]
 mod little_vm;
 
 use std::hint::black_box;
@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use measure::Contender;
 use otlpprof::context::threads;
-use otlpprof::core;
 use otlpprof::core::address::CodeRange;
 use otlpprof::core::collections::Collections;
 use otlpprof::core::continuation::{

@@ -40,8 +40,8 @@ emulated=(
     --skip elf::process_memory::tests::reads_up_to_a_hole_and_not_into_it
     --skip export::file::tests::a_write_that_breaks_off_leaves_nothing
     --skip export::process_context::tests::the_process_context_is_single_and_removed_with_its_owner
-    --skip signal::clock::tests::the_clock_agrees_with_the_kernel_and_fails_like_the_system_call
-    --skip signal::vdso::tests::the_process_s_own_has_a_clock_and_nothing_else_is_found
+    --skip clock::tests::the_clock_agrees_with_the_kernel_and_fails_like_the_system_call
+    --skip vdso::tests::the_process_s_own_has_a_clock_and_nothing_else_is_found
     --skip
     sampling::own_threads::tests::all_signals_but_those_of_faults_are_blocked_in_it_and_in_its_own_threads
 )

@@ -36,6 +36,7 @@
 //! ARCHITECTURE.md says which module may import which; `tests/architecture.rs` checks it.
 
 pub use otlpprof_core as core;
+pub use otlpprof_signal as signal;
 
 pub mod agent;
 pub mod aggregate;
@@ -57,6 +58,5 @@ pub mod pprof;
 mod protobuf;
 pub mod report;
 pub mod sampling;
-pub mod signal;
 pub mod symbolize;
 mod workers;

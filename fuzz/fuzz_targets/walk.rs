@@ -7,18 +7,17 @@
 
 #![no_main]
 
-#[path = "../../src/signal/walk/tests/counted_memory.rs"]
+#[path = "../../crates/signal/src/walk/tests/counted_memory.rs"]
 mod counted_memory;
-#[path = "../../src/signal/walk/tests/every_rule.rs"]
+#[path = "../../crates/signal/src/walk/tests/every_rule.rs"]
 mod every_rule;
-#[path = "../../src/signal/walk/tests/little_vm.rs"]
+#[path = "../../crates/signal/src/walk/tests/little_vm.rs"]
 mod little_vm;
 
 use std::sync::Arc;
 
 use counted_memory::{CountedMemory, MOST_FAILED, MOST_LOADS};
 use libfuzzer_sys::fuzz_target;
-use otlpprof::core;
 use otlpprof::core::address::{CodeRange, ElfVaddr, LoadBias, RuntimeAddr};
 use otlpprof::core::collections::COLLECTIONS;
 use otlpprof::core::continuation::*;
@@ -31,7 +30,7 @@ use otlpprof::core::record::{FrameKind, FrameRecord};
 use otlpprof::core::stack_walker::StackWalker;
 use otlpprof::core::unwind_table::UnwindTable;
 use otlpprof::core::vm_layout::*;
-use otlpprof::signal;
+use otlpprof::signal::walk;
 use otlpprof::signal::walk::registers::Registers;
 use otlpprof::signal::walk::{FrameSink, Start, Walk};
 
