@@ -36,6 +36,7 @@
 //! ARCHITECTURE.md says which module may import which; `tests/architecture.rs` checks it.
 
 pub use otlpprof_core as core;
+pub use otlpprof_jfr as jfr;
 pub use otlpprof_signal as signal;
 
 pub mod agent;
@@ -49,7 +50,6 @@ pub mod dwarf;
 pub mod elf;
 pub mod export;
 pub mod incomplete_file;
-pub mod jfr;
 pub mod jvm;
 pub mod model;
 pub mod options;

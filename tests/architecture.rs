@@ -44,7 +44,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("elf", &["core"]),
     ("incomplete_file", &[]),
     ("dwarf", &["core", "elf", "incomplete_file"]),
-    ("jfr", &[]),
     ("jvm", &["core"]),
     ("model", &["core"]),
     ("sampling", &["core", "elf", "signal"]),
@@ -65,7 +64,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("options", &["aggregate", "context", "convert", "core", "elf", "export", "model", "otlp", "sampling"]),
     ("agent", ALL_BUT_THE_ENDS),
     ("cli", ALL_BUT_THE_ENDS),
-    ("lib", &["core", "signal"]),
+    ("lib", &["core", "jfr", "signal"]),
     ("main", &["cli"]),
 ];
 

@@ -85,7 +85,7 @@ impl<'a> Iterator for Chunks<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jfr::error::Problem;
+    use crate::error::Problem;
 
     #[test]
     fn a_chunk_that_says_it_has_no_bytes_ends_the_recording() {
