@@ -37,6 +37,7 @@
 
 pub use otlpprof_core as core;
 pub use otlpprof_jfr as jfr;
+use otlpprof_protobuf as protobuf;
 pub use otlpprof_signal as signal;
 
 pub mod agent;
@@ -55,7 +56,6 @@ pub mod model;
 pub mod options;
 pub mod otlp;
 pub mod pprof;
-mod protobuf;
 pub mod report;
 pub mod sampling;
 pub mod symbolize;

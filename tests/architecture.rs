@@ -48,7 +48,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &["core"]),
     ("sampling", &["core", "elf", "signal"]),
     ("aggregate", &["core", "model"]),
-    ("protobuf", &[]),
     ("otlp", &["core", "model", "protobuf"]),
     ("report", &["collapsed", "core", "model", "otlp", "pprof"]),
     ("export", &["core"]),
@@ -64,7 +63,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("options", &["aggregate", "context", "convert", "core", "elf", "export", "model", "otlp", "sampling"]),
     ("agent", ALL_BUT_THE_ENDS),
     ("cli", ALL_BUT_THE_ENDS),
-    ("lib", &["core", "jfr", "signal"]),
+    ("lib", &["core", "jfr", "protobuf", "signal"]),
     ("main", &["cli"]),
 ];
 

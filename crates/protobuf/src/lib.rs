@@ -9,15 +9,20 @@ use prost::Message;
 /// The encoding of a field (protobuf's encoding guide, "Message Structure"). Groups have not been in use
 /// since 2009.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WireType {
+pub enum WireType {
+    /// A number of up to 64 bits, seven bits a byte.
     Varint,
+    /// Eight bytes, of a `fixed64` or `double`.
     Eight,
+    /// A length and as many bytes: text, a message, a packed field.
     Delimited,
+    /// Four bytes, of a `fixed32` or `float`.
     Four,
 }
 
 impl WireType {
-    pub(crate) fn text(self) -> &'static str {
+    /// Returns the name for messages to users.
+    pub fn text(self) -> &'static str {
         match self {
             Self::Varint => "a varint",
             Self::Eight => "8 bytes",
@@ -29,31 +34,46 @@ impl WireType {
 
 /// The reason why bytes are no sequence of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Malformed {
+pub enum Malformed {
+    /// The bytes end within a varint.
     #[error("truncated within a varint")]
     TruncatedVarint,
+    /// A varint does not fit into 64 bits.
     #[error("a varint of more than 64 bits")]
     LongVarint,
+    /// A field number is 0, or has more than 29 bits.
     #[error("field number {0}, which is not valid")]
     FieldNumber(u64),
+    /// A wire type that is no [`WireType`].
     #[error("wire type {0}, which is not in use")]
     WireType(u8),
+    /// The bytes end within a value.
     #[error("truncated: {announced} bytes are announced and {left} follow")]
-    Truncated { announced: u64, left: usize },
+    Truncated {
+        /// The length of the value, in bytes.
+        announced: u64,
+        /// The number of bytes that are left.
+        left: usize,
+    },
 }
 
-/// Reads forward through bytes; `at` is the offset of the next one.
-pub(crate) struct Cursor<'a> {
+/// Reads forward through bytes.
+pub struct Cursor<'a> {
     bytes: &'a [u8],
-    pub(crate) at: usize,
+    /// The offset of the next byte.
+    pub at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// Returns a cursor at the first byte.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether no byte is left.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
@@ -67,8 +87,9 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
+    /// Reads a varint.
     #[inline]
-    pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
+    pub fn varint(&mut self) -> Result<u64, Malformed> {
         // Most numbers have one byte or two.
         match self.bytes.get(self.at..) {
             Some(&[byte, ..]) if byte < 0x80 => {
@@ -100,8 +121,9 @@ impl<'a> Cursor<'a> {
         Err(Malformed::LongVarint)
     }
 
+    /// Reads a field's key: the field's number and its wire type.
     #[inline]
-    pub(crate) fn key(&mut self) -> Result<(u32, WireType), Malformed> {
+    pub fn key(&mut self) -> Result<(u32, WireType), Malformed> {
         let key = self.varint()?;
         let number = u32::try_from(key >> 3).ok().filter(|number| (1..1 << 29).contains(number));
         let number = number.ok_or(Malformed::FieldNumber(key >> 3))?;
@@ -115,10 +137,10 @@ impl<'a> Cursor<'a> {
         Ok((number, wire_type))
     }
 
-    /// The value of a field whose key has just been read: a varint's number, or the payload of any other wire
-    /// type.
+    /// Reads the value of a field whose key has just been read: a varint's number, or the payload of any
+    /// other wire type.
     #[inline]
-    pub(crate) fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), Malformed> {
+    pub fn value(&mut self, wire_type: WireType) -> Result<(u64, &'a [u8]), Malformed> {
         match wire_type {
             WireType::Varint => Ok((self.varint()?, &[])),
             WireType::Eight => Ok((0, self.take(8)?)),
@@ -132,7 +154,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The number of varints, if none of them has more than four bytes and thus more than 28 bits.
-pub(crate) fn count_small_varints(bytes: &[u8]) -> Option<usize> {
+pub fn count_small_varints(bytes: &[u8]) -> Option<usize> {
     let (mut count, mut before) = (0, 0);
     for byte in bytes {
         if byte & 0x80 == 0 {
@@ -149,22 +171,22 @@ pub(crate) fn count_small_varints(bytes: &[u8]) -> Option<usize> {
 
 /// A field as it is encoded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RawField<'a> {
+pub struct RawField<'a> {
     /// The field's number.
-    pub(crate) number: u32,
+    pub number: u32,
     wire_type: WireType,
     /// The value of a varint; 0 for any other wire type.
-    pub(crate) value: u64,
+    pub value: u64,
     /// The payload; empty for a varint.
-    pub(crate) payload: &'a [u8],
+    pub payload: &'a [u8],
     /// The field's key, its length if it has one, and its value.
-    pub(crate) whole: &'a [u8],
+    pub whole: &'a [u8],
 }
 
 impl RawField<'_> {
     /// Passes the numbers of a repeated field of varints to `take`, whether they are packed or not.
     #[inline]
-    pub(crate) fn each_varint(&self, mut take: impl FnMut(u64)) {
+    pub fn each_varint(&self, mut take: impl FnMut(u64)) {
         if self.wire_type == WireType::Varint {
             return take(self.value);
         }
@@ -178,7 +200,8 @@ impl RawField<'_> {
 }
 
 /// The fields of a message that has been checked. The iterator ends at the first field that cannot be read.
-pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
+#[inline]
+pub fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
     let mut rest = Cursor::new(bytes);
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -192,12 +215,13 @@ pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
 }
 
 /// The payloads of all occurrences of a length-delimited field, in a message that has been checked.
-pub(crate) fn payloads(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
+#[inline]
+pub fn payloads(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     fields(bytes).filter(move |field| field.number == number).map(|field| field.payload)
 }
 
 /// Decodes a part of a message that has been checked.
-pub(crate) fn decoded<T: Message + Default>(bytes: &[u8]) -> T {
+pub fn decoded<T: Message + Default>(bytes: &[u8]) -> T {
     // SANITY: every part of a checked message decodes.
     T::decode(bytes).unwrap_or_default()
 }
