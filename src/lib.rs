@@ -37,6 +37,7 @@
 
 pub use otlpprof_core as core;
 pub use otlpprof_jfr as jfr;
+pub use otlpprof_model as model;
 use otlpprof_protobuf as protobuf;
 pub use otlpprof_signal as signal;
 
@@ -52,7 +53,6 @@ pub mod elf;
 pub mod export;
 pub mod incomplete_file;
 pub mod jvm;
-pub mod model;
 pub mod options;
 pub mod otlp;
 pub mod pprof;

@@ -45,7 +45,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("incomplete_file", &[]),
     ("dwarf", &["core", "elf", "incomplete_file"]),
     ("jvm", &["core"]),
-    ("model", &["core"]),
     ("sampling", &["core", "elf", "signal"]),
     ("aggregate", &["core", "model"]),
     ("otlp", &["core", "model", "protobuf"]),
@@ -63,7 +62,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("options", &["aggregate", "context", "convert", "core", "elf", "export", "model", "otlp", "sampling"]),
     ("agent", ALL_BUT_THE_ENDS),
     ("cli", ALL_BUT_THE_ENDS),
-    ("lib", &["core", "jfr", "protobuf", "signal"]),
+    ("lib", &["core", "jfr", "model", "protobuf", "signal"]),
     ("main", &["cli"]),
 ];
 

@@ -1,7 +1,7 @@
 //! The elements of a stack.
 
-use crate::core::address::{ElfVaddr, FileOffset};
-use crate::core::build_id::BuildId;
+use otlpprof_core::address::{ElfVaddr, FileOffset};
+use otlpprof_core::build_id::BuildId;
 
 use super::ids::{FunctionId, MappingId, StringId};
 

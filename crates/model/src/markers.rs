@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_document_explains_every_marker() {
-        let document = include_str!("../../docs/frames-and-walkers.md");
+        let document = include_str!("../../../docs/frames-and-walkers.md");
         for marker in written() {
             let row = format!("| `{marker}` |");
             assert!(document.contains(&row), "docs/frames-and-walkers.md has no row {row}");

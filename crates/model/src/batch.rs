@@ -104,7 +104,7 @@ impl Default for Scope {
     /// This package.
     fn default() -> Self {
         Self {
-            name: env!("CARGO_PKG_NAME").to_owned(),
+            name: "otlpprof".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             attributes: Vec::new(),
         }

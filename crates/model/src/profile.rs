@@ -171,7 +171,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::types;
+    use crate::types;
 
     fn identity(stack: u32, attributes: u32, link: u32) -> SampleIdentity {
         SampleIdentity { stack: StackId(stack), attributes: AttributeSetId(attributes), link: LinkId(link) }

@@ -183,9 +183,10 @@ fn known<I: Eq + Hash + Copy>(map: &mut HashMap<I, I>, id: I, translated: I) -> 
 
 #[cfg(test)]
 mod tests {
+    use otlpprof_core::address::ElfVaddr;
+
     use super::*;
-    use crate::core::address::ElfVaddr;
-    use crate::model::{FrameType, Link, LinkId, types};
+    use crate::{FrameType, Link, LinkId, types};
 
     /// Interns a stack with a frame of each kind, attributes and a link. `before` is interned first, so that
     /// ids differ.

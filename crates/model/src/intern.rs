@@ -343,7 +343,7 @@ impl<I: Id> StringInterner<I> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FrameId, StringId};
+    use crate::{FrameId, StringId};
     use proptest::prelude::*;
     use std::collections::HashMap;
 

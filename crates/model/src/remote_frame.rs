@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use crate::core::address::{ElfVaddr, RuntimeAddr};
-use crate::core::build_id::BuildId;
+use otlpprof_core::address::{ElfVaddr, RuntimeAddr};
+use otlpprof_core::build_id::BuildId;
 
 /// The method name of a remote frame in a recording.
 pub const REMOTE_METHOD: &str = "<remote>";
