@@ -36,8 +36,8 @@ fi
 # Tests that fail because qemu-user differs from the kernel: vDSO, process_vm_readv, file limits, blocked
 # signals.
 emulated=(
-    --skip elf::objects::scan::tests::the_vdso_is_the_same_by_list_and_by_header
-    --skip elf::process_memory::tests::reads_up_to_a_hole_and_not_into_it
+    --skip objects::scan::tests::the_vdso_is_the_same_by_list_and_by_header
+    --skip process_memory::tests::reads_up_to_a_hole_and_not_into_it
     --skip export::file::tests::a_write_that_breaks_off_leaves_nothing
     --skip export::process_context::tests::the_process_context_is_single_and_removed_with_its_owner
     --skip clock::tests::the_clock_agrees_with_the_kernel_and_fails_like_the_system_call

@@ -36,6 +36,7 @@
 //! ARCHITECTURE.md says which module may import which; `tests/architecture.rs` checks it.
 
 pub use otlpprof_core as core;
+pub use otlpprof_elf as elf;
 pub use otlpprof_jfr as jfr;
 pub use otlpprof_model as model;
 use otlpprof_protobuf as protobuf;
@@ -49,7 +50,6 @@ pub mod context;
 pub mod convert;
 pub mod debug_files;
 pub mod dwarf;
-pub mod elf;
 pub mod export;
 pub mod incomplete_file;
 pub mod jvm;
