@@ -39,6 +39,7 @@ pub use otlpprof_core as core;
 pub use otlpprof_elf as elf;
 pub use otlpprof_jfr as jfr;
 pub use otlpprof_model as model;
+pub use otlpprof_otlp as otlp;
 use otlpprof_protobuf as protobuf;
 pub use otlpprof_signal as signal;
 
@@ -54,7 +55,6 @@ pub mod export;
 pub mod incomplete_file;
 pub mod jvm;
 pub mod options;
-pub mod otlp;
 pub mod pprof;
 pub mod report;
 pub mod sampling;

@@ -46,7 +46,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("jvm", &["core"]),
     ("sampling", &["core", "elf", "signal"]),
     ("aggregate", &["core", "model"]),
-    ("otlp", &["core", "model", "protobuf"]),
     ("report", &["collapsed", "core", "model", "otlp", "pprof"]),
     ("export", &["core"]),
     ("debug_files", &["core", "dwarf", "elf", "export", "incomplete_file", "model"]),
@@ -61,7 +60,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("options", &["aggregate", "context", "convert", "core", "elf", "export", "model", "otlp", "sampling"]),
     ("agent", ALL_BUT_THE_ENDS),
     ("cli", ALL_BUT_THE_ENDS),
-    ("lib", &["core", "elf", "jfr", "model", "protobuf", "signal"]),
+    ("lib", &["core", "elf", "jfr", "model", "otlp", "protobuf", "signal"]),
     ("main", &["cli"]),
 ];
 

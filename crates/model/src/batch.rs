@@ -100,11 +100,16 @@ pub struct Scope {
     pub attributes: Vec<(&'static str, String)>,
 }
 
+impl Scope {
+    /// The name of the scope of otlpprof's own profiles.
+    pub const OWN_NAME: &str = "otlpprof";
+}
+
 impl Default for Scope {
     /// This package.
     fn default() -> Self {
         Self {
-            name: "otlpprof".to_owned(),
+            name: Self::OWN_NAME.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             attributes: Vec::new(),
         }

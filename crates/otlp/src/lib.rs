@@ -1,6 +1,6 @@
 //! OTLP profiles: writing, reading, validating.
 //!
-//! Input: a [`Batch`](crate::model::Batch) to write, or the bytes of files and request bodies. Output:
+//! Input: a [`Batch`](otlpprof_model::Batch) to write, or the bytes of files and request bodies. Output:
 //! encoded messages; or the messages that were read, with the oddities of their encoding. Called by `agent`
 //! and `cli`.
 //!
@@ -103,5 +103,5 @@ pub use framing::{Form, is_gzip};
 pub use halve::halve;
 pub use json_transcode::to_json;
 pub use message_write::Payload;
-pub(crate) use profile_id::new_profile_id;
+pub use profile_id::new_profile_id;
 pub use split::{Message, Split, encode_split};

@@ -1,6 +1,6 @@
 //! Indices into the tables of one message.
 
-use crate::model::Id;
+use otlpprof_model::Id;
 
 /// An index into a table of the message. Protobuf writes it as int32. The tables of one message hold fewer
 /// than 2³¹ values, since a protobuf message is at most 2 GiB long.

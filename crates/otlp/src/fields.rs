@@ -15,7 +15,7 @@ macro_rules! messages {
     ($($message:ident { $($constant:ident = $number:literal $name:literal,)* })*) => {
         $(pub(super) mod $message {
             use super::Field;
-            $(pub(in crate::otlp) const $constant: Field = Field { number: $number, name: $name };)*
+            $(pub(crate) const $constant: Field = Field { number: $number, name: $name };)*
         })*
     };
 }

@@ -1,6 +1,6 @@
 //! Encodes a batch as one OTLP message.
 
-use crate::model::Batch;
+use otlpprof_model::Batch;
 
 use super::encode_options::{EncodeOptions, Format};
 use super::json_write::JsonWriter;

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
+use otlpprof_protobuf::{Cursor, RawField, decoded, fields, payloads};
 use prost::Message;
 
 use super::bounds::{ELEMENT_BYTES, ELEMENT_PARTS, ELEMENTS, FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
@@ -17,7 +18,6 @@ use super::lookup::Tables;
 use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
 use super::read_protobuf;
 use super::wire::*;
-use crate::protobuf::{Cursor, RawField, decoded, fields, payloads};
 
 /// A message of a file, with its place in the file and the oddities of its encoding.
 #[derive(Clone, Debug)]
@@ -42,13 +42,13 @@ pub struct EncodedMessage {
 
 /// The parts that a changed message has more than the message before.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Growth {
+pub struct Growth {
     /// The number of added functions and strings, each far below [`ELEMENT_BYTES`].
-    pub(crate) elements: usize,
+    pub elements: usize,
     /// The bytes of the longest location that got lines.
-    pub(crate) longest_location: usize,
+    pub longest_location: usize,
     /// The greatest number of lines that a location got.
-    pub(crate) most_lines: usize,
+    pub most_lines: usize,
 }
 
 /// For each table of the dictionary, by field number less one: the offsets of its elements' keys in the
@@ -113,7 +113,7 @@ impl EncodedMessage {
     ///
     /// # Errors
     /// If the bytes exceed [`super::bounds`].
-    pub(crate) fn with_bytes(&self, bytes: Vec<u8>, growth: Growth) -> Result<Self, ReadError> {
+    pub fn with_bytes(&self, bytes: Vec<u8>, growth: Growth) -> Result<Self, ReadError> {
         let Growth { elements, longest_location, most_lines } = growth;
         let samples_at_most =
             payloads(&self.bytes, RESOURCE_PROFILES).map(<[u8]>::len).sum::<usize>() / LEAST_ELEMENT;
@@ -175,7 +175,7 @@ impl EncodedMessage {
     }
 
     /// The place in the file of a byte of this message, for error messages.
-    pub(crate) fn place(&self, offset: u64) -> BytePlace {
+    pub fn place(&self, offset: u64) -> BytePlace {
         BytePlace { offset: self.offset + offset, compressed: self.compressed }
     }
 
@@ -285,7 +285,7 @@ impl<'a> EncodedTables<'a> {
     }
 
     /// The locations, encoded.
-    pub(crate) fn encoded_locations(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
+    pub fn encoded_locations(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         self.raw(LOCATIONS)
     }
 
@@ -330,7 +330,7 @@ impl<'a> EncodedTables<'a> {
     }
 
     /// Decodes a stack's locations, leaf first, into a list. Returns whether the stack exists.
-    pub(crate) fn stack_to(self, index: i32, locations: &mut Vec<i32>) -> bool {
+    pub fn stack_to(self, index: i32, locations: &mut Vec<i32>) -> bool {
         locations.clear();
         let Some(stack) = self.entry(STACKS, index) else { return false };
         for field in fields(stack).filter(|field| field.number == LOCATION_INDICES) {
@@ -391,7 +391,7 @@ impl<'a> EncodedTables<'a> {
     }
 
     /// The key and the text of an attribute; `None` if its value is not text.
-    pub(crate) fn text_attribute(self, index: i32) -> Option<(&'a str, &'a str)> {
+    pub fn text_attribute(self, index: i32) -> Option<(&'a str, &'a str)> {
         let attribute = self.entry(ATTRIBUTES, index).filter(|_| index != 0)?;
         Some((self.key_of(attribute), self.encoded_text(attribute)?))
     }

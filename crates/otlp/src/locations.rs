@@ -3,8 +3,8 @@
 //! Most locations of a large message are Java frames with a line. Different frames of this kind have
 //! different locations. So such a location is stored as its frame's id alone, without hashing.
 
-use crate::core::address::ElfVaddr;
-use crate::model::{FrameId, Id, Interner};
+use otlpprof_core::address::ElfVaddr;
+use otlpprof_model::{FrameId, Id, Interner};
 
 use super::wire_index::WireIndex;
 

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 /// Sixteen random bytes, not all zero.
-pub(crate) fn new_profile_id() -> [u8; 16] {
+pub fn new_profile_id() -> [u8; 16] {
     let mut id = [0u8; 16];
     // The system call is made directly: glibc before 2.25 has no function getrandom.
     // SAFETY: `id` is a live local buffer of `id.len()` bytes. GRND_NONBLOCK makes the call return at once;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::model::{Batch, Sample};
+use otlpprof_model::{Batch, Sample};
 
 use super::encode::{encode_selection, select_all};
 use super::encode_options::EncodeOptions;

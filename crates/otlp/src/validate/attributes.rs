@@ -1,15 +1,16 @@
 //! Checks all attributes: their keys, their types, and the semantic conventions.
 
+use otlpprof_model::RemoteFrame;
+use otlpprof_model::attribute_keys::{
+    BUILD_ID_GNU, BUILD_ID_GO, BUILD_ID_HTLHASH, CPU_LOGICAL_NUMBER, FRAME_REMOTE, FRAME_TYPE, THREAD_ID,
+    THREAD_NAME,
+};
+
 use super::super::wire::*;
 use super::check::Check;
 use super::dictionary::shorten;
 use super::report::Part;
 use super::rules::RuleId;
-use crate::model::RemoteFrame;
-use crate::model::attribute_keys::{
-    BUILD_ID_GNU, BUILD_ID_GO, BUILD_ID_HTLHASH, CPU_LOGICAL_NUMBER, FRAME_REMOTE, FRAME_TYPE, THREAD_ID,
-    THREAD_NAME,
-};
 
 /// The values of `profile.frame.type` in the semantic conventions.
 const FRAME_TYPES: [&str; 13] = [

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use otlpprof_core::address::ElfVaddr;
+use otlpprof_core::build_id::BuildId;
+use otlpprof_model::{FrameType, RemoteFrame, STUB_KIND, attribute_keys, markers};
+
 use super::lookup::Tables;
 use super::wire::Location;
-use crate::core::address::ElfVaddr;
-use crate::core::build_id::BuildId;
-use crate::model::{FrameType, RemoteFrame, STUB_KIND, attribute_keys, markers};
 
 /// The information that a frame's text was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

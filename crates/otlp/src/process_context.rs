@@ -1,11 +1,11 @@
 //! The message of the process context (OTEP 4719, "Payload Format"), with the additions of OTEP 4947
 //! ("Process Context: Thread-Local Reference Data").
 
+use otlpprof_model::ResourceValue;
+use otlpprof_model::attribute_keys::{THREADLOCAL_ATTRIBUTE_KEY_MAP, THREADLOCAL_SCHEMA_VERSION};
 use prost::Message;
 
 use super::wire::{AnyValue, ArrayValue, KeyValue, Resource, Value};
-use crate::model::attribute_keys::{THREADLOCAL_ATTRIBUTE_KEY_MAP, THREADLOCAL_SCHEMA_VERSION};
-use crate::model::{self, ResourceValue};
 
 /// `opentelemetry.proto.processcontext.v1development.ProcessContext`.
 #[derive(Clone, PartialEq, Message)]
@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "tlsdesc_v1_dev";
 
 /// Encodes the context of a process. `names` are the attribute names of threads' contexts; `None` means that
 /// no contexts of threads are published.
-pub fn encode_process_context(resource: &model::Resource, names: Option<&[String]>) -> Vec<u8> {
+pub fn encode_process_context(resource: &otlpprof_model::Resource, names: Option<&[String]>) -> Vec<u8> {
     let attributes = resource.attributes().iter().map(|(key, value)| {
         let value = match value {
             ResourceValue::Str(text) => Value::StringValue(text.clone()),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::model::{Profile, SampleIdentity, StackId};
+use otlpprof_model::{Profile, SampleIdentity, StackId};
 
 use super::bounds;
 use super::dictionary::Dictionary;

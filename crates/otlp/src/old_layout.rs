@@ -9,9 +9,10 @@
 //!   3, duration 5, period_type 6, period 7, comment_strindices 8, default_sample_type_index 9.
 //!   attribute_table: KeyValue, whose key 1 is text.
 
+use otlpprof_protobuf::WireType;
+
 use super::read_error::{ErrorKind, ReadError};
 use super::schema::{self, Schema};
-use crate::protobuf::WireType;
 
 /// Whether a field with this number and wire type is wrong in the current layout and was right in an older
 /// one.

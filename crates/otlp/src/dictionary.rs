@@ -4,8 +4,8 @@
 //! Values that the model's tables already keep distinct are found by their id. Only values that are new to
 //! the message are hashed.
 
-use crate::core::address::ElfVaddr;
-use crate::model::{
+use otlpprof_core::address::ElfVaddr;
+use otlpprof_model::{
     Attribute, AttributeId, AttributeSetId, AttributeValue, Execution, Frame, FrameId, FrameType, Function,
     FunctionId, Id, Interner, Link, LinkId, Mapping, MappingId, ProfileType, RemoteFrame, STUB_KIND,
     SliceInterner, StackId, StringId, StringInterner, Tables, attribute_keys, markers, unnamed_native_frame,

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::model::{AttributeValue, Batch, Profile, ResourceValue, Scope, attribute_keys};
+use otlpprof_model::{AttributeValue, Batch, Profile, ResourceValue, Scope, attribute_keys};
 
 use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireMapping};
 use super::encode_options::EncodeOptions;

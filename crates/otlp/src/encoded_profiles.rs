@@ -1,10 +1,10 @@
 //! The profiles of a message that stays encoded, and their samples. Each is decoded when a caller asks for
 //! it.
 
+use otlpprof_protobuf::{decoded, fields, payloads};
 use prost::Message;
 
 use super::wire::{InstrumentationScope, Profile, Resource, Sample};
-use crate::protobuf::{decoded, fields, payloads};
 
 /// ResourceProfiles.resource and ScopeProfiles.scope.
 const ORIGIN: u32 = 1;
@@ -35,7 +35,7 @@ pub struct EncodedProfile<'a> {
 
 /// A sample.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EncodedSample<'a> {
+pub struct EncodedSample<'a> {
     bytes: &'a [u8],
 }
 
@@ -107,7 +107,7 @@ impl<'a> EncodedProfile<'a> {
     }
 
     /// The samples, encoded.
-    pub(crate) fn encoded_samples(self) -> impl Iterator<Item = EncodedSample<'a>> {
+    pub fn encoded_samples(self) -> impl Iterator<Item = EncodedSample<'a>> {
         payloads(self.bytes, PARTS).map(|bytes| EncodedSample { bytes })
     }
 
@@ -124,7 +124,7 @@ impl<'a> EncodedProfile<'a> {
 
 impl EncodedSample<'_> {
     /// Decodes the sample into the memory of another one, whose lists mostly have room for these.
-    pub(crate) fn decode_to(self, sample: &mut Sample) {
+    pub fn decode_to(self, sample: &mut Sample) {
         let Sample { stack_index, attribute_indices, link_index, values, timestamps_unix_nano } = sample;
         (*stack_index, *link_index) = (0, 0);
         attribute_indices.clear();

@@ -19,12 +19,13 @@
 //! so its stacks without a marker are complete ([`Ends::Marked`]). In stacks of other producers such an end
 //! counts as broken ([`Ends::Unmarked`]). To compare two producers, apply [`Ends::Unmarked`] to both.
 
+use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_model::{Scope, markers};
+
 use super::frames::{Frame, Naming};
-use crate::core::stack_walker::StackWalker;
-use crate::model::markers;
 
 /// The scope name of profiles whose unfinished stacks all have a marker.
-pub const MARKING_SCOPE: &str = env!("CARGO_PKG_NAME");
+pub const MARKING_SCOPE: &str = Scope::OWN_NAME;
 
 /// The conclusion that the absence of a marker allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! field's wire type, its JSON name, and its name in paths. `read_protobuf` checks bytes by this table;
 //! `read_json` transcodes documents to protobuf by it.
 
-use crate::protobuf::WireType;
+use otlpprof_protobuf::WireType;
 
 /// A message type.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 //! different system name. A native function's system name is always written, since nothing else in the
 //! message gives it.
 
-use crate::model::{Interner, StringId};
+use otlpprof_model::{Interner, StringId};
 
 use super::wire_index::WireIndex;
 

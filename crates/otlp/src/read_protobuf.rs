@@ -6,11 +6,12 @@
 //! indices refer to the wrong tables. The check allocates memory only for its reports, so a declared length
 //! costs nothing until its bytes have arrived.
 
+use otlpprof_protobuf::{Cursor, Malformed, WireType, count_small_varints};
+
 use super::bounds::{self, Bounds};
 use super::old_layout::{self, SampleLayout, SeenFields};
 use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
 use super::schema::{self, Field, Kind, Schema};
-use crate::protobuf::{Cursor, Malformed, WireType, count_small_varints};
 
 /// The deepest nesting below the top message. Values of attributes may nest; everything else needs six
 /// levels. The decoder's own limit is 100.
@@ -236,7 +237,7 @@ mod tests {
     use prost::Message as _;
 
     use super::*;
-    use crate::otlp::wire::*;
+    use crate::wire::*;
 
     fn read(data: &ProfilesData) -> Result<(ProfilesData, Notes), ReadError> {
         decode(&data.encode_to_vec())
@@ -404,8 +405,7 @@ mod tests {
         ]
         .concat();
         let (_, notes) = decode(&bytes).unwrap();
-        let note =
-            |kind, offset, path: &str| crate::otlp::read_error::Note { kind, offset, path: path.into() };
+        let note = |kind, offset, path: &str| crate::read_error::Note { kind, offset, path: path.into() };
         assert_eq!(
             notes.first(),
             [
