@@ -49,16 +49,27 @@ fn assert_stacks_reach_their_roots(program: &'static str, walker: StackWalker) {
     }
 }
 
-#[test]
-fn stacks_of_the_sample_program_reach_their_roots_with_every_walker() {
-    for walker in StackWalker::ALL {
-        assert_stacks_reach_their_roots("Demo", walker);
-    }
+/// Declares a test for each walker: five runs one after another would be the longest test of all.
+macro_rules! with_each_walker {
+    ($($test:ident: $walker:ident,)*) => {
+        const _: () = assert!([$(StackWalker::$walker),*].len() == StackWalker::ALL.len());
+
+        mod sample_program {
+            use super::*;
+            $(#[test] fn $test() { assert_stacks_reach_their_roots("Demo", StackWalker::$walker); })*
+        }
+
+        mod mixed_work {
+            use super::*;
+            $(#[test] fn $test() { assert_stacks_reach_their_roots("MixedWork", StackWalker::$walker); })*
+        }
+    };
 }
 
-#[test]
-fn stacks_of_mixed_work_reach_their_roots_with_every_walker() {
-    for walker in StackWalker::ALL {
-        assert_stacks_reach_their_roots("MixedWork", walker);
-    }
+with_each_walker! {
+    stacks_reach_their_roots_by_vm: Vm,
+    stacks_reach_their_roots_by_vmx: Vmx,
+    stacks_reach_their_roots_by_fp: Fp,
+    stacks_reach_their_roots_by_dwarf: Dwarf,
+    stacks_reach_their_roots_without_native_frames: No,
 }
