@@ -14,7 +14,7 @@ use loud_support::not_tested;
 use otlpprof::jvm::jvmti::{Capability, Phase};
 use otlpprof::jvm::jvmti_error::ERROR_NAMES;
 use otlpprof::jvm::jvmti_events::Event;
-use otlpprof::jvm::jvmti_table::{Capabilities, FUNCTIONS, RawThreadInfo, SLOTS};
+use otlpprof::jvm::jvmti_table::{Capabilities, FUNCTIONS, REPLACED, RawThreadInfo, SLOTS};
 
 /// Events with their names in `jvmti.h`: of the enumerator and of the callback.
 const EVENTS: [(Event, &str, &str); 10] = [
@@ -83,13 +83,13 @@ fn print(statements: &mut String, name: &str, value: &str) {
 fn functions_are_in_their_slots() {
     for home in homes_with_headers() {
         let mut statements = String::new();
-        for (name, _) in FUNCTIONS {
+        for (name, _) in FUNCTIONS.iter().chain(&REPLACED) {
             let offset = format!("offsetof(jvmtiInterface_1, {name}) / sizeof(void *) + 1");
             print(&mut statements, name, &offset);
         }
         print(&mut statements, "SLOTS", "sizeof(jvmtiInterface_1) / sizeof(void *)");
         let mut ours: BTreeMap<_, _> =
-            FUNCTIONS.iter().map(|&(name, slot)| (name.to_owned(), slot as i64)).collect();
+            FUNCTIONS.iter().chain(&REPLACED).map(|&(name, slot)| (name.to_owned(), slot as i64)).collect();
         ours.insert("SLOTS".to_owned(), SLOTS as i64);
         print(&mut statements, "jvmtiThreadInfo", "sizeof(jvmtiThreadInfo)");
         ours.insert("jvmtiThreadInfo".to_owned(), size_of::<RawThreadInfo>() as i64);

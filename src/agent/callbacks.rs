@@ -39,7 +39,7 @@ pub(super) fn callbacks() -> VmCallbacks {
         ..EventCallbacks::default()
     });
     let mounts = MountCallbacks { mounted: virtual_thread_mounted, unmounts: virtual_thread_unmounts };
-    VmCallbacks { events, mounts }
+    VmCallbacks { events, mounts, redefinition: classes_are_redefined }
 }
 
 /// Calls `body` with the agent, as [`guarded`] does.
@@ -127,6 +127,13 @@ unsafe extern "system" fn dynamic_code_generated(
 unsafe extern "system" fn garbage_collection_start(_: *mut RawEnv) {
     agent_guarded("GarbageCollectionStart", |agent| {
         COLLECTIONS.begin();
+        agent.with_draining_session(|session| session.collection_starts());
+    });
+}
+
+/// Drains before and after classes are redefined: their former methods are freed without an event.
+pub(super) fn classes_are_redefined() {
+    agent_guarded("RedefineClasses", |agent| {
         agent.with_draining_session(|session| session.collection_starts());
     });
 }

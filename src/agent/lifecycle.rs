@@ -38,6 +38,8 @@ pub(super) const NOT_PROFILING: &str = "not profiling";
 pub(super) struct VmCallbacks {
     pub(super) events: EventCallbacks,
     pub(super) mounts: MountCallbacks,
+    /// Called before and after classes are redefined.
+    pub(super) redefinition: fn(),
 }
 
 /// A session that has not yet begun.
@@ -219,6 +221,10 @@ impl Agent {
             } else {
                 log::warn!("{otherwise}");
             }
+        }
+        if self.vm.is_hotspot() {
+            // SAFETY: the VM is HotSpot, and this library stays loaded.
+            unsafe { jvmti.watch_redefinitions(callbacks.redefinition) };
         }
         *listening = true;
         Ok(())

@@ -264,6 +264,11 @@ impl Vm {
         self.layout().map_or(0, |layout| u64::from(layout.thread.jni_environment))
     }
 
+    /// Whether the VM is HotSpot, which describes its structures.
+    pub(super) fn is_hotspot(&self) -> bool {
+        self.structs.is_some()
+    }
+
     /// Whether Java frames are jmethodIDs, because AsyncGetCallTrace is their only source.
     pub(super) fn names_by_ids(&self) -> bool {
         self.layout().is_none() && self.async_get_call_trace.is_some()

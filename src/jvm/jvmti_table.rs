@@ -64,6 +64,9 @@ pub type AgentThreadMain = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LiveInterface<'a>(pub(super) &'a Interface);
 
+/// Names and slots of the functions for which the agent puts its own into the table.
+pub const REPLACED: [(&str, usize); 2] = [("RedefineClasses", 87), ("RetransformClasses", 152)];
+
 impl Interface {
     /// The function in a slot, numbered from 1.
     const fn slot(&self, slot: usize) -> *const c_void {

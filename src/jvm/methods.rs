@@ -5,8 +5,9 @@
 //! collection. JVMTI's GarbageCollectionStart is early enough to resolve the rest. An epoch is the time
 //! between two such starts. An entry of an older epoch is compared with memory before it is used.
 //!
-//! Redefining a class frees its old methods at a safepoint of its own, which no event announces. If an old
-//! method is sampled and its memory reused before the next collection, the sample may get a wrong name.
+//! Redefining a class frees its old methods too. So an epoch also ends where classes are redefined
+//! ([`super::redefinition`]). If an old method is sampled afterwards, and its memory reused before the sample
+//! is resolved, the sample may get a wrong name.
 //!
 //! This module creates no jmethodIDs, because the VM never frees them or the memory that it keeps for them.
 

@@ -38,6 +38,7 @@ mod interpreter_slots;
 pub mod method_ids;
 pub mod method_names;
 mod method_reader;
+pub mod redefinition;
 pub mod retransform;
 mod used_slots;
 

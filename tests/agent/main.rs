@@ -64,6 +64,7 @@ mod perf_events;
 mod published_contexts;
 mod rate_limits;
 mod recording;
+mod redefined;
 mod rivals;
 mod sandboxed;
 mod selection;

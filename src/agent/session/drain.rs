@@ -77,8 +77,8 @@ impl Drain {
     }
 
     /// Drains where a collection begins, at a safepoint: until then references in the buffer mean what they
-    /// meant when they were sampled; afterwards they may not. Also called when an engine has changed classes,
-    /// whose former methods will be freed.
+    /// meant when they were sampled; afterwards they may not. Also called before and after classes are
+    /// redefined, whose former methods are freed.
     pub(super) fn collection_starts(&self) {
         // Method ids survive collections, and naming them may wait for a safepoint: so nothing is done here.
         if self.vm.names_by_ids() {
