@@ -14,6 +14,7 @@ use super::limits;
 use super::lines::SourcePosition;
 use super::names::{Name, NameAttributes, Names, Value};
 use super::owners::{is_wanted, starts_in};
+use super::ranges;
 use super::sections::Bytes;
 use super::texts::SharedTexts;
 
@@ -211,7 +212,7 @@ impl<'a> Reader<'_, '_, 'a> {
                 },
             );
         } else if let Some(list) = entry.ranges
-            && let Some(mut list) = self.unit.attr_ranges(list)?
+            && let Some(mut list) = ranges::list(self.unit, list)?
         {
             while let Some(range) = list.next()? {
                 self.allowance.take_range()?;

@@ -20,6 +20,7 @@
 //! | `heads` | the heads of units, which units may share |
 //! | `unit` | one unit: rows at which the chain, file, line or column changes |
 //! | `functions` | the functions of a unit and their address ranges |
+//! | `ranges` | address ranges of units, and lists of ranges |
 //! | `names` | names of functions, through origins and specifications |
 //! | `lines` | the line table of a unit |
 //! | `allowance` | bounds for all units of an object together |
@@ -48,6 +49,7 @@ mod names;
 mod object;
 mod owners;
 mod package;
+mod ranges;
 mod sections;
 mod split;
 mod split_ids;

@@ -14,6 +14,7 @@ use super::limits;
 use super::lines::{SourcePosition, read_lines};
 use super::names::{Names, Target};
 use super::owners::is_wanted;
+use super::ranges;
 use super::sections::Bytes;
 use super::split::Split;
 use super::stream::UnitBytes;
@@ -101,14 +102,7 @@ impl Shared<'_> {
         let unit = UnitRef::new(dwarf, &unit);
         let ranges = match self.aranges.get(&offset) {
             Some(ranges) => ranges.clone(),
-            None => {
-                let mut ranges = Vec::new();
-                let mut all = unit.unit_ranges()?;
-                while let Some(range) = all.next()? {
-                    ranges.push(range.begin..range.end);
-                }
-                ranges
-            }
+            None => ranges::of_unit(unit)?,
         };
         if ranges.is_empty() || self.wanted.is_some_and(|wanted| !is_wanted(wanted, &ranges)) {
             return Ok(None);

@@ -350,6 +350,50 @@ fn a_unit_that_is_longer_than_its_section_is_an_error() {
     }
 }
 
+#[test]
+fn a_unit_that_ends_after_the_last_address_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = assembled(folder.path(), "", LINES);
+    // After the header of 11 bytes: the abbreviation's number, the start, and the length.
+    let length = section(&library, ".debug_info").start + 11 + 1 + 8;
+    patch(&library, length, &u64::MAX.to_ne_bytes());
+    let overflow = problem(&library);
+    assert!(matches!(overflow, DwarfError::Malformed(gimli::Error::AddressOverflow)), "{overflow}");
+}
+
+#[test]
+fn a_list_of_ranges_that_is_after_the_last_offset_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    // DWARF 5 in the 64-bit format, whose unit names the first of the lists at `lists`.
+    let abbreviations = "
+    .uleb128 1, 0x11
+    .byte 0
+    .uleb128 0x11, 0x01, 0x74, 0x17, 0x55, 0x23, 0, 0
+    .byte 0
+";
+    let unit = "
+    .4byte 0xffffffff
+    .8byte unit_end - unit_begin
+unit_begin:
+    .2byte 5
+    .byte 1, 8
+    .8byte 0
+    .byte 1
+    .quad code
+    .8byte lists - lists_section
+    .uleb128 0
+unit_end:
+    .section .debug_rnglists, \"\", %progbits
+lists_section:
+    .8byte 0
+lists:
+    .8byte -1
+";
+    let library = linked(folder.path(), abbreviations, unit, "");
+    let outside = problem(&library);
+    assert!(matches!(outside, DwarfError::Malformed(gimli::Error::UnsupportedOffset)), "{outside}");
+}
+
 /// The bytes of a section in its file.
 fn section(path: &Path, name: &str) -> std::ops::Range<usize> {
     let bytes = fs::read(path).unwrap();
