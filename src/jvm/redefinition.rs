@@ -6,6 +6,7 @@
 //! `prims/jvmtiEnvBase.cpp`, 11-27), through which libinstrument, the debugger's agent and JFR call.
 
 use std::ffi::c_void;
+use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -56,12 +57,12 @@ unsafe extern "system" fn redefine_classes(
     definitions: *const c_void,
 ) -> jint {
     // SAFETY: the caller's arguments are those of the VM's function.
-    unsafe { changed(&REDEFINE, env, count, definitions) }
+    catch_unwind(|| unsafe { changed(&REDEFINE, env, count, definitions) }).unwrap_or(NOT_AVAILABLE)
 }
 
 unsafe extern "system" fn retransform_classes(env: *mut RawEnv, count: jint, classes: *const c_void) -> jint {
     // SAFETY: the caller's arguments are those of the VM's function.
-    unsafe { changed(&RETRANSFORM, env, count, classes) }
+    catch_unwind(|| unsafe { changed(&RETRANSFORM, env, count, classes) }).unwrap_or(NOT_AVAILABLE)
 }
 
 /// Calls the VM's function.
