@@ -36,7 +36,9 @@
 //! ARCHITECTURE.md says which module may import which; `tests/architecture.rs` checks it.
 
 pub use otlpprof_core as core;
+pub use otlpprof_dwarf as dwarf;
 pub use otlpprof_elf as elf;
+pub use otlpprof_incomplete_file as incomplete_file;
 pub use otlpprof_jfr as jfr;
 pub use otlpprof_model as model;
 pub use otlpprof_otlp as otlp;
@@ -50,9 +52,7 @@ pub mod collapsed;
 pub mod context;
 pub mod convert;
 pub mod debug_files;
-pub mod dwarf;
 pub mod export;
-pub mod incomplete_file;
 pub mod jvm;
 pub mod options;
 pub mod pprof;

@@ -47,8 +47,8 @@ impl Source {
     }
 }
 
-/// The names of the crates below `crates`: the names of their folders, which are those of their packages
-/// without `otlpprof-`.
+/// The names of the crates below `crates`: the names of their folders. Their packages have the same names,
+/// with hyphens, after `otlpprof-`.
 pub(crate) fn crates() -> BTreeSet<String> {
     let entries = fs::read_dir(root().join("crates")).expect("crates can be read");
     entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect()
@@ -62,7 +62,7 @@ pub(crate) fn dependencies_of(name: &str) -> BTreeSet<String> {
     let section = manifest.split("\n[").find_map(|section| section.strip_prefix("dependencies]\n"));
     let lines = section.unwrap_or_default().lines();
     let names = lines.filter_map(|line| line.strip_prefix("otlpprof-")?.split(['.', ' ']).next());
-    names.map(str::to_owned).collect()
+    names.map(|name| name.replace('-', "_")).collect()
 }
 
 /// The file of a [`Source::path`].

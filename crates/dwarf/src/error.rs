@@ -2,8 +2,9 @@
 
 use std::io;
 
+use otlpprof_elf::file::FileError;
+
 use super::limits;
-use crate::elf::file::FileError;
 
 /// The reason why debug information, or a part of it, cannot be used.
 #[derive(Debug, thiserror::Error)]

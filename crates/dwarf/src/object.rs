@@ -8,12 +8,12 @@ use flate2::bufread::ZlibDecoder;
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::SectionHeader;
 use goblin::elf::section_header::{SHF_ALLOC, SHF_COMPRESSED, SHF_EXECINSTR, SHT_NOBITS};
+use otlpprof_elf::file::ElfFile;
+use otlpprof_elf::source::Source;
 use ruzstd::decoding::StreamingDecoder;
 
 use super::error::DwarfError;
 use super::limits;
-use crate::elf::file::ElfFile;
-use crate::elf::source::Source;
 
 /// The bytes of a file.
 pub(super) type FileBytes<'a> = &'a (dyn Source + Sync);

@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 
+use otlpprof_elf::source::Source;
+
 use super::codec::{FunctionEntry, Malformed, Numbers, RowState, required};
 use super::directory::{Directory, Identity, IndexError};
 use super::table::{Group, TableReader};
-use crate::dwarf::compile::{frame, name_by_symbol};
-use crate::dwarf::frame::{Frame, LookUp, TextId};
-use crate::dwarf::limits;
-use crate::dwarf::lines::SourcePosition;
-use crate::dwarf::symbols::Symbol;
-use crate::elf::source::Source;
+use crate::compile::{frame, name_by_symbol};
+use crate::frame::{Frame, LookUp, TextId};
+use crate::limits;
+use crate::lines::SourcePosition;
+use crate::symbols::Symbol;
 
 /// An open index.
 #[derive(Debug)]

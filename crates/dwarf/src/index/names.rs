@@ -2,8 +2,9 @@
 
 use std::thread;
 
-use crate::dwarf::texts::Texts;
-use crate::elf::symbols::demangle::demangle;
+use otlpprof_elf::symbols::demangle::demangle;
+
+use crate::texts::Texts;
 
 /// The fewest texts for which a thread is started.
 const WORTH_A_THREAD: usize = 1 << 12;

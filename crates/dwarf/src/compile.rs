@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use otlpprof_elf::symbols::demangle::demangle;
+
 use super::allowance::Allowance;
 use super::elsewhere::{Home, complete};
 use super::error::{DwarfError, Problem};
@@ -24,7 +26,6 @@ use super::stream::{Choice, UnitBytes, each_unit};
 use super::symbols::{Symbol, Symbols};
 use super::texts::{NO_TEXT, SharedTexts, Texts};
 use super::unit::{Problems, Row, Shared, UnitRows};
-use crate::elf::symbols::demangle::demangle;
 use gimli::EndianSlice;
 
 /// The files of one object.

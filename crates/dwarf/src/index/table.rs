@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
+use otlpprof_elf::source::Source;
+
 use super::codec::Numbers;
 use super::directory::{Block, IndexError, checksum};
-use crate::elf::source::Source;
 
 /// The bytes of entries at which a block is full.
 const BLOCK_LEN: usize = 32 << 10;

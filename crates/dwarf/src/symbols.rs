@@ -8,11 +8,11 @@
 use goblin::elf::SectionHeader;
 use goblin::elf::section_header::{SHF_ALLOC, SHT_DYNSYM, SHT_SYMTAB};
 use goblin::elf::sym::{STB_LOCAL, STT_FILE, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT, Symtab};
+use otlpprof_elf::symbols::mapping_symbols::is_mapping_symbol;
 
 use super::error::DwarfError;
 use super::object::Object;
 use super::texts::{NO_TEXT, SharedTexts};
-use crate::elf::symbols::mapping_symbols::is_mapping_symbol;
 
 /// A symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

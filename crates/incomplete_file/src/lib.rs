@@ -2,7 +2,7 @@
 //! before, or none.
 //!
 //! In: the folder of the file. Out: the file, in place of any other of its name. Called where a file is
-//! written that other processes read. Uses nothing else of the crate.
+//! written that other processes read.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};

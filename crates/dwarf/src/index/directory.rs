@@ -179,7 +179,7 @@ impl Directory {
     }
 
     /// Reads header and directory.
-    pub(super) fn read(source: &dyn crate::elf::source::Source) -> Result<Self, IndexError> {
+    pub(super) fn read(source: &dyn otlpprof_elf::source::Source) -> Result<Self, IndexError> {
         let found = source.len();
         let mut header = [0; HEADER_LEN];
         let known = header.len().min(usize::try_from(found).unwrap_or(usize::MAX));

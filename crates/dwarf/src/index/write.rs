@@ -6,16 +6,16 @@ use std::path::Path;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
+use otlpprof_incomplete_file::IncompleteFile;
 
 use super::codec::{FUNCTIONS, FunctionEntry, NAMES, ROWS, RowState, SYMBOLS, TEXTS, optional, put};
 use super::directory::{Block, Directory, HEADER_LEN, Identity};
 use super::names::DemangledNames;
 use super::table::{Output, TableWriter};
-use crate::dwarf::compile::Compiled;
-use crate::dwarf::functions::NO_FUNCTION;
-use crate::dwarf::texts::{NO_TEXT, Texts};
-use crate::dwarf::unit::{Row, UnitRows};
-use crate::incomplete_file::IncompleteFile;
+use crate::compile::Compiled;
+use crate::functions::NO_FUNCTION;
+use crate::texts::{NO_TEXT, Texts};
+use crate::unit::{Row, UnitRows};
 
 /// Writes the index of debug information to a file, which is there as a whole or not at all.
 ///

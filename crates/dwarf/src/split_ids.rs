@@ -1,6 +1,7 @@
 //! The ids by which split units belong to the units of an object.
 
 use gimli::{DebugAbbrev, DebugInfo, EndianSlice, UnitHeader, UnitType};
+use otlpprof_elf::source::Source;
 
 use super::allowance::Allowance;
 use super::error::DwarfError;
@@ -10,7 +11,6 @@ use super::object::Object;
 use super::package::PackageUnits;
 use super::sections::{Bytes, endian};
 use super::stream::{Choice, UnitBytes, each_unit};
-use crate::elf::source::Source;
 
 /// The units of an object that are read in search of a first skeleton: hand-written code has none.
 const FIRST_UNITS: usize = 64;

@@ -1,6 +1,7 @@
 //! Units whose functions are in another file: split DWARF (DWARF 5, section 7.3.2; before, GNU's extension).
 
 use gimli::{Dwarf, Section as _, UnitRef};
+use otlpprof_elf::source::Source;
 
 use super::allowance::Allowance;
 use super::error::DwarfError;
@@ -8,7 +9,6 @@ use super::heads::Heads;
 use super::object::Object;
 use super::package::Package;
 use super::sections::{Bytes, Loaded};
-use crate::elf::source::Source;
 
 /// Finds the files of split units.
 pub trait SplitFiles: Sync {
