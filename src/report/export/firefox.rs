@@ -10,6 +10,7 @@
 
 mod libraries;
 mod stacks;
+mod table;
 mod thread_tables;
 
 use std::io::{self, Write};
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 
 use self::libraries::libraries;
 pub use self::stacks::Stacks;
+use self::table::Table;
 use self::thread_tables::ThreadTables;
 use super::thread_samples::{KindSamples, Thread, ThreadSample, ThreadSamples};
 use crate::model::attribute_keys;
@@ -85,8 +87,8 @@ pub fn write(
         let shown_measure = (!is_single).then_some(*measure);
         let described = describe(&samples, &samples.threads()[*number], shown_measure);
         let weights = Weights::of(weight.unit(measure));
-        let thread = thread(stacks, described, of_thread, weights, start_ns);
-        write!(out, "{}{thread}", if at == 0 { "" } else { "," })?;
+        out.write_all(if at == 0 { b"" } else { b"," })?;
+        write_thread(stacks, &described, of_thread, weights, start_ns, out)?;
     }
     writeln!(out, "]}}")
 }
@@ -149,8 +151,8 @@ impl Weights {
     }
 }
 
-/// The description of a thread and its process, to which [`thread`] adds tables and samples. The process is
-/// called after the measure, if one is given.
+/// The description of a thread and its process, to which [`write_thread`] adds samples and tables. The
+/// process is called after the measure, if one is given.
 fn describe(samples: &ThreadSamples, thread: &Thread, measure: Option<&Measure>) -> Value {
     let of_process = |key| samples.processes.attribute(thread.process, key);
     let pid = match of_process(attribute_keys::PROCESS_PID) {
@@ -184,25 +186,27 @@ fn describe(samples: &ThreadSamples, thread: &Thread, measure: Option<&Measure>)
     })
 }
 
-/// A thread with its tables and samples.
-fn thread(
+/// Writes a thread: its description, samples and tables.
+fn write_thread(
     stacks: Stacks<'_>,
-    mut described: Value,
+    described: &Value,
     samples: &[Placed],
     weights: Weights,
     start_ns: u64,
-) -> Value {
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut tables = ThreadTables::default();
     let of_samples: Vec<_> = samples.iter().map(|sample| tables.stack(stacks, sample.node)).collect();
-    described["samples"] = json!({
-        "length": samples.len(),
-        "stack": of_samples,
-        "time": samples.iter().map(|sample| milliseconds(sample.unix_ns - start_ns)).collect::<Vec<_>>(),
-        "weight": samples.iter().map(|sample| weights.weight(sample.value)).collect::<Vec<_>>(),
-        "weightType": weights.name(),
-    });
-    tables.add_to(&mut described);
-    described
+    let described = described.to_string();
+    write!(out, "{}", described.strip_suffix('}').unwrap_or(&described))?;
+    let mut table = Table::begin("samples", samples.len(), out)?;
+    table.column("stack", of_samples.iter())?;
+    table.column("time", samples.iter().map(|sample| milliseconds(sample.unix_ns - start_ns)))?;
+    table.column("weight", samples.iter().map(|sample| weights.weight(sample.value)))?;
+    table.text("weightType", weights.name())?;
+    table.end()?;
+    tables.write(out)?;
+    out.write_all(b"}")
 }
 
 fn milliseconds(ns: u64) -> f64 {

@@ -1,17 +1,19 @@
 //! The tables of a thread: stacks, frames, functions, libraries, texts.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::stacks::Stacks;
+use super::table::Table;
 use crate::model::RemoteFrame;
 use crate::report::call_tree::{NodeId, ROOT};
 use crate::report::frame_table::{FrameEntry, FrameId, FrameKind};
 use crate::report::objects::{Object, ObjectId};
 
 /// The type of a resource that is a library (`resourceTypes` in `src/profile-logic/data-structures.js`).
-const LIBRARY: u32 = 1;
+const LIBRARY: &str = "1";
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,52 +117,48 @@ impl ThreadTables {
         id
     }
 
-    pub(super) fn add_to(self, thread: &mut Value) {
+    /// Writes the tables, each after a comma.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        // -1 is none in some columns.
+        let or_none = |value: Option<usize>| value.map_or(-1, |value| value as i64);
         let Self { strings, resources, functions, frames, stacks, .. } = self;
-        let all = |value: Value, count: usize| vec![value; count];
-        let (functions_count, count) = (functions.len(), frames.len());
-        let categories: Vec<_> = stacks.iter().map(|&(frame, _)| frames[frame].category).collect();
-        // -1 is none in these columns.
-        let or_none = |value: Option<usize>| value.map_or(json!(-1), |value| json!(value));
-        thread["resourceTable"] = json!({
-            "length": resources.len(),
-            "lib": resources.iter().map(|&(object, _)| object - 1).collect::<Vec<_>>(),
-            "name": resources.iter().map(|&(_, name)| name).collect::<Vec<_>>(),
-            "host": all(Value::Null, resources.len()),
-            "type": all(json!(LIBRARY), resources.len()),
-        });
-        thread["funcTable"] = json!({
-            "length": functions_count,
-            "name": functions.iter().map(|function| function.name).collect::<Vec<_>>(),
-            "fileName": functions.iter().map(|function| function.file).collect::<Vec<_>>(),
-            "isJS": all(json!(false), functions_count),
-            "relevantForJS": all(json!(false), functions_count),
-            "resource": functions.iter().map(|function| or_none(function.resource)).collect::<Vec<_>>(),
-            "lineNumber": all(Value::Null, functions_count),
-            "columnNumber": all(Value::Null, functions_count),
-        });
-        let address = |frame: &Frame| frame.address.map_or(json!(-1), |address| json!(address));
-        thread["frameTable"] = json!({
-            "length": count,
-            "func": frames.iter().map(|frame| frame.function).collect::<Vec<_>>(),
-            "category": frames.iter().map(|frame| frame.category).collect::<Vec<_>>(),
-            "line": frames.iter().map(|frame| frame.line).collect::<Vec<_>>(),
-            "subcategory": all(json!(0), count),
-            "address": frames.iter().map(address).collect::<Vec<_>>(),
-            "inlineDepth": all(json!(0), count),
-            "nativeSymbol": all(Value::Null, count),
-            "innerWindowID": all(json!(0), count),
-            "implementation": all(Value::Null, count),
-            "column": all(Value::Null, count),
-        });
-        thread["stackTable"] = json!({
-            "length": stacks.len(),
-            "frame": stacks.iter().map(|&(frame, _)| frame).collect::<Vec<_>>(),
-            "prefix": stacks.iter().map(|&(_, caller)| caller).collect::<Vec<_>>(),
-            "subcategory": all(json!(0), stacks.len()),
-            "category": categories,
-        });
-        thread["stringArray"] = json!(strings);
+        let mut table = Table::begin("resourceTable", resources.len(), out)?;
+        table.column("lib", resources.iter().map(|&(object, _)| object - 1))?;
+        table.column("name", resources.iter().map(|&(_, name)| name))?;
+        table.all("host", "null")?;
+        table.all("type", LIBRARY)?;
+        table.end()?;
+        let mut table = Table::begin("funcTable", functions.len(), out)?;
+        table.column("name", functions.iter().map(|function| function.name))?;
+        table.column("fileName", functions.iter().map(|function| function.file))?;
+        table.all("isJS", "false")?;
+        table.all("relevantForJS", "false")?;
+        table.column("resource", functions.iter().map(|function| or_none(function.resource)))?;
+        table.all("lineNumber", "null")?;
+        table.all("columnNumber", "null")?;
+        table.end()?;
+        let mut table = Table::begin("frameTable", frames.len(), out)?;
+        table.column("func", frames.iter().map(|frame| frame.function))?;
+        table.column("category", frames.iter().map(|frame| frame.category))?;
+        table.column("line", frames.iter().map(|frame| frame.line))?;
+        table.all("subcategory", "0")?;
+        table.column("address", frames.iter().map(|frame| frame.address.map_or(-1, i128::from)))?;
+        table.all("inlineDepth", "0")?;
+        table.all("nativeSymbol", "null")?;
+        table.all("innerWindowID", "0")?;
+        table.all("implementation", "null")?;
+        table.all("column", "null")?;
+        table.end()?;
+        let mut table = Table::begin("stackTable", stacks.len(), out)?;
+        table.column("frame", stacks.iter().map(|&(frame, _)| frame))?;
+        table.column("prefix", stacks.iter().map(|&(_, caller)| caller))?;
+        table.all("subcategory", "0")?;
+        table.column("category", stacks.iter().map(|&(frame, _)| frames[frame].category))?;
+        table.end()?;
+        write!(out, ",\"stringArray\":{}", json!(strings))
     }
 }
 
