@@ -1,7 +1,7 @@
 //! The file format of speedscope: a "sampled" profile for each measure and thread, frames shared.
 //!
 //! Source: `file-format-schema.json` in speedscope's package. Samples are in the order of their times; a
-//! sample's width is its value.
+//! sample's width is its value. Samples of one stack in a row are one sample.
 
 use std::io::{self, Write};
 
@@ -59,13 +59,15 @@ fn write_profile(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let unit = if UNITS.contains(&unit) { unit } else { "none" };
-    let end = samples.iter().fold(0_i64, |sum, sample| sum.saturating_add(sample.value));
+    let end = sum(samples);
     write!(out, "{{\"type\":\"sampled\",\"name\":{},\"unit\":{},", json!(name), json!(unit))?;
     write!(out, "\"startValue\":0,\"endValue\":{end},\"samples\":[")?;
+    // Samples of one stack in a row become one: each would repeat all of its frames.
+    let rows = || samples.chunk_by(|one, next| one.node == next.node);
     let mut stack = Vec::new();
-    for (at, sample) in samples.iter().enumerate() {
+    for (at, row) in rows().enumerate() {
         stack.clear();
-        stack.extend(tree.stack(sample.node));
+        stack.extend(tree.stack(row[0].node));
         write!(out, "{}[", separator(at))?;
         for (at, frame) in stack.iter().rev().enumerate() {
             write!(out, "{}{frame}", separator(at))?;
@@ -73,10 +75,15 @@ fn write_profile(
         write!(out, "]")?;
     }
     write!(out, "],\"weights\":[")?;
-    for (at, sample) in samples.iter().enumerate() {
-        write!(out, "{}{}", separator(at), sample.value)?;
+    for (at, row) in rows().enumerate() {
+        write!(out, "{}{}", separator(at), sum(row))?;
     }
     write!(out, "]}}")
+}
+
+/// The sum of the samples' values.
+fn sum(samples: &[ThreadSample]) -> i64 {
+    samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.value))
 }
 
 /// The separator before an element of a list.
