@@ -1,7 +1,7 @@
 //! Files crafted to cost more than they should: the command's memory and output are bounded.
 //!
-//! The test limits the command's address space to four times the largest message, 64 MiB, and the memory of
-//! the loader and libraries. The result does not depend on timing.
+//! The test limits the command's address space to a multiple of the largest message, mostly four, 64 MiB, and
+//! the memory of the loader and libraries. The result does not depend on timing.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,12 +31,20 @@ impl Files {
     }
 }
 
-/// Runs the command with the memory that is allowed for a file whose largest message has `largest` bytes.
+/// Runs the command with four times the largest message of its file, of `largest` bytes.
 fn run(largest: usize, arguments: &[&str], file: &Path) -> Output {
-    let most = (4 * largest + 64 * MIB + OF_PROCESS) / 1024;
+    run_within(4 * largest, arguments, file)
+}
+
+/// Runs the command with so many bytes for the contents of its file.
+fn run_within(bytes: usize, arguments: &[&str], file: &Path) -> Output {
+    let most = (bytes + 64 * MIB + OF_PROCESS) / 1024;
     let limited = format!("ulimit -v {most} && exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
     command.args(["-c", &limited, env!("CARGO_BIN_EXE_otlpprof")]).args(arguments).arg(file);
+    if arguments[0] == "diff" {
+        command.arg(file);
+    }
     // For each thread the C library's allocator would reserve 64 MiB of addresses, without memory.
     command.env("MALLOC_ARENA_MAX", "1").output().unwrap()
 }
@@ -50,8 +58,25 @@ const READERS: [&[&str]; 5] = [
     &["check-stacks"],
 ];
 
-/// Reading that needs a profile in the file.
-const REPORTS: [&[&str]; 2] = [&["report", "--lines", "--threads"], &["report", "--tree"]];
+/// Results of profiles, each with the multiple of the largest message that it may take: beside a message, the
+/// tables of the result are in memory.
+const RESULTS: [(usize, &[&str]); 10] = [
+    (6, &["report", "--lines", "--threads"]),
+    (4, &["report", "--tree"]),
+    (4, &["flamegraph", "-o", "/dev/null"]),
+    (6, &["diff", "-o", "/dev/null"]),
+    (8, &["export", "-o", "/dev/null", "--to", "pprof"]),
+    (4, &["export", "-o", "/dev/null", "--to", "collapsed"]),
+    (4, &["export", "-o", "/dev/null", "--to", "speedscope"]),
+    (10, &["export", "-o", "/dev/null", "--to", "firefox"]),
+    (4, &["merge", "-o", "/dev/null"]),
+    (4, &["top", "--count", "1", "--interval", "100ms"]),
+];
+
+/// All commands that read profiles, each with its multiple.
+fn commands() -> impl Iterator<Item = (usize, &'static [&'static str])> + Clone {
+    READERS.into_iter().map(|reader| (4, reader)).chain(RESULTS)
+}
 
 fn data(profile: Profile, dictionary: ProfilesDictionary) -> ProfilesData {
     let scope = Some(InstrumentationScope { name: "test".into(), ..Default::default() });
@@ -163,8 +188,8 @@ fn a_long_stack_of_many_samples_is_gone_through_once() {
     let message = data(profile((0..MANY).map(sample).collect()), tables).encode_to_vec();
     let files = Files::new();
     let file = files.add("long", &message);
-    for arguments in READERS.into_iter().chain(REPORTS) {
-        let output = run(message.len(), arguments, &file);
+    for (multiple, arguments) in commands() {
+        let output = run_within(multiple * message.len(), arguments, &file);
         assert_read(&output, &format!("{arguments:?}"));
         // The frames are written once, and a few lines for each sample.
         let most = MANY * if arguments.contains(&"json") { 1000 } else { 300 };
@@ -181,16 +206,16 @@ fn a_long_stack_of_many_samples_is_gone_through_once() {
 /// size.
 #[test]
 fn a_large_message_is_read_in_four_times_its_size() {
-    read_large(&[&["validate"]]);
+    read_large([(4, &["validate"][..])].into_iter());
 }
 
 #[test]
 #[ignore = "long: each command takes ten seconds in this build"]
-fn a_large_message_is_read_by_every_command_in_four_times_its_size() {
-    read_large(&[&READERS[..], &REPORTS].concat());
+fn a_large_message_is_read_by_every_command_in_a_multiple_of_its_size() {
+    read_large(commands());
 }
 
-fn read_large(commands: &[&[&str]]) {
+fn read_large(commands: impl Iterator<Item = (usize, &'static [&'static str])> + Clone) {
     let files = Files::new();
     let usual = usual(0, 75_000, 12);
     let protobuf = usual.encode_to_vec();
@@ -200,15 +225,15 @@ fn read_large(commands: &[&[&str]]) {
         [("plain", protobuf.len(), protobuf.clone()), ("json-gzip", text.len(), gzip(text.as_bytes()))]
     {
         let file = files.add(name, &bytes);
-        for arguments in commands {
-            assert_read(&run(largest, arguments, &file), &format!("{name} {arguments:?}"));
+        for (multiple, arguments) in commands.clone() {
+            assert_read(&run_within(multiple * largest, arguments, &file), &format!("{name} {arguments:?}"));
         }
     }
 }
 
 #[test]
 #[ignore = "long: each command takes ten seconds in this build"]
-fn the_largest_of_many_messages_is_read_in_four_times_its_size() {
+fn the_largest_of_many_messages_is_read_in_a_multiple_of_its_size() {
     let files = Files::new();
     // Only the largest message is in memory, however many messages there are and whatever they contain.
     let messages: Vec<_> = (0..24).map(|seed| usual(seed, 3_000, 8)).collect();
@@ -221,8 +246,8 @@ fn the_largest_of_many_messages_is_read_in_four_times_its_size() {
         [("frames-gzip", largest, gzip(&frames)), ("lines", longest, lines.join("\n").into_bytes())]
     {
         let file = files.add(name, &bytes);
-        for arguments in READERS.into_iter().chain(REPORTS) {
-            let output = run(largest, arguments, &file);
+        for (multiple, arguments) in commands() {
+            let output = run_within(multiple * largest, arguments, &file);
             assert_read(&output, &format!("{name} {arguments:?}"));
             if arguments == READERS[0] {
                 let text = String::from_utf8(output.stdout).unwrap();
