@@ -35,6 +35,9 @@
 //!
 //! ARCHITECTURE.md says which module may import which; `tests/architecture.rs` checks it.
 
+pub use otlpprof_aggregate as aggregate;
+pub use otlpprof_collapsed as collapsed;
+pub use otlpprof_convert as convert;
 pub use otlpprof_core as core;
 pub use otlpprof_dwarf as dwarf;
 pub use otlpprof_elf as elf;
@@ -42,21 +45,18 @@ pub use otlpprof_incomplete_file as incomplete_file;
 pub use otlpprof_jfr as jfr;
 pub use otlpprof_model as model;
 pub use otlpprof_otlp as otlp;
+pub use otlpprof_pprof as pprof;
 use otlpprof_protobuf as protobuf;
 pub use otlpprof_signal as signal;
+use otlpprof_workers as workers;
 
 pub mod agent;
-pub mod aggregate;
 pub mod cli;
-pub mod collapsed;
 pub mod context;
-pub mod convert;
 pub mod debug_files;
 pub mod export;
 pub mod jvm;
 pub mod options;
-pub mod pprof;
 pub mod report;
 pub mod sampling;
 pub mod symbolize;
-mod workers;

@@ -1,0 +1,148 @@
+//! Determines the sample that an event belongs to, by its stack, its thread and the thread's context.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use otlpprof_jfr::chunk::Chunk;
+use otlpprof_model::{
+    AttributeId, AttributeSetId, LinkId, SampleIdentity, StackId, Tables, attribute_keys, label,
+};
+
+use super::labels::{self, Labels};
+use super::libraries::Libraries;
+use super::links::Links;
+use super::reader::{
+    DURATION, IS_FAILED, LOCAL_ROOT, OWNER, Reader, SPAN, STACK, START, STATE, SUBJECT, THREAD,
+};
+use super::stacks::{self, Stacks};
+use super::witness::{Occurrence, Witness};
+
+/// The converted constants of one chunk.
+#[derive(Debug, Default)]
+pub(super) struct Identities {
+    stacks: Stacks,
+    labels: Labels,
+    spans: HashMap<(usize, i64), AttributeId, RandomState>,
+}
+
+/// The reason why an event does not become a sample.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NoSample {
+    /// The witness excludes the event's thread from the recording.
+    LeftOut,
+    /// The stack is not known yet: the chunk's writer has not written any constants.
+    Unfinished,
+    /// The witness says that the user does not want the event.
+    Unwanted,
+}
+
+/// The identity of a sample, with further facts that its profiles need.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventIdentity {
+    pub(super) identity: SampleIdentity,
+    /// Whether the JVM could not walk the stack. A marker frame says so.
+    pub(super) is_failed: bool,
+    /// Whether there is no stack. A marker frame says so.
+    pub(super) is_without_stack: bool,
+    /// Whether the event has the thread's state.
+    pub(super) has_state: bool,
+}
+
+impl Identities {
+    /// The sample that an event with these numbers belongs to.
+    pub(super) fn identify(
+        &mut self,
+        chunk: Chunk<'_>,
+        (reader, links): (&Reader, Links),
+        read: &[i64],
+        mut witness: Option<&mut (dyn Witness + 'static)>,
+        (libraries, tables): (&mut Libraries, &mut Tables),
+    ) -> Result<EventIdentity, NoSample> {
+        let Self { stacks, labels, spans } = self;
+        let thread = reader.numbers.constant(THREAD, read);
+        let event_thread =
+            witness.as_ref().and(thread).map(|thread| labels.event_thread(chunk, thread)).unwrap_or_default();
+        if witness.as_ref().is_some_and(|witness| witness.leaves_out(event_thread)) {
+            return Err(NoSample::LeftOut);
+        }
+        let stack = reader.numbers.constant(STACK, read);
+        let stack = stack.and_then(|stack| stacks.stack(chunk, stack, libraries, tables));
+        let is_failed = stack.is_none() && read[IS_FAILED] == 1;
+        let is_without_stack = stack.is_none() && !is_failed;
+        if is_without_stack && !chunk.has_checkpoint() {
+            return Err(NoSample::Unfinished);
+        }
+        let stack: StackId = match stack {
+            Some(stack) => stack,
+            None if is_failed => stacks::failed(tables),
+            None => stacks::none(tables),
+        };
+        let mut attributes =
+            thread.map_or(AttributeSetId::EMPTY, |thread| labels.thread(chunk, thread, tables));
+        if let Some(witness) = &witness
+            && !witness.wants(tables.text_of(attributes, attribute_keys::THREAD_NAME), stack, tables)
+        {
+            return Err(NoSample::Unwanted);
+        }
+        let state = reader.numbers.constant(STATE, read);
+        let state = state.and_then(|of| labels.state(chunk, of, tables));
+        let class = reader.subject.and_then(|subject| {
+            labels.class(chunk, subject, reader.numbers.constant(SUBJECT, read)?, tables)
+        });
+        for attribute in [state, reader.lock_kind, class].into_iter().flatten() {
+            attributes = labels.with(attributes, attribute, tables);
+        }
+        if let Some(owner) = reader.numbers.constant(OWNER, read) {
+            for attribute in labels.owner(chunk, owner, tables).into_iter().flatten() {
+                attributes = labels.with(attributes, attribute, tables);
+            }
+        }
+        let mut link = LinkId::NONE;
+        for (field, key) in reader.contexts.iter().enumerate() {
+            let Some(value) = reader.numbers.constant(reader.first_context + field, read) else { continue };
+            if reader.trace == Some(field) && links != Links::LocalRoot {
+                let trace = labels.trace(chunk, value);
+                link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
+            }
+            // A trace that the link refers to needs no attribute.
+            if reader.trace != Some(field) || link == LinkId::NONE {
+                let attribute = labels.context(chunk, field, key, value, tables);
+                attributes =
+                    attribute.map_or(attributes, |attribute| labels.with(attributes, attribute, tables));
+            }
+        }
+        if link == LinkId::NONE && links != Links::Trace {
+            link = labels::link(labels::trace_of_local_root(read[LOCAL_ROOT]), read[SPAN], tables);
+        }
+        if let Some(witness) = &mut witness {
+            let occurrence = Occurrence {
+                thread: event_thread,
+                start_ticks: read[START],
+                end_ticks: read[START].saturating_add(if reader.has_duration { read[DURATION] } else { 0 }),
+                ticks_per_second: chunk.header().clock.ticks_per_second,
+                is_seen_by_another: reader.is_seen_by_another,
+            };
+            if let Some(context) = witness.context(occurrence) {
+                for (key, value) in context.labels.iter() {
+                    let attribute = tables.string_attribute(key, label(value));
+                    attributes = labels.with(attributes, attribute, tables);
+                }
+                link = tables.links.intern(context.link);
+            }
+        }
+        for (slot, key) in [(SPAN, attribute_keys::SPAN_ID), (LOCAL_ROOT, attribute_keys::LOCAL_ROOT_SPAN_ID)]
+        {
+            // A link needs the trace id, which only some recordings have. Without a link the span id becomes
+            // an attribute.
+            let is_linked = slot == SPAN && link != LinkId::NONE;
+            if read[slot] != 0 && !is_linked {
+                let attribute = *spans
+                    .entry((slot, read[slot]))
+                    .or_insert_with(|| tables.string_attribute(key, &format!("{:016x}", read[slot])));
+                attributes = labels.with(attributes, attribute, tables);
+            }
+        }
+        let identity = SampleIdentity { stack, attributes, link };
+        Ok(EventIdentity { identity, is_failed, is_without_stack, has_state: state.is_some() })
+    }
+}
