@@ -43,7 +43,7 @@ emulated=(
     --skip clock::tests::the_clock_agrees_with_the_kernel_and_fails_like_the_system_call
     --skip vdso::tests::the_process_s_own_has_a_clock_and_nothing_else_is_found
     --skip
-    sampling::own_threads::tests::all_signals_but_those_of_faults_are_blocked_in_it_and_in_its_own_threads
+    own_threads::tests::all_signals_but_those_of_faults_are_blocked_in_it_and_in_its_own_threads
 )
 cargo test --locked "${profile[@]}" --lib -- "${emulated[@]}" "$@" </dev/null
 # Walks of real stacks, through the C library's call frame information and a signal frame.

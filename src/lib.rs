@@ -47,6 +47,8 @@ pub use otlpprof_model as model;
 pub use otlpprof_otlp as otlp;
 pub use otlpprof_pprof as pprof;
 use otlpprof_protobuf as protobuf;
+pub use otlpprof_report as report;
+pub use otlpprof_sampling as sampling;
 pub use otlpprof_signal as signal;
 use otlpprof_workers as workers;
 
@@ -57,6 +59,4 @@ pub mod debug_files;
 pub mod export;
 pub mod jvm;
 pub mod options;
-pub mod report;
-pub mod sampling;
 pub mod symbolize;

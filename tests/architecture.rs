@@ -42,8 +42,6 @@ const ALL_BUT_THE_ENDS: &[&str] = &[
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("context", &["core"]),
     ("jvm", &["core"]),
-    ("sampling", &["core", "elf", "signal"]),
-    ("report", &["collapsed", "core", "model", "otlp", "pprof"]),
     ("export", &["core"]),
     ("debug_files", &["core", "dwarf", "elf", "export", "incomplete_file", "model"]),
     (
@@ -68,6 +66,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "otlp",
             "pprof",
             "protobuf",
+            "report",
+            "sampling",
             "signal",
             "workers",
         ],
