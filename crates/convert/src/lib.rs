@@ -1,7 +1,7 @@
 //! Converts recordings to profiles.
 //!
-//! In: recordings ([`otlpprof_jfr`]). Out: a [`otlpprof_model::Batch`], which `otlp` encodes. `agent` and `cli`
-//! call it, and any program that uses this crate may.
+//! In: recordings ([`otlpprof_jfr`]). Out: a [`otlpprof_model::Batch`], which `otlp` encodes. `agent` and
+//! `cli` call it, and any program that uses this crate may.
 //!
 //! | Module | Duty |
 //! |---|---|

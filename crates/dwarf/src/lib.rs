@@ -61,5 +61,11 @@ mod unit;
 pub use compile::{Compiled, Inputs, compile};
 pub use error::{DwarfError, Problem};
 pub use frame::{Frame, LookUp, TextId};
+pub use otlpprof_elf::source::{FileSource, Source};
 pub use split::SplitFiles;
 pub use split_ids::{package_has, split_ids};
+
+/// The code of the README, which is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

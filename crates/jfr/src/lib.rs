@@ -55,3 +55,8 @@ mod references;
 pub mod strings;
 pub mod types;
 pub mod values;
+
+/// The code of the README, which is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -105,3 +105,8 @@ pub use json_transcode::to_json;
 pub use message_write::Payload;
 pub use profile_id::new_profile_id;
 pub use split::{Message, Split, encode_split};
+
+/// The code of the README, which is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
