@@ -80,7 +80,7 @@ struct GrowingTables<'n> {
     strings: Vec<i32>,
     functions: Vec<i32>,
     /// The functions that the message has.
-    own_functions: HashMap<Function, i32, RandomState>,
+    own_function_numbers: HashMap<Function, i32, RandomState>,
     next_string: i32,
     next_function: i32,
 }
@@ -127,7 +127,11 @@ impl<'n> GrowingTables<'n> {
             added,
             strings,
             functions: vec![0; names.functions.len()],
-            own_functions: (0..).zip(tables.functions()).skip(1).map(|(index, own)| (own, index)).collect(),
+            own_function_numbers: (0..)
+                .zip(tables.functions())
+                .skip(1)
+                .map(|(index, own)| (own, index))
+                .collect(),
             next_string: own_strings.max(1) as i32,
             next_function: own_functions.max(1) as i32,
         }
@@ -146,7 +150,7 @@ impl<'n> GrowingTables<'n> {
             filename_strindex: self.string(function.filename),
             start_line: 0,
         };
-        self.functions[number] = match self.own_functions.get(&wire) {
+        self.functions[number] = match self.own_function_numbers.get(&wire) {
             Some(&own) => own,
             None => {
                 put_delimited_by(&mut self.added.functions, FUNCTIONS, |out| {
