@@ -17,7 +17,7 @@
 //!
 //! Chains of inlined functions are shared: a row has the number of its innermost function, and functions are
 //! linked to their callers. A block has groups of entries; a group can be read alone, and a block begins with
-//! the key and the offset of each group. Numbers are LEB128 ([`codec`]), differences where they are small.
+//! the key and the offset of each group. Numbers are LEB128 (`codec`), differences where they are small.
 //! Everything else is little-endian.
 //!
 //! An address is answered by three to six blocks. The checksums (XXH64) of the header, the directory and

@@ -10,7 +10,7 @@
 //! | [`tables`] | strings, functions, mappings, locations and stacks |
 //! | [`labels`] | sets of labels |
 //! | [`samples`] | the samples, summed by stack, labels and process |
-//! | [`write`] | the encoded profile |
+//! | [`mod@write`] | the encoded profile |
 
 pub mod labels;
 pub mod samples;
