@@ -58,17 +58,17 @@ const READERS: [&[&str]; 5] = [
     &["check-stacks"],
 ];
 
-/// Results of profiles, each with the multiple of the largest message that it may take: beside a message, the
-/// tables of the result are in memory.
+/// Results of profiles, each with the multiple that it may take of the file: beside a message, the tables of
+/// the result are in memory, for all messages together.
 const RESULTS: [(usize, &[&str]); 10] = [
-    (6, &["report", "--lines", "--threads"]),
+    (7, &["report", "--lines", "--threads"]),
     (4, &["report", "--tree"]),
     (4, &["flamegraph", "-o", "/dev/null"]),
     (6, &["diff", "-o", "/dev/null"]),
-    (8, &["export", "-o", "/dev/null", "--to", "pprof"]),
+    (10, &["export", "-o", "/dev/null", "--to", "pprof"]),
     (4, &["export", "-o", "/dev/null", "--to", "collapsed"]),
     (4, &["export", "-o", "/dev/null", "--to", "speedscope"]),
-    (10, &["export", "-o", "/dev/null", "--to", "firefox"]),
+    (12, &["export", "-o", "/dev/null", "--to", "firefox"]),
     (4, &["merge", "-o", "/dev/null"]),
     (4, &["top", "--count", "1", "--interval", "100ms"]),
 ];
@@ -233,21 +233,24 @@ fn read_large(commands: impl Iterator<Item = (usize, &'static [&'static str])> +
 
 #[test]
 #[ignore = "long: each command takes ten seconds in this build"]
-fn the_largest_of_many_messages_is_read_in_a_multiple_of_its_size() {
+fn many_messages_are_read_in_the_memory_of_the_largest() {
     let files = Files::new();
-    // Only the largest message is in memory, however many messages there are and whatever they contain.
+    // Readers have only the largest message in memory, however many there are and whatever they contain.
     let messages: Vec<_> = (0..24).map(|seed| usual(seed, 3_000, 8)).collect();
     let largest = messages.iter().map(|data| data.encoded_len()).max().unwrap();
     let frames: Vec<u8> = messages.iter().flat_map(|data| framed(&data.encode_to_vec())).collect();
     let lines: Vec<_> = messages.iter().map(json).collect();
     let longest = lines.iter().map(String::len).max().unwrap();
     assert!(frames.len() > 6 * MIB);
-    for (name, largest, bytes) in
-        [("frames-gzip", largest, gzip(&frames)), ("lines", longest, lines.join("\n").into_bytes())]
+    let texts = lines.join("\n").into_bytes();
+    for (name, largest, all, bytes) in
+        [("frames-gzip", largest, frames.len(), gzip(&frames)), ("lines", longest, texts.len(), texts)]
     {
         let file = files.add(name, &bytes);
-        for (multiple, arguments) in commands() {
-            let output = run_within(multiple * largest, arguments, &file);
+        let of_readers = READERS.map(|reader| (4 * largest, reader));
+        for (most, arguments) in of_readers.into_iter().chain(RESULTS.map(|(of, result)| (of * all, result)))
+        {
+            let output = run_within(most, arguments, &file);
             assert_read(&output, &format!("{name} {arguments:?}"));
             if arguments == READERS[0] {
                 let text = String::from_utf8(output.stdout).unwrap();
