@@ -2,6 +2,7 @@
 //! one by one, as a list of JSON values takes a multiple of its text in memory.
 
 use std::io::{self, Write};
+use std::iter::repeat_n;
 
 use serde_core::Serialize;
 
@@ -41,17 +42,12 @@ impl<'o> Table<'o> {
         self.out.write_all(b"]")
     }
 
-    /// Writes a column with the same JSON value in each row.
+    /// Writes a column with the same value in each row.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) fn all(&mut self, name: &str, value: &str) -> io::Result<()> {
-        write!(self.out, ",\"{name}\":[")?;
-        for row in 0..self.rows {
-            self.out.write_all(if row == 0 { b"" } else { b"," })?;
-            self.out.write_all(value.as_bytes())?;
-        }
-        self.out.write_all(b"]")
+    pub(super) fn all(&mut self, name: &str, value: impl Serialize + Copy) -> io::Result<()> {
+        self.column(name, repeat_n(value, self.rows))
     }
 
     /// Writes a text beside the columns.

@@ -13,7 +13,9 @@ use crate::frame_table::{FrameEntry, FrameId, FrameKind};
 use crate::objects::{Object, ObjectId};
 
 /// The type of a resource that is a library (`resourceTypes` in `src/profile-logic/data-structures.js`).
-const LIBRARY: &str = "1";
+const LIBRARY: u32 = 1;
+/// JSON's `null`.
+const NONE: () = ();
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,34 +130,34 @@ impl ThreadTables {
         let mut table = Table::begin("resourceTable", resources.len(), out)?;
         table.column("lib", resources.iter().map(|&(object, _)| object - 1))?;
         table.column("name", resources.iter().map(|&(_, name)| name))?;
-        table.all("host", "null")?;
+        table.all("host", NONE)?;
         table.all("type", LIBRARY)?;
         table.end()?;
         let mut table = Table::begin("funcTable", functions.len(), out)?;
         table.column("name", functions.iter().map(|function| function.name))?;
         table.column("fileName", functions.iter().map(|function| function.file))?;
-        table.all("isJS", "false")?;
-        table.all("relevantForJS", "false")?;
+        table.all("isJS", false)?;
+        table.all("relevantForJS", false)?;
         table.column("resource", functions.iter().map(|function| or_none(function.resource)))?;
-        table.all("lineNumber", "null")?;
-        table.all("columnNumber", "null")?;
+        table.all("lineNumber", NONE)?;
+        table.all("columnNumber", NONE)?;
         table.end()?;
         let mut table = Table::begin("frameTable", frames.len(), out)?;
         table.column("func", frames.iter().map(|frame| frame.function))?;
         table.column("category", frames.iter().map(|frame| frame.category))?;
         table.column("line", frames.iter().map(|frame| frame.line))?;
-        table.all("subcategory", "0")?;
+        table.all("subcategory", 0)?;
         table.column("address", frames.iter().map(|frame| frame.address.map_or(-1, i128::from)))?;
-        table.all("inlineDepth", "0")?;
-        table.all("nativeSymbol", "null")?;
-        table.all("innerWindowID", "0")?;
-        table.all("implementation", "null")?;
-        table.all("column", "null")?;
+        table.all("inlineDepth", 0)?;
+        table.all("nativeSymbol", NONE)?;
+        table.all("innerWindowID", 0)?;
+        table.all("implementation", NONE)?;
+        table.all("column", NONE)?;
         table.end()?;
         let mut table = Table::begin("stackTable", stacks.len(), out)?;
         table.column("frame", stacks.iter().map(|&(frame, _)| frame))?;
         table.column("prefix", stacks.iter().map(|&(_, caller)| caller))?;
-        table.all("subcategory", "0")?;
+        table.all("subcategory", 0)?;
         table.column("category", stacks.iter().map(|&(frame, _)| frames[frame].category))?;
         table.end()?;
         write!(out, ",\"stringArray\":{}", json!(strings))
