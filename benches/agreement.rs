@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use measure::profilers::{self, Profiler, Profilers};
-use otlpprof::otlp::frames::frames;
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::read;
-use otlpprof::otlp::roots::is_java;
+use otlpprof_otlp::frames::frames;
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::read;
+use otlpprof_otlp::roots::is_java;
 
 const INTERVAL: &str = "1ms";
 /// Methods with a smaller share are not compared.

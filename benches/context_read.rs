@@ -15,22 +15,22 @@ use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use measure::Contender;
-use otlpprof::context::threads;
-use otlpprof::core::address::CodeRange;
-use otlpprof::core::collections::Collections;
-use otlpprof::core::continuation::{
+use otlpprof_context::threads;
+use otlpprof_core::address::CodeRange;
+use otlpprof_core::collections::Collections;
+use otlpprof_core::continuation::{
     ContinuationLayout, FrozenLayout, KlassWord, MountedThreadLayout, References, ThawStub,
     ThreadObjectLayout,
 };
-use otlpprof::core::object::ObjectMap;
-use otlpprof::core::stack_walker::StackWalker;
-use otlpprof::core::vm_layout::VmLayout;
-use otlpprof::signal::fault;
-use otlpprof::signal::safe_load::ProcessMemory;
-use otlpprof::signal::thread_context::InterruptedThread;
-use otlpprof::signal::walk::mounted_thread::carries_virtual_thread;
-use otlpprof::signal::walk::registers::Registers;
-use otlpprof::signal::walk::{Start, Walk};
+use otlpprof_core::object::ObjectMap;
+use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_core::vm_layout::VmLayout;
+use otlpprof_signal::fault;
+use otlpprof_signal::safe_load::ProcessMemory;
+use otlpprof_signal::thread_context::InterruptedThread;
+use otlpprof_signal::walk::mounted_thread::carries_virtual_thread;
+use otlpprof_signal::walk::registers::Registers;
+use otlpprof_signal::walk::{Start, Walk};
 
 /// The number of reads in one turn.
 const READS: u32 = 1_000_000;

@@ -6,13 +6,13 @@ mod measure;
 use std::hint::black_box;
 
 use measure::{Contender, compare};
-use otlpprof::core::address::{ElfVaddr, FileOffset};
-use otlpprof::core::build_id::BuildId;
-use otlpprof::model::{
+use otlpprof_core::address::{ElfVaddr, FileOffset};
+use otlpprof_core::build_id::BuildId;
+use otlpprof_model::{
     AttributeSetId, Batch, Frame, FrameId, JavaMethod, LinkId, Mapping, Profile, SampleIdentity, types,
 };
-use otlpprof::otlp::wire;
-use otlpprof::otlp::{EncodeOptions, Format, encode};
+use otlpprof_otlp::wire;
+use otlpprof_otlp::{EncodeOptions, Format, encode};
 use prost::Message;
 
 const TURNS: usize = 41;

@@ -21,9 +21,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use measure::Spread;
 use measure::profilers::{self, Profiler, Profilers, named_number};
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::read;
-use otlpprof::otlp::wire::ProfilesDictionary;
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::read;
+use otlpprof_otlp::wire::ProfilesDictionary;
 
 /// A row of the table: the program's work, and the engine's option, which both profilers have.
 #[derive(Clone, Copy)]

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use measure::Spread;
-use otlpprof::core::thread::ThreadRecord;
-use otlpprof::elf::objects::ObjectRegistry;
-use otlpprof::signal::buffer::{self, SampleBuffer};
-use otlpprof::signal::counters::COUNTERS;
-use otlpprof::signal::fault;
-use otlpprof::signal::sample::{self, SETUP};
+use otlpprof_core::thread::ThreadRecord;
+use otlpprof_elf::objects::ObjectRegistry;
+use otlpprof_signal::buffer::{self, SampleBuffer};
+use otlpprof_signal::counters::COUNTERS;
+use otlpprof_signal::fault;
+use otlpprof_signal::sample::{self, SETUP};
 
 const DEPTHS: [usize; 3] = [20, 100, 500];
 const TURNS: usize = 41;

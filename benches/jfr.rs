@@ -19,8 +19,8 @@ mod synthetic;
 use std::hint::black_box;
 
 use measure::{Contender, compare};
-use otlpprof::convert::{ConvertOptions, JfrToOtlp};
-use otlpprof::otlp::{EncodeOptions, encode};
+use otlpprof_convert::{ConvertOptions, JfrToOtlp};
+use otlpprof_otlp::{EncodeOptions, encode};
 use random_frames::RandomShape;
 use synthetic::Shape;
 

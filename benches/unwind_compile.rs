@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
 use jdk_support::{java_builds, libjvm};
-use otlpprof::elf::loader_list::loaded_objects;
-use otlpprof::elf::unwind::FrameSections;
+use otlpprof_elf::loader_list::loaded_objects;
+use otlpprof_elf::unwind::FrameSections;
 
 fn main() {
     let homes = java_builds();

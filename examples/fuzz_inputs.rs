@@ -13,14 +13,14 @@ use std::fs;
 use std::path::Path;
 
 use otlp_fixture::Dictionary;
-use otlpprof::core::address::ElfVaddr;
-use otlpprof::core::build_id::BuildId;
-use otlpprof::debug_files::index_format::{ElfIdentity, IndexedFile, Version, encode};
-use otlpprof::elf::htlhash::HtlHash;
-use otlpprof::model::attribute_keys::{BUILD_ID_GNU, BUILD_ID_HTLHASH, FRAME_REMOTE, FRAME_TYPE};
-use otlpprof::model::{RemoteFrame, unnamed_native_frame};
-use otlpprof::otlp::to_json;
-use otlpprof::otlp::wire::*;
+use otlpprof_core::address::ElfVaddr;
+use otlpprof_core::build_id::BuildId;
+use otlpprof_debug_files::index_format::{ElfIdentity, IndexedFile, Version, encode};
+use otlpprof_elf::htlhash::HtlHash;
+use otlpprof_model::attribute_keys::{BUILD_ID_GNU, BUILD_ID_HTLHASH, FRAME_REMOTE, FRAME_TYPE};
+use otlpprof_model::{RemoteFrame, unnamed_native_frame};
+use otlpprof_otlp::to_json;
+use otlpprof_otlp::wire::*;
 use prost::Message as _;
 
 const BUILD_ID: [u8; 20] = [0xab; 20];

@@ -20,10 +20,10 @@ use std::path::Path;
 use addresses_support::addresses;
 use goblin::elf::Elf;
 use goblin::elf::sym::STT_FUNC;
-use otlpprof::elf::build_id;
-use otlpprof::elf::htlhash::HtlHash;
-use otlpprof::elf::source::FileSource;
-use otlpprof::otlp::wire::*;
+use otlpprof_elf::build_id;
+use otlpprof_elf::htlhash::HtlHash;
+use otlpprof_elf::source::FileSource;
+use otlpprof_otlp::wire::*;
 use prost::Message as _;
 
 const MESSAGES: u64 = 360;

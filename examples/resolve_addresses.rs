@@ -19,9 +19,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use addresses_support::addresses;
-use otlpprof::dwarf::index::{Identity, Index, write};
-use otlpprof::dwarf::{Frame, Inputs, LookUp, TextId, compile};
-use otlpprof::elf::source::{FileSource, Source as _};
+use otlpprof_dwarf::index::{Identity, Index, write};
+use otlpprof_dwarf::{Frame, Inputs, LookUp, TextId, compile};
+use otlpprof_elf::source::{FileSource, Source as _};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut demangles, mut index, mut make, mut file) = (false, None, None, None);

@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 export JAVA=${JAVA:-java}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-programs=$target/release/testprograms
+programs=$(scripts/build-testkit.sh)/testprograms
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

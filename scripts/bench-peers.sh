@@ -44,9 +44,9 @@ export H2
 export OTLPPROF_BUDGET=off OTLPPROF_LIMIT=off
 cargo build --release --locked </dev/null
 export OTLPPROF=$target/release/libotlpprof.so OTLPPROF_COMMAND=$target/release/otlpprof
-export CLASSES=$target/release/testprograms
-export HANDLER_TIMER=$target/release/libhandlertimer.so
-export DDPROFTEST=$target/release/libddproftest.so DDPROFTEST_FP=$target/release/libddproftest-fp.so
+testkit=$(scripts/build-testkit.sh)
+export CLASSES=$testkit/testprograms HANDLER_TIMER=$testkit/libhandlertimer.so
+export DDPROFTEST=$testkit/libddproftest.so DDPROFTEST_FP=$testkit/libddproftest-fp.so
 all= installed=
 for home in "$(scripts/cache-folder.sh)"/jdks/*; do
     all+=:$home

@@ -43,8 +43,9 @@ fi
 
 scripts/install-toolchain.sh rust cc jdk
 cargo build --release --locked </dev/null
-export OTLPPROF=$target/release/libotlpprof.so CLASSES=$target/release/testprograms
-export DDPROFTEST=$target/release/libddproftest.so
+testkit=$(scripts/build-testkit.sh)
+export OTLPPROF=$target/release/libotlpprof.so CLASSES=$testkit/testprograms
+export DDPROFTEST=$testkit/libddproftest.so
 
 # Debian's aliases are symbolic links to the same directories.
 javas=()
@@ -93,7 +94,7 @@ for name in "${names[@]}"; do
     context)
         for java in ${JAVAS//:/ }; do
             echo "context, $java"
-            API=$target/release/api JAVA=$java scripts/bench-context.sh
+            API=$testkit/api JAVA=$java scripts/bench-context.sh
         done
         name=context_read
         ;;

@@ -5,9 +5,7 @@
 # architecture and glibc. They load on every Linux with glibc 2.17 (2012) or later, independently of this
 # machine's glibc: zig links them against the symbols of glibc 2.17, and scripts/check-loads.sh checks the
 # result. With -musl they load where musl is the C library, of version 1.2.3 (2022) or later. Prints the
-# folder of the result. Its folder .build-id has their debug files. For this machine's architecture and glibc
-# the folder also contains the files that scripts/demo.sh and scripts/soak.sh need: the test libraries and the
-# Java classes.
+# folder of the result. Its folder .build-id has their debug files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

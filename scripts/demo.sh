@@ -38,6 +38,7 @@ show() {
 
 heading "Building the agent and the command (minutes the first time)"
 build=$(scripts/build-release.sh)
+testkit=$(scripts/build-testkit.sh)
 agent=$build/libotlpprof.so
 echo "$(short "$agent") ($(du -h --apparent-size "$agent" | cut -f1))"
 
@@ -59,7 +60,7 @@ mkdir -p "$out/profiles"
 page=$out/demo.html
 
 heading "Running the sample program for $seconds seconds by one command"
-program=("-Dddproftest=$build/libddproftest.so" -cp "$build/testprograms" programs.Demo "$seconds")
+program=("-Dddproftest=$testkit/libddproftest.so" -cp "$testkit/testprograms" programs.Demo "$seconds")
 show "otlpprof run -o $(short "$page") java programs.Demo $seconds"
 "$build/otlpprof" run -o "$page" --top 10 "$java" "${program[@]}" </dev/null >"$out/run.log" \
     2>"$out/run.txt" ||
@@ -105,7 +106,7 @@ cat "$out/top.txt"
 # Verify each claim before printing it.
 "$build/otlpprof" validate "${profiles[@]}" >"$out/validate.txt" ||
     fail "the profiles are not valid: $(cat "$out/validate.txt")"
-id=$(readelf -n "$build/libddproftest.so" | sed -n 's/.*Build ID: //p')
+id=$(readelf -n "$testkit/libddproftest.so" | sed -n 's/.*Build ID: //p')
 grep -qF "$id.<remote>(0x" "$out/top.txt" || fail "no frame of libddproftest ($id) is among the top ones"
 grep -qE ' programs\.[A-Z]' "$out/top.txt" || fail "no method of the sample program is among the top ones"
 
@@ -118,7 +119,7 @@ echo
 
 # Resolves one remote frame in the way a backend would.
 address=$(sed -n "s/.*$id\.<remote>(\(0x[0-9a-f]*\)).*/\1/p" "$out/top.txt" | head -n1)
-symbol=$(addr2line -f -e "$build/libddproftest.so" "$address" | head -n1)
+symbol=$(addr2line -f -e "$testkit/libddproftest.so" "$address" | head -n1)
 
 cat <<END
 

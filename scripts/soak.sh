@@ -34,6 +34,8 @@ else
     target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/${profile/#dev/debug}
 fi
 
+testkit=$(scripts/build-testkit.sh)
+
 runs=$(mktemp -d)
 failures=0
 
@@ -84,7 +86,7 @@ java() {
     home=$(realpath "$jdk")
     # shellcheck disable=SC2086 # flags are words
     (cd "$run" && timeout --signal=ABRT $((seconds * 4 + 120)) "$home/bin/java" $flags \
-        -Dddproftest="$target/libddproftest.so" -cp "$target/testprograms" "programs.$program" "$@" \
+        -Dddproftest="$testkit/libddproftest.so" -cp "$testkit/testprograms" "programs.$program" "$@" \
         >output.txt 2>&1) || {
         failed "$jdk $flags $program: status $?"
         tail -n 20 "$run/output.txt"

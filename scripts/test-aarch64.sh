@@ -38,8 +38,8 @@ fi
 emulated=(
     --skip objects::scan::tests::the_vdso_is_the_same_by_list_and_by_header
     --skip process_memory::tests::reads_up_to_a_hole_and_not_into_it
-    --skip export::file::tests::a_write_that_breaks_off_leaves_nothing
-    --skip export::process_context::tests::the_process_context_is_single_and_removed_with_its_owner
+    --skip file::tests::a_write_that_breaks_off_leaves_nothing
+    --skip process_context::tests::the_process_context_is_single_and_removed_with_its_owner
     --skip clock::tests::the_clock_agrees_with_the_kernel_and_fails_like_the_system_call
     --skip vdso::tests::the_process_s_own_has_a_clock_and_nothing_else_is_found
     --skip

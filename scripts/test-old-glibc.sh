@@ -3,9 +3,9 @@
 # scripts/test-old-glibc.sh FOLDER
 #
 # FOLDER is the result of scripts/build-release.sh. The C library is unpacked from Debian's own package into
-# the cache. The tested programs run in a root directory of their own with that library, the JDK and
-# FOLDER, and nothing else of this system. Needs root, or user namespaces, and a Debian mirror to download
-# from.
+# the cache. The tested programs run in a root directory of their own with that library, the JDK, FOLDER and
+# the classes of the test programs, and nothing else of this system. Needs root, or user namespaces, and a
+# Debian mirror to download from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/debian-suite.sh
@@ -83,6 +83,7 @@ fi
 "${alone[@]}" true 2>/dev/null || not_tested "no mount namespace: neither root nor user namespaces"
 install_debian11
 jdk=$(find_jdk)
+testkit=$(scripts/build-testkit.sh)
 work=$(mktemp -d)
 trap 'rm -rf "$work" "$scratch"' EXIT
 mkdir "$work/root" "$work/out"
@@ -92,10 +93,10 @@ export DEBIAN
 in_debian11() {
     # The mounts disappear with the namespace.
     timeout 120 "${alone[@]}" bash -euc '
-        root=$1 jdk=$2 folder=$3 out=$4
-        shift 4
+        root=$1 jdk=$2 folder=$3 programs=$4 out=$5
+        shift 5
         mount -t tmpfs none "$root"
-        mkdir "$root"/{proc,dev,tmp,jdk,release,out}
+        mkdir "$root"/{proc,dev,tmp,jdk,release,programs,out}
         mount --rbind /proc "$root/proc"
         mount --rbind /dev "$root/dev"
         for part in lib lib64 usr; do
@@ -104,13 +105,15 @@ in_debian11() {
         done
         mount --bind "$jdk" "$root/jdk"
         mount --bind "$folder" "$root/release"
+        mount --bind "$programs" "$root/programs"
         mount --bind "$out" "$root/out"
-        exec chroot "$root" "$@"' bash "$work/root" "$jdk" "$folder" "$work/out" "$@" </dev/null
+        exec chroot "$root" "$@"' bash "$work/root" "$jdk" "$folder" "$testkit/testprograms" \
+        "$work/out" "$@" </dev/null
 }
 
 options=file=/out/profiles.otlp,interval=1s,cpu=1ms,wall,jfr
 in_debian11 /jdk/bin/java "-agentpath:/release/libotlpprof.so=$options" \
-    -cp /release/testprograms programs.UserLoop 3 >"$work/java.log" 2>&1 ||
+    -cp /programs programs.UserLoop 3 >"$work/java.log" 2>&1 ||
     fail "the JVM failed: $(cat "$work/java.log")"
 [ -s "$work/out/profiles.otlp" ] || fail "no profile: $(cat "$work/java.log")"
 in_debian11 /release/otlpprof validate /out/profiles.otlp >"$work/validate.log" 2>&1 ||

@@ -23,12 +23,12 @@ for suite in json.load(sys.stdin)["rust-suites"].values():
     both = hashlib.sha256((digest(program) + products[folder]).encode()).hexdigest()[:16]
     binary = suite["binary-id"]
     name = binary.split("::")[-1]
-    # The unit tests are one unit: they take a minute.
+    # The unit tests of a crate are one unit.
     is_folder = os.path.exists(f"tests/{name}/main.rs")
     files = {test.split("::")[0] for test in suite["testcases"] if "::" in test} if is_folder else {None}
     for file in sorted(files, key=str):
         if file is None:
-            print("lib" if name == "otlpprof" else name, f"binary_id(={binary})", both)
+            print(name, f"binary_id(={binary})", both)
         else:
             print(f"{name}::{file}", f"binary_id(={binary})&test(/^{file}::/)", both)
 '

@@ -1,5 +1,5 @@
-//! The `otlpprof` command, which is implemented in [`otlpprof::cli`].
+//! The `otlpprof` command, which is implemented in [`otlpprof_cli`].
 
 fn main() -> std::process::ExitCode {
-    otlpprof::cli::run()
+    otlpprof_cli::run()
 }

@@ -1,5 +1,6 @@
-//! Compares the source with the rules in `src/lib.rs` and CONTRIBUTING.md: which module imports which, what
-//! the signal zone may contain, and how files are named, documented and limited in length.
+//! Compares the source with the rules in ARCHITECTURE.md and CONTRIBUTING.md that the compiler does not
+//! hold: which file imports which, what the signal zone may contain, and how files are named, documented and
+//! limited in length.
 
 mod architecture_support;
 
@@ -9,73 +10,9 @@ use std::path::{Path, PathBuf};
 
 use architecture_support::file_imports::FileImports;
 use architecture_support::linker_lock;
-use architecture_support::source::{Source, crates, dependencies_of, file_of, sources, without_comments};
+use architecture_support::source::{Source, crates, dependencies_of, file_of, sources};
 
-/// The modules that `agent` and `cli` may both import.
-const ALL_BUT_THE_ENDS: &[&str] = &[
-    "aggregate",
-    "collapsed",
-    "context",
-    "convert",
-    "core",
-    "debug_files",
-    "dwarf",
-    "elf",
-    "export",
-    "incomplete_file",
-    "jfr",
-    "jvm",
-    "model",
-    "options",
-    "otlp",
-    "pprof",
-    "protobuf",
-    "report",
-    "sampling",
-    "signal",
-    "symbolize",
-    "workers",
-];
-
-/// Each module of the package, with the modules and crates that it may import. A module that is missing here
-/// must not exist. A crate imports its dependencies, as its Cargo.toml says.
-const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("context", &["core"]),
-    ("jvm", &["core"]),
-    ("export", &["core"]),
-    ("debug_files", &["core", "dwarf", "elf", "export", "incomplete_file", "model"]),
-    (
-        "symbolize",
-        &["core", "debug_files", "dwarf", "elf", "incomplete_file", "model", "otlp", "protobuf", "workers"],
-    ),
-    ("options", &["aggregate", "context", "convert", "core", "elf", "export", "model", "otlp", "sampling"]),
-    ("agent", ALL_BUT_THE_ENDS),
-    ("cli", ALL_BUT_THE_ENDS),
-    (
-        "lib",
-        &[
-            "aggregate",
-            "collapsed",
-            "convert",
-            "core",
-            "dwarf",
-            "elf",
-            "incomplete_file",
-            "jfr",
-            "model",
-            "otlp",
-            "pprof",
-            "protobuf",
-            "report",
-            "sampling",
-            "signal",
-            "workers",
-        ],
-    ),
-    ("main", &["cli"]),
-];
-
-/// The modules whose files do not import each other in circles.
+/// The crates whose files do not import each other in circles.
 const WITHOUT_CIRCLES: &[&str] = &[
     "agent",
     "aggregate",
@@ -120,132 +57,37 @@ const WITHOUT_TWIN: &[(&str, &str)] = &[
 const MOST_LINES: usize = 600;
 const VAGUE_NAMES: &[&str] = &["utils", "util", "common", "misc", "helpers", "helper", "v2", "api2"];
 
-/// The modules and crates that this code of the package imports: by `crate::…` (also in groups), by as many
-/// `super::` as lead to the root, or by a crate's own name.
-fn imports(code: &str, depth: usize) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for (start, prefix) in code.match_indices("otlpprof_") {
-        found.extend(first_names(&code[start + prefix.len()..]));
-    }
-    for (start, _) in code.match_indices("crate::") {
-        found.extend(first_names(&code[start + "crate::".len()..]));
-    }
-    let to_root = "super::".repeat(depth);
-    for (start, _) in code.match_indices(&to_root) {
-        let names = first_names(code[start..].trim_start_matches("super::"));
-        // In an inline module, the same chain of `super::` ends one level below the root.
-        let is_module = |name: &String| MAY_IMPORT.iter().any(|(area, _)| area == name);
-        found.extend(names.into_iter().filter(|name| is_module(name) || crates().contains(name)));
-    }
-    found
-}
-
-/// The first name of a path, or of each path in a group: `a::b` gives a; `{a, b::{c}}` gives a, b.
-fn first_names(path: &str) -> Vec<String> {
-    let name =
-        |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
-    let Some(group) = path.strip_prefix('{') else { return vec![name(path)] };
-    let mut names = vec![name(group)];
-    let mut level = 0;
-    for (at, character) in group.char_indices() {
-        match character {
-            '{' => level += 1,
-            '}' if level == 0 => break,
-            '}' => level -= 1,
-            ',' if level == 0 => names.push(name(&group[at + 1..])),
-            _ => {}
-        }
-    }
-    names.retain(|name| !name.is_empty());
-    names
-}
-
-/// The crates and modules, each with those that it may import.
-fn areas() -> BTreeMap<String, BTreeSet<String>> {
-    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let modules = MAY_IMPORT.iter().map(|(area, allowed)| ((*area).to_owned(), owned(allowed)));
-    modules.chain(crates().into_iter().map(|name| (name.clone(), dependencies_of(&name)))).collect()
-}
-
 /// Asserts that the list of complaints is empty, and prints them all if it is not.
 fn assert_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
-#[test]
-fn imports_follow_one_direction() {
-    let (mut complaints, areas, crates) = (Vec::new(), areas(), crates());
-    // The compiler holds a crate to its dependencies.
-    for source in sources().iter().filter(|source| !crates.contains(&source.area())) {
-        let area = source.area();
-        let Some(allowed) = areas.get(&area) else {
-            complaints
-                .push(format!("{}: the module '{area}' has no place in MAY_IMPORT", source.path.display()));
-            continue;
-        };
-        for import in imports(&without_comments(&source.text), source.depth()) {
-            // Macros and types that a crate exports at its root are not modules.
-            if areas.contains_key(&import) && import != area && !allowed.contains(&import) {
-                complaints.push(format!("{}: '{area}' must not import '{import}'", source.path.display()));
-            }
-        }
-    }
-    assert_none(&complaints);
-}
-
-/// A module that does not exist must not be listed, so that the table lists nothing that does not exist.
-#[test]
-fn every_module_of_the_table_exists() {
-    let found: BTreeSet<_> = sources().iter().map(Source::area).collect();
-    assert_eq!(found, areas().into_keys().collect());
-}
-
-/// The rows of ARCHITECTURE.md's table: each module or crate with those that it may import.
+/// The rows of ARCHITECTURE.md's table: each crate with those that it imports.
 fn documented_imports() -> BTreeMap<String, BTreeSet<String>> {
     let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md"))
         .expect("ARCHITECTURE.md");
     let table =
-        document.split("| Module | Duty | Imports |\n|---|---|---|\n").nth(1).expect("a table of modules");
+        document.split("| Crate | Duty | Imports |\n|---|---|---|\n").nth(1).expect("a table of crates");
     let mut rows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in table.lines().take_while(|line| line.starts_with('|')) {
         let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [module, _duty, imports] = cells[..] else { panic!("not three cells: {line}") };
-        let above = rows.keys().cloned();
+        let [name, _duty, imports] = cells[..] else { panic!("not three cells: {line}") };
         let imports = match imports {
             "nothing" => BTreeSet::new(),
-            "all of the above" => above.collect(),
-            "all but `agent`" => above.filter(|module| module != "agent").collect(),
             listed => listed.split(", ").map(|name| name.trim_matches('`').to_owned()).collect(),
         };
-        let before = rows.insert(module.trim_matches('`').to_owned(), imports);
-        assert!(before.is_none(), "two rows for {module}");
+        let before = rows.insert(name.trim_matches('`').to_owned(), imports);
+        assert!(before.is_none(), "two rows for {name}");
     }
     rows
 }
 
+/// The compiler holds each crate to its dependencies.
 #[test]
-fn the_document_has_the_same_table() {
-    let mut held = areas();
-    // `lib` is the package's root and `main` the program; neither is a module.
-    held.retain(|area, _| !["lib", "main"].contains(&&**area));
+fn the_document_has_the_dependencies_of_the_crates() {
+    let held: BTreeMap<_, _> =
+        crates().into_iter().map(|name| (name.clone(), dependencies_of(&name))).collect();
     assert_eq!(documented_imports(), held);
-}
-
-#[test]
-fn the_table_has_no_cycle() {
-    let areas = areas();
-    let mut settled: BTreeSet<&str> = BTreeSet::new();
-    while settled.len() < areas.len() {
-        let next: Vec<_> = areas
-            .iter()
-            .filter(|(area, allowed)| {
-                !settled.contains(&***area) && allowed.iter().all(|other| settled.contains(&**other))
-            })
-            .map(|(area, _)| &**area)
-            .collect();
-        assert!(!next.is_empty(), "a cycle among those that are not in {settled:?}");
-        settled.extend(next);
-    }
 }
 
 /// The sources that are compiled for one architecture, without those of the `other` alone.
@@ -492,27 +334,11 @@ fn each_file_of_an_architecture_has_a_twin() {
 }
 
 #[test]
-fn imports_are_seen_in_every_form() {
-    let seen = |code: &str, depth| imports(&without_comments(code), depth).into_iter().collect::<Vec<_>>();
-    assert_eq!(seen("use crate::elf::notes::Note;", 2), ["elf"]);
-    assert_eq!(seen("use crate::{core::{a, b}, model, otlp::x};", 2), ["core", "model", "otlp"]);
-    assert_eq!(seen("use crate::{\n    core::a,\n    jvm,\n};", 2), ["core", "jvm"]);
-    assert_eq!(seen("fn f() -> crate::model::Id { crate::export::x() }", 2), ["export", "model"]);
-    assert_eq!(seen("use otlpprof_core::{a, b};", 2), ["core"]);
-    assert_eq!(seen("use super::super::jvm::x;", 2), ["jvm"]);
-    assert_eq!(seen("use super::super::core::x;", 2), ["core"]);
-    assert_eq!(seen("use super::super::sibling::x;", 2), [] as [&str; 0]);
-    assert_eq!(seen("use super::jvm::x;", 2), [] as [&str; 0], "a sibling of that name");
-    assert_eq!(seen("// use crate::jvm;\n//! [`crate::cli`]", 2), [] as [&str; 0]);
-}
-
-#[test]
 fn tests_are_not_code_in_use() {
     let source = |path: &str, text: &str| Source { path: path.into(), text: text.into() };
     let both = source("signal/a.rs", "fn f() {} // log::\n\n#[cfg(test)]\nmod tests {\n    use x::y;\n}\n");
     assert_eq!(both.code_in_use().trim(), "fn f() {}");
     assert_eq!(source("signal/tests.rs", "use x::y;").code_in_use(), "");
-    assert_eq!((both.area().as_str(), both.depth()), ("signal", 2));
-    assert_eq!(source("signal/mod.rs", "").depth(), 1);
+    assert_eq!(both.area(), "signal");
     assert_eq!(source("main.rs", "").area(), "main");
 }

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use otlpprof::cli::collect::{Server, Store};
+use otlpprof_cli::collect::{Server, Store};
 use peak_support::{MIB, SERIAL, peak_of};
 
 /// The most bytes of memory for the receiver and the senders together.

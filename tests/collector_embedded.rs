@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use export_support::profile::{flatten, json_message, profile, protobuf_message};
-use otlpprof::cli::collect::{Server, Store, Stored};
-use otlpprof::export::{Endpoint, Message, UploadConfig, Uploader};
-use otlpprof::otlp::read;
-use otlpprof::otlp::wire::{ExportProfilesServiceResponse, ProfilesData, Status};
-use otlpprof::sampling::own_threads;
+use otlpprof_cli::collect::{Server, Store, Stored};
+use otlpprof_export::{Endpoint, Message, UploadConfig, Uploader};
+use otlpprof_otlp::read;
+use otlpprof_otlp::wire::{ExportProfilesServiceResponse, ProfilesData, Status};
+use otlpprof_sampling::own_threads;
 use profcheck_support::assert_passes;
 use prost::Message as _;
 
@@ -159,7 +159,7 @@ fn the_exporter_and_the_receiver_understand_each_other() {
     uploader.submit(Message { body: vec![0xff; 9], ..protobuf_message("") });
     let stats = uploader.shutdown(AMPLE);
     assert_eq!((stats.sent.messages, stats.sent.samples), (2, 4));
-    assert_eq!(stats.lost_by(otlpprof::export::stats::Fate::Rejected).messages, 1);
+    assert_eq!(stats.lost_by(otlpprof_export::stats::Fate::Rejected).messages, 1);
     for (service, extension) in [("shop", "otlp"), ("cart", "json")] {
         let stored = receiving.stored.recv().unwrap();
         assert_eq!(

@@ -10,9 +10,9 @@ use std::time::Duration;
 use export_support::collector::{Collector, samples_of};
 use export_support::profile::{FlatSample, flatten, json_message, profile, protobuf_message};
 use jfr_support::converted::convert_to_bytes;
-use otlpprof::export::stats::{Loss, Tally, UploadStats};
-use otlpprof::export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
-use otlpprof::sampling::own_threads;
+use otlpprof_export::stats::{Loss, Tally, UploadStats};
+use otlpprof_export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
+use otlpprof_sampling::own_threads;
 
 const AMPLE: Duration = Duration::from_secs(120);
 
@@ -37,7 +37,7 @@ fn the_collector_writes_the_uploaded_messages() {
     uploader.submit(json_message("compressed json"));
     assert_all_sent(&uploader.shutdown(AMPLE), 2, 4);
     let uploader =
-        upload_to(&collector, |config| config.compression = otlpprof::export::upload::Compression::None);
+        upload_to(&collector, |config| config.compression = otlpprof_export::upload::Compression::None);
     uploader.submit(protobuf_message("plain"));
     uploader.submit(json_message("plain json"));
     assert_all_sent(&uploader.shutdown(AMPLE), 2, 4);

@@ -8,9 +8,9 @@ mod random_frames;
 #[path = "jfr_support/synthetic.rs"]
 mod synthetic;
 
-use otlpprof::convert::JfrToOtlp;
-use otlpprof::otlp::wire::ProfilesData;
-use otlpprof::otlp::{EncodeOptions, encode};
+use otlpprof_convert::JfrToOtlp;
+use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_otlp::{EncodeOptions, encode};
 use peak_support::{MIB, SERIAL, peak_of};
 use prost::Message as _;
 use random_frames::{RandomShape, frames_of, recording, stacks};
@@ -48,7 +48,7 @@ fn assert_same_frames(shape: RandomShape) {
     let data = ProfilesData::decode(&*converted(&recording(shape))).unwrap();
     let dictionary = data.dictionary.as_ref().unwrap();
     let name = |index: i32| &*dictionary.string_table[index as usize];
-    let written = |stack: &otlpprof::otlp::wire::Stack| -> Vec<(String, i64)> {
+    let written = |stack: &otlpprof_otlp::wire::Stack| -> Vec<(String, i64)> {
         let frame = |&index: &i32| {
             let [line] = &dictionary.location_table[index as usize].lines[..] else { panic!("one line") };
             let function = &dictionary.function_table[line.function_index as usize];

@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use elf_support::image_at;
 use libtest_mimic::{Arguments, Trial};
-use otlpprof::core::collections::COLLECTIONS;
-use otlpprof::core::record::{FrameKind, FrameRecord};
-use otlpprof::core::stack_walker::StackWalker;
-use otlpprof::elf::loader_list::dl_find_object;
-use otlpprof::elf::objects::ObjectRegistry;
-use otlpprof::signal::safe_load::ProcessMemory;
-use otlpprof::signal::walk::registers::Registers;
-use otlpprof::signal::walk::{FrameSink, Start, Walk};
-use otlpprof::signal::{fault, loader};
+use otlpprof_core::collections::COLLECTIONS;
+use otlpprof_core::record::{FrameKind, FrameRecord};
+use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_elf::loader_list::dl_find_object;
+use otlpprof_elf::objects::ObjectRegistry;
+use otlpprof_signal::safe_load::ProcessMemory;
+use otlpprof_signal::walk::registers::Registers;
+use otlpprof_signal::walk::{FrameSink, Start, Walk};
+use otlpprof_signal::{fault, loader};
 
 fn main() {
     fault::install().unwrap();

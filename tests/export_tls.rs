@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use export_support::collector::Collector;
 use export_support::{FaultServer, Step, message, missing, read_request};
-use otlpprof::export::stats::{Loss, Tally, UploadStats};
-use otlpprof::export::upload::ConfigError;
-use otlpprof::export::{Endpoint, UploadConfig, Uploader};
-use otlpprof::sampling::own_threads;
+use otlpprof_export::stats::{Loss, Tally, UploadStats};
+use otlpprof_export::upload::ConfigError;
+use otlpprof_export::{Endpoint, UploadConfig, Uploader};
+use otlpprof_sampling::own_threads;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -210,7 +210,7 @@ fn assert_says(endpoint: &str, says: &str) {
     // The second message is larger than a connection takes while nobody reads.
     for bytes in [10, 8 << 20] {
         let mut config = UploadConfig::new(Endpoint::base(endpoint).unwrap());
-        config.compression = otlpprof::export::upload::Compression::None;
+        config.compression = otlpprof_export::upload::Compression::None;
         let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
         uploader.submit(message(bytes, 3));
         let stats = uploader.shutdown(AMPLE);

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use export_support::profile::{FlatSample, flatten, json_message};
 use export_support::{FaultServer, Step, message};
-use otlpprof::export::stats::{Fate, Loss, Tally, UploadStats};
-use otlpprof::export::upload::{Compression, ConfigError, RetryPolicy, Room, Splitter};
-use otlpprof::export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
-use otlpprof::otlp::read::decode_json;
-use otlpprof::otlp::{Format, halve};
-use otlpprof::sampling::own_threads;
+use otlpprof_export::stats::{Fate, Loss, Tally, UploadStats};
+use otlpprof_export::upload::{Compression, ConfigError, RetryPolicy, Room, Splitter};
+use otlpprof_export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
+use otlpprof_otlp::read::decode_json;
+use otlpprof_otlp::{Format, halve};
+use otlpprof_sampling::own_threads;
 use warnings_support::{keep_warnings, warnings_with};
 
 /// More time than any passing test needs.

@@ -13,21 +13,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use otlpprof::core::address::RuntimeAddr;
-use otlpprof::core::memory::Memory;
-use otlpprof::core::object::{ObjectIndex, ObjectMap};
-use otlpprof::core::record::{FrameKind, NO_OBJECT};
-use otlpprof::core::thread::ThreadRecord;
-use otlpprof::elf::objects::ObjectRegistry;
-use otlpprof::sampling::config::Config;
-use otlpprof::sampling::cpu;
-use otlpprof::signal::buffer::{self, SampleBuffer};
-use otlpprof::signal::chain;
-use otlpprof::signal::counters::COUNTERS;
-use otlpprof::signal::cpu::SampleFn;
-use otlpprof::signal::fault;
-use otlpprof::signal::safe_load::ProcessMemory;
-use otlpprof::signal::sample::{self, SETUP};
+use otlpprof_core::address::RuntimeAddr;
+use otlpprof_core::memory::Memory;
+use otlpprof_core::object::{ObjectIndex, ObjectMap};
+use otlpprof_core::record::{FrameKind, NO_OBJECT};
+use otlpprof_core::thread::ThreadRecord;
+use otlpprof_elf::objects::ObjectRegistry;
+use otlpprof_sampling::config::Config;
+use otlpprof_sampling::cpu;
+use otlpprof_signal::buffer::{self, SampleBuffer};
+use otlpprof_signal::chain;
+use otlpprof_signal::counters::COUNTERS;
+use otlpprof_signal::cpu::SampleFn;
+use otlpprof_signal::fault;
+use otlpprof_signal::safe_load::ProcessMemory;
+use otlpprof_signal::sample::{self, SETUP};
 use parking_lot::Mutex;
 
 /// The number of calls of any kind of the allocator by threads inside the handler.
@@ -142,7 +142,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A function of the sample library.
 fn library_function(name: &CStr) -> *mut c_void {
-    let path = CString::new(env!("OTLPPROF_DDPROFTEST")).unwrap();
+    let path = CString::new(otlpprof_testkit::DDPROFTEST).unwrap();
     // SAFETY: both names are C strings. The library is never closed, so the address stays valid.
     let found = unsafe { libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), name.as_ptr()) };
     assert!(!found.is_null(), "{name:?} in {path:?}");

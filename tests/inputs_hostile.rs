@@ -4,11 +4,11 @@
 mod peak_support;
 mod pprof_fixture;
 
-use otlpprof::collapsed::{self, CollapsedError, is_collapsed};
-use otlpprof::model::Batch;
-use otlpprof::otlp::encoded::EncodedMessage;
-use otlpprof::otlp::{EncodeOptions, encode};
-use otlpprof::pprof::{self, PprofError, is_pprof};
+use otlpprof_collapsed::{CollapsedError, is_collapsed};
+use otlpprof_model::Batch;
+use otlpprof_otlp::encoded::EncodedMessage;
+use otlpprof_otlp::{EncodeOptions, encode};
+use otlpprof_pprof::{PprofError, is_pprof};
 use peak_support::{MIB, SERIAL, peak_of};
 use pprof_fixture::{Profile, valid};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn check(batch: &Batch) {
 
 fn read_pprof(bytes: &[u8]) -> Result<i64, PprofError> {
     let mut sum = 0_i64;
-    pprof::read(bytes, |batch| {
+    otlpprof_pprof::read(bytes, |batch| {
         check(&batch);
         let samples = batch.profiles.iter().flat_map(|profile| profile.samples());
         sum = samples.fold(sum, |sum, sample| sum.saturating_add(sample.value));
@@ -32,7 +32,7 @@ fn read_pprof(bytes: &[u8]) -> Result<i64, PprofError> {
 
 fn read_collapsed(bytes: &[u8]) -> Result<i64, CollapsedError> {
     let mut sum = 0_i64;
-    collapsed::read(bytes, None, |batch| {
+    otlpprof_collapsed::read(bytes, None, |batch| {
         check(&batch);
         sum = batch.profiles[0].samples().iter().fold(sum, |sum, sample| sum.saturating_add(sample.value));
         Ok::<_, CollapsedError>(())

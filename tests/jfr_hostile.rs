@@ -12,9 +12,9 @@ use std::io::Write as _;
 use jfr_support::synthetic::{
     FieldOf, LONG, STRING, Shape, TypeOf, Writer, crafted, metadata_with, recording,
 };
-use otlpprof::convert::{AddError, ConvertOptions, JfrToOtlp};
-use otlpprof::jfr::error::Problem;
-use otlpprof::jfr::push::PushParser;
+use otlpprof_convert::{AddError, ConvertOptions, JfrToOtlp};
+use otlpprof_jfr::error::Problem;
+use otlpprof_jfr::push::PushParser;
 use peak_support::{MIB, SERIAL, peak_of};
 
 /// The number of events that became samples.

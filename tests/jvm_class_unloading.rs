@@ -11,13 +11,13 @@ use std::sync::Mutex;
 
 use jni::sys::{JNIEnv, jclass, jint, jmethodID, jobject, jstring, jvalue};
 use jvm_support::{TestJvm, for_each_jdk};
-use otlpprof::core::vm_layout::MethodLayout;
-use otlpprof::jvm::class_methods;
-use otlpprof::jvm::jvmti::Capability;
-use otlpprof::jvm::jvmti_events::{Event, EventCallbacks};
-use otlpprof::jvm::jvmti_table::{Capabilities, RawEnv};
-use otlpprof::jvm::methods::{MethodId, MethodTable, MethodTableLimits};
-use otlpprof::signal::safe_load::ProcessMemory;
+use otlpprof_core::vm_layout::MethodLayout;
+use otlpprof_jvm::class_methods;
+use otlpprof_jvm::jvmti::Capability;
+use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
+use otlpprof_jvm::jvmti_table::{Capabilities, RawEnv};
+use otlpprof_jvm::methods::{MethodId, MethodTable, MethodTableLimits};
+use otlpprof_signal::safe_load::ProcessMemory;
 
 const CLASSES: i32 = 600;
 const CLASSES_PER_COLLECTION: i32 = 50;

@@ -9,13 +9,13 @@ use std::ffi::CStr;
 use std::process::Command;
 
 use jvm_support::{STUBS, TestJvm, for_each_jdk, for_each_jdk_with};
-use otlpprof::core::address::CodeRange;
-use otlpprof::core::continuation::{MountedThreadLayout, References};
-use otlpprof::core::memory::Memory;
-use otlpprof::core::method_ids::MethodIds;
-use otlpprof::core::vm_layout::{BlobPart, CodeletKind, DeoptimizationLayout, VmLayout};
-use otlpprof::jvm::layout::{self, LayoutError, Learnt, Probe};
-use otlpprof::signal::safe_load::ProcessMemory;
+use otlpprof_core::address::CodeRange;
+use otlpprof_core::continuation::{MountedThreadLayout, References};
+use otlpprof_core::memory::Memory;
+use otlpprof_core::method_ids::MethodIds;
+use otlpprof_core::vm_layout::{BlobPart, CodeletKind, DeoptimizationLayout, VmLayout};
+use otlpprof_jvm::layout::{self, LayoutError, Learnt, Probe};
+use otlpprof_signal::safe_load::ProcessMemory;
 
 /// Options that cause enough compilations before the checks that the code cache contains compiled methods.
 const MIXED: &str = "-Xbatch -XX:CompileThresholdScaling=0.02";

@@ -8,15 +8,15 @@ use std::ffi::CStr;
 
 use jni::sys::{JNIEnv, jclass, jobject};
 use jvm_support::{TestJvm, for_each_jdk};
-use otlpprof::core::java_thread_state::JavaThreadState;
-use otlpprof::core::memory::Memory;
-use otlpprof::core::vm_layout::VmLayout;
-use otlpprof::jvm::class_methods;
-use otlpprof::jvm::flags;
-use otlpprof::jvm::java_threads;
-use otlpprof::jvm::methods::{MethodTable, MethodTableLimits};
-use otlpprof::jvm::thread_names::ThreadNames;
-use otlpprof::signal::safe_load::ProcessMemory;
+use otlpprof_core::java_thread_state::JavaThreadState;
+use otlpprof_core::memory::Memory;
+use otlpprof_core::vm_layout::VmLayout;
+use otlpprof_jvm::class_methods;
+use otlpprof_jvm::flags;
+use otlpprof_jvm::java_threads;
+use otlpprof_jvm::methods::{MethodTable, MethodTableLimits};
+use otlpprof_jvm::thread_names::ThreadNames;
+use otlpprof_signal::safe_load::ProcessMemory;
 
 #[test]
 fn methods_resolve_to_the_names_of_java_reflection() {

@@ -4,8 +4,8 @@ mod peak_support;
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-use otlpprof::otlp::found_payloads::{PayloadError, PayloadPlace};
-use otlpprof::otlp::payload::{copy_payload, find_payloads};
+use otlpprof_otlp::found_payloads::{PayloadError, PayloadPlace};
+use otlpprof_otlp::payload::{copy_payload, find_payloads};
 use peak_support::{MIB, SERIAL, peak_of};
 
 /// A file that is generated while it is read: `head`, then `unit` repeated, then `tail`.

@@ -40,7 +40,7 @@ fn run(place: &RunFolder, name: &str) -> String {
     let mut command = place.run();
     command.args(["cpu=1ms,context=endpoint", "--keep", &format!("{name}.otlp")]);
     command.args(["-o", &format!("{name}.html"), "--"]).arg(java());
-    command.arg("-cp").arg(format!("{CLASSES}:{}", env!("OTLPPROF_API_CLASSES")));
+    command.arg("-cp").arg(format!("{CLASSES}:{}", otlpprof_testkit::API_CLASSES));
     // Each function of the program is called, so that no compiled caller has its work.
     command.args(["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,programs.Endpoints::*"]);
     command.arg(format!("-Dddproftest={}", libraries()[0])).args(["programs.Endpoints", name]);

@@ -8,9 +8,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use otlpprof::core::thread::ClockKind;
-use otlpprof::sampling::config::Config;
-use otlpprof::sampling::cpu;
+use otlpprof_core::thread::ClockKind;
+use otlpprof_sampling::config::Config;
+use otlpprof_sampling::cpu;
 use sampling_support::*;
 
 /// Runs `program` under each clock, and compares the sum of the samples with getrusage.

@@ -7,9 +7,9 @@ mod steal_support;
 use std::time::Duration;
 use std::{ptr, thread};
 
-use otlpprof::core::thread::ClockKind;
-use otlpprof::sampling::cpu;
-use otlpprof::signal::cpu_counters::CpuCounts;
+use otlpprof_core::thread::ClockKind;
+use otlpprof_sampling::cpu;
+use otlpprof_signal::cpu_counters::CpuCounts;
 use sampling_support::*;
 
 fn each_clock(scenario: fn(ClockKind)) {

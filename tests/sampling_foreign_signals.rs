@@ -16,9 +16,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use otlpprof::core::thread::{ClockKind, ThreadRecord};
-use otlpprof::sampling::config::Config;
-use otlpprof::sampling::cpu;
+use otlpprof_core::thread::{ClockKind, ThreadRecord};
+use otlpprof_sampling::config::Config;
+use otlpprof_sampling::cpu;
 use sampling_support::*;
 
 static FOREIGN: AtomicU32 = AtomicU32::new(0);
@@ -415,7 +415,7 @@ fn a_foreign_handler_has_the_mask_that_it_would_have_without_us() {
 
 /// A function of the sample library.
 fn library_function(name: &CStr) -> *mut c_void {
-    let path = CString::new(env!("OTLPPROF_DDPROFTEST")).unwrap();
+    let path = CString::new(otlpprof_testkit::DDPROFTEST).unwrap();
     // SAFETY: both names are C strings. The library is never closed, so the address stays valid.
     let found = unsafe { libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), name.as_ptr()) };
     assert!(!found.is_null(), "{name:?}");

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use otlpprof::core::thread::ThreadRecord;
-use otlpprof::sampling::config::{ClockChoice, Config};
-use otlpprof::sampling::cpu;
-use otlpprof::sampling::wall::{self, WallConfig};
-use otlpprof::signal::sample::NotRecorded;
+use otlpprof_core::thread::ThreadRecord;
+use otlpprof_sampling::config::{ClockChoice, Config};
+use otlpprof_sampling::cpu;
+use otlpprof_sampling::wall::{self, WallConfig};
+use otlpprof_signal::sample::NotRecorded;
 use parking_lot::Mutex;
 use sampling_support::*;
 

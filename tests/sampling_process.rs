@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, mem, ptr, thread};
 
-use otlpprof::core::thread::ClockKind;
-use otlpprof::sampling::cpu::{self, StartError};
-use otlpprof::sampling::thread_records;
-use otlpprof::signal::cpu_counters::CpuCounts;
+use otlpprof_core::thread::ClockKind;
+use otlpprof_sampling::cpu::{self, StartError};
+use otlpprof_sampling::thread_records;
+use otlpprof_signal::cpu_counters::CpuCounts;
 use sampling_support::*;
 use warnings_support::{keep_warnings, warnings_with};
 
@@ -55,8 +55,8 @@ fn resident_kib() -> usize {
 
 /// The contents of the GOT slots through which this program calls pthread_create.
 fn imports() -> Vec<u64> {
-    use otlpprof::elf::loader_list::loaded_objects;
-    use otlpprof::elf::relocations::import_slots;
+    use otlpprof_elf::loader_list::loaded_objects;
+    use otlpprof_elf::relocations::import_slots;
     let mut words = Vec::new();
     for image in loaded_objects().images {
         for slot in import_slots(&image, &["pthread_create"]).unwrap().slots {
@@ -274,7 +274,7 @@ fn a_session_starts_or_says_why_in_a_line_at_any_limit_of_descriptors() {
     let mut results = BTreeSet::new();
     for limit in 0..2 * limit_with_room_for(10) {
         results.insert(with_limit(libc::RLIMIT_NOFILE, limit, || {
-            let config = otlpprof::sampling::config::Config { interval: INTERVAL, ..Default::default() };
+            let config = otlpprof_sampling::config::Config { interval: INTERVAL, ..Default::default() };
             match cpu::start(&config, |_, _, _| ()) {
                 Ok(session) => format!("runs by {}", session.clock().expect("a clock").name()),
                 Err(error) => error.to_string(),
@@ -416,7 +416,7 @@ fn a_clock_that_is_not_granted_is_refused_by_name() {
 fn the_choice_of_a_clock_comes_with_its_reason() {
     let _guard = serially();
     let granted = thread_clocks().contains(&ClockKind::Perf);
-    let session = start(&otlpprof::sampling::config::Config { interval: INTERVAL, ..Default::default() });
+    let session = start(&otlpprof_sampling::config::Config { interval: INTERVAL, ..Default::default() });
     let (clock, reason) = (session.clock().expect("a clock"), session.clock_reason().to_owned());
     session.stop();
     if granted {

@@ -8,10 +8,10 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use otlpprof::core::thread::{ClockKind, ThreadRecord};
-use otlpprof::sampling::config::Config;
-use otlpprof::sampling::cpu;
-use otlpprof::signal::cpu::thread_cpu_ns;
+use otlpprof_core::thread::{ClockKind, ThreadRecord};
+use otlpprof_sampling::config::Config;
+use otlpprof_sampling::cpu;
+use otlpprof_signal::cpu::thread_cpu_ns;
 use sampling_support::*;
 use steal_support::stolen_since_boot;
 

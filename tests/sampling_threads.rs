@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{mem, ptr, thread};
 
-use otlpprof::core::thread::ClockKind;
-use otlpprof::sampling::{cpu, own_threads, thread_records, threads};
+use otlpprof_core::thread::ClockKind;
+use otlpprof_sampling::{cpu, own_threads, thread_records, threads};
 use sampling_support::*;
 
 const LONG: Duration = Duration::from_secs(1);

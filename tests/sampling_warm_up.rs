@@ -5,9 +5,9 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use otlpprof::core::thread::ClockKind;
-use otlpprof::sampling::config::ClockChoice;
-use otlpprof::sampling::cpu;
+use otlpprof_core::thread::ClockKind;
+use otlpprof_sampling::config::ClockChoice;
+use otlpprof_sampling::cpu;
 
 fn perf_events() -> usize {
     let links =

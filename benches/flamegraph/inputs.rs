@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use otlpprof::otlp::wire::{self, *};
+use otlpprof_otlp::wire::{self, *};
 use prost::Message as _;
 
 use super::random_stacks::{Function, Numbers, Stacks};

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use otlpprof::otlp::wire::{ProfilesData, Sample};
+use otlpprof_otlp::wire::{ProfilesData, Sample};
 use prost::Message as _;
 
 use crate::measure::{Contender, Spread, child, compare};

@@ -4,7 +4,7 @@
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use otlpprof::jfr::recording::Chunks;
+use otlpprof_jfr::recording::Chunks;
 
 /// The places of a chunk's start, in nanoseconds since 1970-01-01 UTC, and of its duration in the chunk's
 /// header.

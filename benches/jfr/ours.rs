@@ -4,13 +4,13 @@
 use std::fs::File;
 use std::io::{BufRead as _, Write as _};
 
-use otlpprof::convert::{ConvertOptions, JfrToOtlp};
-use otlpprof::jfr::chunk::Chunk;
-use otlpprof::jfr::numbers::{Numbers, element_type};
-use otlpprof::jfr::projection::Projection;
-use otlpprof::jfr::reading::ChunkReader;
-use otlpprof::jfr::values::{Constant, Value};
-use otlpprof::otlp::{EncodeOptions, encode};
+use otlpprof_convert::{ConvertOptions, JfrToOtlp};
+use otlpprof_jfr::chunk::Chunk;
+use otlpprof_jfr::numbers::{Numbers, element_type};
+use otlpprof_jfr::projection::Projection;
+use otlpprof_jfr::reading::ChunkReader;
+use otlpprof_jfr::values::{Constant, Value};
+use otlpprof_otlp::{EncodeOptions, encode};
 
 /// The argument that makes this program serve: `SERVE read FILE`, `SERVE read_typed FILE`, or
 /// `SERVE convert FILE OUT [EVENT...]`.

@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::collapsed::{CollapsedError, is_collapsed, read};
+use otlpprof_collapsed::{CollapsedError, is_collapsed, read};
 use otlpprof_fuzz::check_batch;
 
 fuzz_target!(|bytes: &[u8]| {

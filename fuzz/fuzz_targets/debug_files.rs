@@ -7,12 +7,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::debug_files::examined::Examined;
-use otlpprof::debug_files::index_format;
-use otlpprof::debug_files::links::SupplementaryLink;
-use otlpprof::debug_files::split_units;
-use otlpprof::dwarf::{package_has, split_ids};
-use otlpprof::elf::debug_link::{DebugLink, crc_of};
+use otlpprof_debug_files::examined::Examined;
+use otlpprof_debug_files::index_format;
+use otlpprof_debug_files::links::SupplementaryLink;
+use otlpprof_debug_files::split_units;
+use otlpprof_dwarf::{package_has, split_ids};
+use otlpprof_elf::debug_link::{DebugLink, crc_of};
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = Examined::of(&bytes);

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::dwarf::index::{Identity, Index, write};
-use otlpprof::dwarf::{DwarfError, Inputs, LookUp, SplitFiles, compile};
-use otlpprof::elf::source::Source;
+use otlpprof_dwarf::index::{Identity, Index, write};
+use otlpprof_dwarf::{DwarfError, Inputs, LookUp, SplitFiles, compile};
+use otlpprof_elf::source::Source;
 use otlpprof_fuzz::ADDRESSES;
 
 /// The first bytes of an ELF file, at which the input is cut.

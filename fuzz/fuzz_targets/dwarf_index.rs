@@ -6,8 +6,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::dwarf::LookUp as _;
-use otlpprof::dwarf::index::{Index, reseal};
+use otlpprof_dwarf::LookUp as _;
+use otlpprof_dwarf::index::{Index, reseal};
 use otlpprof_fuzz::ADDRESSES;
 
 fuzz_target!(|bytes: &[u8]| {

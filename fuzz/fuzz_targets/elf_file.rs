@@ -9,13 +9,13 @@ use std::io::Write as _;
 use std::os::fd::FromRawFd as _;
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::core::address::ElfVaddr;
-use otlpprof::elf::build_id;
-use otlpprof::elf::file::ElfFile;
-use otlpprof::elf::htlhash::HtlHash;
-use otlpprof::elf::source::FileSource;
-use otlpprof::elf::symbols::demangle;
-use otlpprof::elf::symbols::tables::Symbols;
+use otlpprof_core::address::ElfVaddr;
+use otlpprof_elf::build_id;
+use otlpprof_elf::file::ElfFile;
+use otlpprof_elf::htlhash::HtlHash;
+use otlpprof_elf::source::FileSource;
+use otlpprof_elf::symbols::demangle;
+use otlpprof_elf::symbols::tables::Symbols;
 
 /// Makes a regular file of these bytes.
 fn file(bytes: &[u8]) -> FileSource {

@@ -5,12 +5,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::core::address::ElfVaddr;
-use otlpprof::elf::build_id;
-use otlpprof::elf::file::ElfFile;
-use otlpprof::elf::relocations::import_slots;
-use otlpprof::elf::symbols::tables::Symbols;
-use otlpprof::elf::unwind::FrameSections;
+use otlpprof_core::address::ElfVaddr;
+use otlpprof_elf::build_id;
+use otlpprof_elf::file::ElfFile;
+use otlpprof_elf::relocations::import_slots;
+use otlpprof_elf::symbols::tables::Symbols;
+use otlpprof_elf::unwind::FrameSections;
 use otlpprof_fuzz::image;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -5,8 +5,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::jfr::push::PushParser;
-use otlpprof::jfr::recording::Chunks;
+use otlpprof_jfr::push::PushParser;
+use otlpprof_jfr::recording::Chunks;
 
 fuzz_target!(|input: &[u8]| {
     let Some((&length, bytes)) = input.split_first() else { return };

@@ -6,9 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::core::address::ElfVaddr;
-use otlpprof::elf::mini_debug_info::{MAX_LEN, decompress};
-use otlpprof::elf::symbols::tables::Symbols;
+use otlpprof_core::address::ElfVaddr;
+use otlpprof_elf::mini_debug_info::{MAX_LEN, decompress};
+use otlpprof_elf::symbols::tables::Symbols;
 
 /// The header of a stream without a check, and of a block by LZMA2 with a dictionary of 8 MiB. An input
 /// seldom has the right checksums of its headers.

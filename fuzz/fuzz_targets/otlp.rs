@@ -5,11 +5,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::core::stack_walker::StackWalker;
-use otlpprof::otlp::frames::frames;
-use otlpprof::otlp::reader::{Failure, Limits, Reader};
-use otlpprof::otlp::roots::{Ends, classify};
-use otlpprof::otlp::validate::Validator;
+use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_otlp::frames::frames;
+use otlpprof_otlp::reader::{Failure, Limits, Reader};
+use otlpprof_otlp::roots::{Ends, classify};
+use otlpprof_otlp::validate::Validator;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut validator = Validator::new(2);

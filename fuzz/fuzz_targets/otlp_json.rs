@@ -5,9 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::otlp::read::{decode_json, decode_protobuf};
-use otlpprof::otlp::wire::ProfilesData;
-use otlpprof::otlp::{Format, halve};
+use otlpprof_otlp::read::{decode_json, decode_protobuf};
+use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_otlp::{Format, halve};
 use prost::Message as _;
 
 fn samples(data: &ProfilesData) -> usize {

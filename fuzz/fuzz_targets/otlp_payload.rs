@@ -9,10 +9,10 @@
 use std::io::{BufReader, Cursor};
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::otlp::found_payloads::PayloadError;
-use otlpprof::otlp::payload::{copy_payload, find_payloads};
-use otlpprof::otlp::read::read;
-use otlpprof::otlp::wire::Profile;
+use otlpprof_otlp::found_payloads::PayloadError;
+use otlpprof_otlp::payload::{copy_payload, find_payloads};
+use otlpprof_otlp::read::read;
+use otlpprof_otlp::wire::Profile;
 
 /// The longest format that is reported.
 const LONGEST_FORMAT: usize = 64;

@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::pprof::{PprofError, is_pprof, read};
+use otlpprof_pprof::{PprofError, is_pprof, read};
 use otlpprof_fuzz::check_batch;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -6,10 +6,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::otlp::encoded::EncodedMessage;
-use otlpprof::otlp::reader::{Limits, Reader};
-use otlpprof::otlp::to_json;
-use otlpprof::symbolize::with_names;
+use otlpprof_otlp::encoded::EncodedMessage;
+use otlpprof_otlp::reader::{Limits, Reader};
+use otlpprof_otlp::to_json;
+use otlpprof_symbolize::with_names;
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits { max_bytes: 1 << 20, ..Limits::default() };

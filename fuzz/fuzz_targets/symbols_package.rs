@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::io;
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::cli::symbols::package::each_elf_file;
+use otlpprof_cli::symbols::package::each_elf_file;
 
 fuzz_target!(|bytes: &[u8]| {
     // A few bytes may become gigabytes, which is bounded, but not in the time of one input.

@@ -6,9 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use otlpprof::core::address::{ElfVaddr, FileOffset};
-use otlpprof::elf::program_header::ProgramHeader;
-use otlpprof::elf::unwind::FrameSections;
+use otlpprof_core::address::{ElfVaddr, FileOffset};
+use otlpprof_elf::program_header::ProgramHeader;
+use otlpprof_elf::unwind::FrameSections;
 use otlpprof_fuzz::image;
 
 /// The code lies before its description, as in most objects, so that the addresses that a compiler wrote

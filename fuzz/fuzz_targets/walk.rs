@@ -18,21 +18,21 @@ use std::sync::Arc;
 
 use counted_memory::{CountedMemory, MOST_FAILED, MOST_LOADS};
 use libfuzzer_sys::fuzz_target;
-use otlpprof::core::address::{CodeRange, ElfVaddr, LoadBias, RuntimeAddr};
-use otlpprof::core::collections::COLLECTIONS;
-use otlpprof::core::continuation::*;
-use otlpprof::core::interpreter_code::{
+use otlpprof_core::address::{CodeRange, ElfVaddr, LoadBias, RuntimeAddr};
+use otlpprof_core::collections::COLLECTIONS;
+use otlpprof_core::continuation::*;
+use otlpprof_core::interpreter_code::{
     InterpreterCode, InterpreterEntry, InterpreterExit, ThrowStage, ThrownTo, ValueLocation,
 };
-use otlpprof::core::memory::{Memory, RecordedMemory};
-use otlpprof::core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
-use otlpprof::core::record::{FrameKind, FrameRecord};
-use otlpprof::core::stack_walker::StackWalker;
-use otlpprof::core::unwind_table::UnwindTable;
-use otlpprof::core::vm_layout::*;
-use otlpprof::signal::walk;
-use otlpprof::signal::walk::registers::Registers;
-use otlpprof::signal::walk::{FrameSink, Start, Walk};
+use otlpprof_core::memory::{Memory, RecordedMemory};
+use otlpprof_core::object::{IdentityWord, LoadedObject, ObjectIndex, ObjectMap, TextRange};
+use otlpprof_core::record::{FrameKind, FrameRecord};
+use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_core::unwind_table::UnwindTable;
+use otlpprof_core::vm_layout::*;
+use otlpprof_signal::walk;
+use otlpprof_signal::walk::registers::Registers;
+use otlpprof_signal::walk::{FrameSink, Start, Walk};
 
 /// The start of memory; small, so that a byte or two of the input make an address.
 const MEMORY: u64 = 0x100;

@@ -7,17 +7,17 @@ mod synthetic;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use otlpprof::convert::{ConvertOptions, JfrToOtlp};
-use otlpprof::core::address::LoadBias;
-use otlpprof::elf::image::LoadedImage;
-use otlpprof::elf::program_header::ProgramHeader;
-use otlpprof::jfr::recording::Chunks;
-use otlpprof::jfr::values::{Struct, Value};
-use otlpprof::model::Batch;
-use otlpprof::otlp::encoded::EncodedMessage;
-use otlpprof::otlp::validate::rules::Severity;
-use otlpprof::otlp::validate::validate;
-use otlpprof::otlp::{EncodeOptions, encode};
+use otlpprof_convert::{ConvertOptions, JfrToOtlp};
+use otlpprof_core::address::LoadBias;
+use otlpprof_elf::image::LoadedImage;
+use otlpprof_elf::program_header::ProgramHeader;
+use otlpprof_jfr::recording::Chunks;
+use otlpprof_jfr::values::{Struct, Value};
+use otlpprof_model::Batch;
+use otlpprof_otlp::encoded::EncodedMessage;
+use otlpprof_otlp::validate::rules::Severity;
+use otlpprof_otlp::validate::validate;
+use otlpprof_otlp::{EncodeOptions, encode};
 
 /// ELF virtual addresses of small programs. The programs of scripts/fuzz.sh have their code at 0x1000, with
 /// functions that are inlined into each other first.

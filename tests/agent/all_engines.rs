@@ -10,11 +10,11 @@ use crate::agent_support::stacks::stacks_of;
 use crate::agent_support::{JavaRun, java_version, newest_or_all};
 use crate::estimate_support::Estimate;
 use crate::loud_support::not_tested;
-use otlpprof::core::engine::Engine;
-use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::read::Message;
-use otlpprof::otlp::wire::Value;
+use otlpprof_core::engine::Engine;
+use otlpprof_model::attribute_keys::EXCEPTION_TYPE;
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::read::Message;
+use otlpprof_otlp::wire::Value;
 
 /// The seconds for which the program runs, in place of a few. `OTLPPROF_TEST_ENGINES_S=600` is a soak test on
 /// the newest JDK, with only the defaults.

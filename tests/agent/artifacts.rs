@@ -9,7 +9,7 @@ use crate::agent_support::agent;
 use crate::agent_support::made_once::made_once;
 
 /// A library whose copies stand for libraries of other platforms.
-const LIBRARY: &str = env!("OTLPPROF_DDPROFTEST");
+const LIBRARY: &str = otlpprof_testkit::DDPROFTEST;
 
 /// The folder with the artifacts that scripts/package-jars.sh makes of this build's agent and of libraries
 /// for other platforms.

@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::agent_support::profiles::counted_in_profiles;
 use crate::agent_support::stacks::{Stack, cpu_stacks};
 use crate::agent_support::{JavaRun, newest_or_all};
-use otlpprof::core::stack_walker::StackWalker;
-use otlpprof::signal::walk::WalkError;
+use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_signal::walk::WalkError;
 
 /// The function whose caller cannot be found.
 const LOST: &str = "ddprof_undescribed";

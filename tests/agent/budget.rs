@@ -10,7 +10,7 @@ use crate::estimate_support::Estimate;
 use crate::loud_support::not_tested;
 
 /// The library of native allocations.
-const ALLOCATING: &str = env!("OTLPPROF_ALLOCATING");
+const ALLOCATING: &str = otlpprof_testkit::ALLOCATING;
 /// The seconds for which work is measured after an engine has been stretched. The longer runs are for
 /// machines on which a sample costs so much that the first run has too few of them.
 const MEASURED_S: [u32; 3] = [3, 12, 48];

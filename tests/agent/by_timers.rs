@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use crate::agent_support::{JavaRun, is_emulated, libraries, newest_or_all};
-use otlpprof::core::stack_walker::StackWalker;
+use otlpprof_core::stack_walker::StackWalker;
 
 /// The least percentage of stacks that reach their root.
 const LEAST_PERCENT: &str = "99.5";

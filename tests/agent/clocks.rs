@@ -12,7 +12,7 @@ const JUMP_NS: f64 = 3_600e9;
 fn jumps_of_a_preloaded_clock_are_in_no_sample() {
     for home in newest_or_all() {
         let run = JavaRun::new(&home, "FixedWork").argument(50).argument(20_000);
-        let run = run.variable("LD_PRELOAD", env!("OTLPPROF_JUMPING_CLOCK"));
+        let run = run.variable("LD_PRELOAD", otlpprof_testkit::JUMPING_CLOCK);
         let run = run.agent("cpu=1ms,wall=10ms,interval=500ms,file=FILE").run().expect_success();
         let messages = run.messages();
         let covered_ns: u64 = messages.iter().map(profiles::duration_ns).sum();

@@ -8,9 +8,9 @@ use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, stacks_of};
 use crate::agent_support::{JavaRun, java_version, newest_or_all, profiles};
 use crate::estimate_support::Estimate;
-use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, LOCK_KIND, MONITOR_CLASS, OBJECT_CLASS, THREAD_STATE};
-use otlpprof::otlp::read::Message;
-use otlpprof::sampling::wall::SIGNALS_PER_S;
+use otlpprof_model::attribute_keys::{EXCEPTION_TYPE, LOCK_KIND, MONITOR_CLASS, OBJECT_CLASS, THREAD_STATE};
+use otlpprof_otlp::read::Message;
+use otlpprof_sampling::wall::SIGNALS_PER_S;
 
 /// The program's arguments for platform threads and, if the JDK has them, for virtual threads.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {

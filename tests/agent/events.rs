@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{cpu_stacks, stacks_of};
 use crate::agent_support::{JavaRun, java_version, newest_or_all};
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::wire::Value;
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::wire::Value;
 
 fn run(home: &Path, options: &str) -> Finished {
     let run = JavaRun::new(home, "Events").jvm_option("-XX:CompileCommand=quiet");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::agent_support::stacks::{Stack, cpu_stacks};
 use crate::agent_support::{JavaRun, java_homes, libraries};
-use otlpprof::core::stack_walker::StackWalker;
+use otlpprof_core::stack_walker::StackWalker;
 
 /// The callers of every function in which `programs.HandWritten` burns.
 const CALLERS: [&str; 4] =

@@ -26,7 +26,7 @@ fn demo(home: &Path, options: &str, (name, value): (&'static str, &str)) -> Fini
         // An expected abort must leave no core dump.
         .jvm_option("-XX:-CreateCoredumpOnCrash")
         .agent(&format!("file=FILE,cpu=1ms,{options}"))
-        .variable("LD_PRELOAD", env!("OTLPPROF_HANDLER_GUARD"))
+        .variable("LD_PRELOAD", otlpprof_testkit::HANDLER_GUARD)
         .variable(name, value)
         .run()
 }
@@ -63,7 +63,7 @@ fn the_handler_neither_allocates_nor_locks_where_threads_have_a_context() {
             .argument(2)
             .argument(20)
             .agent("file=FILE,cpu=1ms,cpu.clock=timer")
-            .variable("LD_PRELOAD", env!("OTLPPROF_HANDLER_GUARD"))
+            .variable("LD_PRELOAD", otlpprof_testkit::HANDLER_GUARD)
             .variable("HANDLER_GUARD_REPORT", "1")
             .run()
             .expect_success();

@@ -217,7 +217,7 @@ fn a_file_that_is_no_library_is_refused() {
 #[test]
 fn a_second_library_for_a_platform_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let library = Path::new(env!("OTLPPROF_DDPROFTEST"));
+    let library = Path::new(otlpprof_testkit::DDPROFTEST);
     let twice = [Path::new("--library"), library, Path::new("--library"), library];
     let output = package(&[&twice[..], &[Path::new("--out"), folder.path()]].concat());
     let printed = String::from_utf8_lossy(&output.stderr);
@@ -248,7 +248,7 @@ fn a_process_with_musl_gets_the_library_for_musl() {
         for name in ["ld-musl-NAME.so.1", "libc.musl-NAME.so.1", "libc.so"] {
             let folder = tempfile::tempdir().unwrap();
             let mapped = folder.path().join(name.replace("NAME", std::env::consts::ARCH));
-            fs::copy(env!("OTLPPROF_PLUGIN_A"), &mapped).unwrap();
+            fs::copy(otlpprof_testkit::PLUGIN_A, &mapped).unwrap();
             let temporary = tempfile::tempdir().unwrap();
             let run = run_with_jar(&home, "ContextCalls", &temporary)
                 .variable("LD_PRELOAD", mapped.to_str().unwrap())

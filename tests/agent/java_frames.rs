@@ -9,9 +9,9 @@ use crate::agent_support::{
     JavaRun, java_version, line_marked, newest_or_all, newest_that_start_with, profiles,
 };
 use crate::estimate_support::assert_share;
-use otlpprof::core::stack_walker::StackWalker;
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::read::Message;
+use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::read::Message;
 
 const CALLEES: [&str; 2] = ["seventy", "thirty"];
 

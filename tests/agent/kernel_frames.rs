@@ -10,8 +10,8 @@ use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, cpu_stacks, stacks_of};
 use crate::agent_support::{JavaRun, newest_or_all};
 use crate::loud_support::not_tested;
-use otlpprof::elf::build_id;
-use otlpprof::elf::kernel::KERNEL_NAME;
+use otlpprof_elf::build_id;
+use otlpprof_elf::kernel::KERNEL_NAME;
 
 /// Kernel functions below which a thread makes a system call or has a page fault: the names on x86_64 and on
 /// aarch64.

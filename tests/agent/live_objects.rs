@@ -7,7 +7,7 @@ use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, stacks_of};
 use crate::agent_support::{JavaRun, java_version, newest_or_all};
 use crate::estimate_support::Estimate;
-use otlpprof::model::attribute_keys::OBJECT_CLASS;
+use otlpprof_model::attribute_keys::OBJECT_CLASS;
 
 const INTERVAL_BYTES: f64 = 1024.0;
 /// A single interval: live objects are reported at its end.

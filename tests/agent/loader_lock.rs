@@ -5,10 +5,10 @@
 use crate::agent_support::running::Finished;
 use crate::agent_support::{JavaRun, newest_or_all};
 
-const PLUGINS: [&str; 2] = [env!("OTLPPROF_PLUGIN_A"), env!("OTLPPROF_PLUGIN_B")];
+const PLUGINS: [&str; 2] = [otlpprof_testkit::PLUGIN_A, otlpprof_testkit::PLUGIN_B];
 
 fn with_allocator(run: JavaRun) -> JavaRun {
-    run.variable("LD_PRELOAD", env!("OTLPPROF_UNWINDING_MALLOC"))
+    run.variable("LD_PRELOAD", otlpprof_testkit::UNWINDING_MALLOC)
 }
 
 /// The number of visits of the linker's list, and the number of allocations, that the allocator reports.

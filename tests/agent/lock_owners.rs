@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::agent_support::stacks::{Stack, stacks_of};
 use crate::agent_support::{JavaRun, java_version, newest_or_all};
-use otlpprof::model::attribute_keys::{LOCK_OWNER_NAME, MONITOR_CLASS};
+use otlpprof_model::attribute_keys::{LOCK_OWNER_NAME, MONITOR_CLASS};
 
 const PROGRAM: &str = "programs.LockOwners.";
 

@@ -7,9 +7,9 @@ use std::process::Command;
 use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
 use crate::agent_support::symbols::{addr2line, readelf_build_id};
 use crate::agent_support::{JavaRun, java_builds, java_version, libraries, newest_or_all};
-use otlpprof::elf::build_id;
-use otlpprof::elf::htlhash::HtlHash;
-use otlpprof::elf::source::FileSource;
+use otlpprof_elf::build_id;
+use otlpprof_elf::htlhash::HtlHash;
+use otlpprof_elf::source::FileSource;
 
 const RECURSION: usize = 6;
 

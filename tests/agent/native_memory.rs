@@ -7,7 +7,7 @@ use crate::agent_support::stacks::{Stack, stacks_of};
 use crate::agent_support::{JavaRun, java_version, newest_or_all};
 use crate::loud_support::not_tested;
 
-const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
+const LIBRARY: &str = otlpprof_testkit::ALLOCATING;
 const INTERVAL_BYTES: f64 = 1024.0;
 
 /// The allocations of a function that the program reports.

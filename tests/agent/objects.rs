@@ -8,7 +8,7 @@ use crate::agent_support::stacks::cpu_stacks;
 use crate::agent_support::symbols::{addr2line, readelf_build_id};
 use crate::agent_support::{JavaRun, libraries, newest_or_all};
 
-const PLUGINS: [&str; 2] = [env!("OTLPPROF_PLUGIN_A"), env!("OTLPPROF_PLUGIN_B")];
+const PLUGINS: [&str; 2] = [otlpprof_testkit::PLUGIN_A, otlpprof_testkit::PLUGIN_B];
 const CALL_SITES: [&str; 2] = ["programs.Native.pluginA", "programs.Native.pluginB"];
 const FUNCTIONS: [&str; 2] = ["ddprof_plugin_a", "ddprof_plugin_b"];
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::cpu_stacks;
 use crate::agent_support::{JavaRun, newest_or_all, profiles};
-use otlpprof::otlp::wire::Value;
-use otlpprof::signal::walk::WalkError;
+use otlpprof_otlp::wire::Value;
+use otlpprof_signal::walk::WalkError;
 
 /// Runs the sample program for several intervals.
 fn run_for_intervals(options: &str, mut check: impl FnMut(&Finished)) {

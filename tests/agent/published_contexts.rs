@@ -11,8 +11,8 @@ use crate::agent_support::{JavaRun, java_homes_from, newest_or_all};
 use crate::estimate_support::assert_share;
 use crate::outside_reader::{OutsideReader, ProcessContext, ThreadContext, process_contexts};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use otlpprof::model::Resource;
-use otlpprof::otlp::process_context::encode_process_context;
+use otlpprof_model::Resource;
+use otlpprof_otlp::process_context::encode_process_context;
 
 /// A wait of this length is taken to last for ever.
 const PATIENCE: Duration = Duration::from_secs(120);

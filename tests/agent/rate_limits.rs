@@ -7,11 +7,11 @@ use crate::agent_support::stacks::{Stack, stacks_of};
 use crate::agent_support::{JavaRun, java_version, newest_or_all, profiles};
 use crate::estimate_support::Estimate;
 use crate::loud_support::not_tested;
-use otlpprof::model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS};
-use otlpprof::otlp::read::Message;
+use otlpprof_model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS};
+use otlpprof_otlp::read::Message;
 
 /// The library of native allocations.
-const ALLOCATING: &str = env!("OTLPPROF_ALLOCATING");
+const ALLOCATING: &str = otlpprof_testkit::ALLOCATING;
 
 fn run(home: &Path, program: &'static str, arguments: &[&str], options: &str) -> Finished {
     let options = format!("cpu=off,budget=off,file=FILE,{options}");

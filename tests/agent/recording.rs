@@ -8,8 +8,8 @@ use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Stack, stacks_of};
 use crate::agent_support::{JavaRun, java_version, newest_or_all};
 use crate::estimate_support::assert_share;
-use otlpprof::model::attribute_keys::EXCEPTION_TYPE;
-use otlpprof::otlp::read::Message;
+use otlpprof_model::attribute_keys::EXCEPTION_TYPE;
+use otlpprof_otlp::read::Message;
 
 /// The program's arguments for platform threads and, if the JDK has them, for virtual threads.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {

@@ -10,8 +10,8 @@ use crate::agent_support::stacks::stacks_of;
 use crate::agent_support::{JavaRun, agent, java_version, newest_or_all, profiles};
 use crate::estimate_support::Estimate;
 use crate::loud_support::not_tested;
-use otlpprof::core::byte_sampling::estimate;
-use otlpprof::otlp::read::Message;
+use otlpprof_core::byte_sampling::estimate;
+use otlpprof_otlp::read::Message;
 
 /// async-profiler's library, if it is available.
 static ASYNC_PROFILER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {

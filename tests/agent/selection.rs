@@ -3,7 +3,7 @@
 use crate::agent_support::running::{Finished, Running, Traces};
 use crate::agent_support::stacks::{Stack, cpu_stacks};
 use crate::agent_support::{JavaRun, newest_or_all, profiles};
-use otlpprof::otlp::read::read;
+use otlpprof_otlp::read::read;
 
 /// Runs the sample program with these options.
 fn demo(home: &std::path::Path, seconds: f64, options: &str) -> Finished {

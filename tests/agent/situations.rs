@@ -10,7 +10,7 @@ use crate::agent_support::{
     starts_with,
 };
 use crate::estimate_support::assert_share;
-use otlpprof::core::stack_walker::StackWalker;
+use otlpprof_core::stack_walker::StackWalker;
 
 /// The least share of complete stacks, among some thousand samples that include the VM's start.
 const LEAST_SHARE: f64 = 0.998;

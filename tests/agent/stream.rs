@@ -10,8 +10,8 @@ use crate::agent_support::running::Running;
 use crate::agent_support::stacks::cpu_stacks;
 use crate::agent_support::{newest_or_all, profiles};
 use crate::attach_support::{PATIENCE, jvm, state};
-use otlpprof::export::answer::Answer;
-use otlpprof::otlp::read::{self, Message};
+use otlpprof_export::answer::Answer;
+use otlpprof_otlp::read::{self, Message};
 use serde_json::Value;
 
 /// A process that reads along.

@@ -12,9 +12,9 @@ use crate::agent_support::{JavaRun, java_homes, libraries, newest_or_all};
 use crate::loud_support::not_tested;
 use crate::otlp_fixture::Dictionary;
 use crate::symbolize_support::{Command, FrameForm, ProfiledObject, lines_of, message_of, messages_of};
-use otlpprof::core::address::ElfVaddr;
-use otlpprof::elf::symbols::demangle::demangle;
-use otlpprof::otlp::read::{self, Message};
+use otlpprof_core::address::ElfVaddr;
+use otlpprof_elf::symbols::demangle::demangle;
+use otlpprof_otlp::read::{self, Message};
 use prost::Message as _;
 
 /// The source files of the sample library, by name.

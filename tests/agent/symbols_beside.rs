@@ -15,7 +15,7 @@ use crate::separate_symbols_support::{
     append_hole, declare_endless_symbols, strip, strip_with_link, strip_with_mini_debug_info,
     write_debug_file,
 };
-use otlpprof::elf::build_id;
+use otlpprof_elf::build_id;
 
 /// The functions of the library that burn and are not exported.
 const HIDDEN: [&str; 2] = ["hash_block", "compare_keys"];

@@ -10,9 +10,9 @@ use crate::agent_support::{JavaRun, newest_or_all, profiles};
 use crate::export_support::collector::{Collector, samples_of};
 use crate::export_support::profile::{FlatSample, flatten};
 use crate::export_support::{FaultServer, Step};
-use otlpprof::otlp::read::{Message, decode_json, decode_protobuf};
-use otlpprof::otlp::validate::rules::RuleId;
-use otlpprof::otlp::validate::validate;
+use otlpprof_otlp::read::{Message, decode_json, decode_protobuf};
+use otlpprof_otlp::validate::rules::RuleId;
+use otlpprof_otlp::validate::validate;
 
 /// Every sample of some messages with its indices resolved, sorted.
 fn flat(messages: &[Message]) -> Vec<FlatSample> {
@@ -79,7 +79,7 @@ fn a_real_collector_decodes_the_files_messages() {
             return;
         };
         let remote = sent.iter().flat_map(|sample| &sample.stack).any(|location| {
-            let key = otlpprof::model::attribute_keys::FRAME_REMOTE;
+            let key = otlpprof_model::attribute_keys::FRAME_REMOTE;
             location.mapping.is_some()
                 && location.lines.is_empty()
                 && location.attributes.iter().any(|(found, _)| found == key)

@@ -398,7 +398,7 @@ fn events_have_the_word_where_the_layout_is_not_known() {
     for home in homes() {
         let field = if java_version(&home) < 24 { "_vthread" } else { "_monitor_owner_id" };
         // Options of this variable are processed first, and so is their agent.
-        let damage = format!("-agentpath:{}=JavaThread::{field}", built(env!("OTLPPROF_VM_DAMAGE")));
+        let damage = format!("-agentpath:{}=JavaThread::{field}", built(otlpprof_testkit::VM_DAMAGE));
         let program = program(&home, [2_000, 1, 200, 5_000], "carriers", &[]);
         let (run, tally) = run_and_tally(&program.variable("JAVA_TOOL_OPTIONS", &damage));
         assert!(

@@ -10,8 +10,8 @@ use crate::agent_support::profiles::counted_in_profiles;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
 use crate::agent_support::{JavaRun, built, java_homes, java_homes_from, java_version, starts_with};
-use otlpprof::otlp::read::Message;
-use otlpprof::signal::walk::FrozenReason;
+use otlpprof_otlp::read::Message;
+use otlpprof_signal::walk::FrozenReason;
 
 const PROGRAM: &str = "programs.VirtualThreadTree.";
 /// The methods through which `VirtualThreadTree` descends in turn. The first one is that of the pair's
@@ -447,7 +447,7 @@ fn marked_without(field: &str, home: &Path, seconds: u32) -> i64 {
         .argument(seconds)
         .argument(QUEUES.mode)
         .argument(QUEUES.depth)
-        .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", built(env!("OTLPPROF_VM_DAMAGE"))))
+        .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", built(otlpprof_testkit::VM_DAMAGE)))
         .agent("cpu=100us,timestamps=true,file=FILE");
     let run = EACH_A_FRAME.into_iter().fold(run, JavaRun::jvm_option).run().expect_success();
     let printed = run.stderr.matches("frozen frames of virtual threads cannot be read").count();

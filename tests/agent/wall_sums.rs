@@ -3,7 +3,7 @@
 
 use crate::agent_support::stacks::stacks_of;
 use crate::agent_support::{JavaRun, newest_or_all};
-use otlpprof::otlp::read::Message;
+use otlpprof_otlp::read::Message;
 
 /// The start and the end of the message's first profile.
 fn window_ns(message: &Message) -> (u64, u64) {

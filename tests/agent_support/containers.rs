@@ -20,7 +20,7 @@ fn needed(home: &Path) -> Vec<PathBuf> {
     let home = home.canonicalize().unwrap();
     // The JDK's own C library lies outside of its home.
     let home = with_its_c_library(&home).and_then(|run| run.parent().map(PathBuf::from)).unwrap_or(home);
-    let built = [env!("CARGO_BIN_EXE_otlpprof"), libraries()[0], env!("OTLPPROF_TEST_CLASSES")];
+    let built = [env!("CARGO_BIN_EXE_otlpprof"), libraries()[0], otlpprof_testkit::TEST_CLASSES];
     let files = built.into_iter().map(PathBuf::from).chain([agent()]);
     let folders = files.map(|file| file.parent().unwrap().canonicalize().unwrap());
     let mut folders: Vec<_> = [home].into_iter().chain(folders).collect();

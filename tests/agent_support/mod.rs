@@ -42,7 +42,7 @@ pub(crate) fn agent() -> PathBuf {
 /// The sample library, compiled without frame pointers, and with them.
 pub(crate) fn libraries() -> [&'static str; 2] {
     static PATHS: LazyLock<[String; 2]> =
-        LazyLock::new(|| [env!("OTLPPROF_DDPROFTEST"), env!("OTLPPROF_DDPROFTEST_FP")].map(built));
+        LazyLock::new(|| [otlpprof_testkit::DDPROFTEST, otlpprof_testkit::DDPROFTEST_FP].map(built));
     PATHS.each_ref().map(String::as_str)
 }
 
@@ -88,7 +88,7 @@ impl JavaRun {
             agent_options: Vec::new(),
             jvm_options: Vec::new(),
             library: libraries()[0].into(),
-            api: env!("OTLPPROF_API_CLASSES").into(),
+            api: otlpprof_testkit::API_CLASSES.into(),
             java_agent: None,
             variables: Vec::new(),
             refused_calls: Vec::new(),
@@ -207,7 +207,7 @@ impl JavaRun {
     /// # Panics
     /// If the program cannot be started.
     pub(crate) fn start(&self) -> Running {
-        let classes = env!("OTLPPROF_TEST_CLASSES");
+        let classes = otlpprof_testkit::TEST_CLASSES;
         assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
         let folder = tempfile::tempdir().unwrap();
         let profiles = folder.path().join("profiles");

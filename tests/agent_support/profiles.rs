@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::read::{self, Message};
-use otlpprof::otlp::validate::rules::RuleId;
-use otlpprof::otlp::validate::validate;
-use otlpprof::otlp::wire::Value;
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::read::{self, Message};
+use otlpprof_otlp::validate::rules::RuleId;
+use otlpprof_otlp::validate::validate;
+use otlpprof_otlp::wire::Value;
 
 use crate::profcheck_support::assert_passes;
 

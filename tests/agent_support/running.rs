@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use otlpprof::otlp::read::Message;
+use otlpprof_otlp::read::Message;
 use tempfile::TempDir;
 
 use super::{agent, installed_homes, is_emulated, profiles, with_paths};

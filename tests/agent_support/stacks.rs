@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use otlpprof::core::address::ElfVaddr;
-use otlpprof::model::{RemoteFrame, attribute_keys};
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::read::Message;
-use otlpprof::otlp::wire::{Location, ProfilesData, Value};
+use otlpprof_core::address::ElfVaddr;
+use otlpprof_model::{RemoteFrame, attribute_keys};
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::read::Message;
+use otlpprof_otlp::wire::{Location, ProfilesData, Value};
 
 /// One line of a location, or a location without lines.
 #[derive(Clone, Debug)]
@@ -156,7 +156,7 @@ fn frames(lookup: Lookup<'_>, location: &Location) -> Vec<Frame> {
     if location.lines.is_empty() {
         return vec![bare];
     }
-    let of_line = |line: &otlpprof::otlp::wire::Line| {
+    let of_line = |line: &otlpprof_otlp::wire::Line| {
         let function = lookup.function(line.function_index).expect("a function");
         Frame {
             name: lookup.text(function.name_strindex).to_owned(),

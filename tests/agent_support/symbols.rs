@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use otlpprof::core::address::ElfVaddr;
+use otlpprof_core::address::ElfVaddr;
 
 /// The functions that binutils' addr2line names at these addresses of a library. Leaves out inlined
 /// functions.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use otlpprof::export::answer::Answer;
+use otlpprof_export::answer::Answer;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -187,7 +187,7 @@ pub(crate) fn in_namespaces(home: &Path, namespaces: Namespaces, mount_options: 
     let script = format!(
         "mount --bind '{}' /mnt && mount -t tmpfs -o {mount_options} tmpfs /tmp && \
          exec '{}/bin/java' -XX:-UsePerfData -cp /mnt programs.UserLoop 600",
-        env!("OTLPPROF_TEST_CLASSES"),
+        otlpprof_testkit::TEST_CLASSES,
         home.display()
     );
     let mut command = namespaces.command()?;
@@ -202,7 +202,7 @@ pub(crate) fn in_chroot(home: &Path, root: &Path) -> Option<Target> {
     let script = format!(
         "mount --rbind / '{root}' && exec chroot '{root}' '{}/bin/java' -cp '{}' programs.UserLoop 600",
         home.display(),
-        env!("OTLPPROF_TEST_CLASSES"),
+        otlpprof_testkit::TEST_CLASSES,
         root = root.display()
     );
     let mut command = Command::new("unshare");
@@ -228,7 +228,7 @@ pub(crate) fn as_nobody_with(options: &[&str], launcher: &Path) -> Target {
     // The user can reach this folder wherever the build is.
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     open_to_all(folder.path());
-    let classes = Path::new(env!("OTLPPROF_TEST_CLASSES")).join("programs");
+    let classes = Path::new(otlpprof_testkit::TEST_CLASSES).join("programs");
     let copied = Command::new("cp").arg("-r").arg(classes).arg(folder.path()).status().unwrap();
     assert!(copied.success(), "{copied}");
     let mut java = Command::new("setpriv");

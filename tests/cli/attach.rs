@@ -168,7 +168,7 @@ fn no_signal_goes_to_a_jvm_of_openj9() {
 fn a_jvm_with_reduced_signals_is_attached_to_without_one() {
     for home in newest_or_all() {
         let mut without_signals = Command::new(home.join("bin/java"));
-        without_signals.args(["-Xrs", "-cp", env!("OTLPPROF_TEST_CLASSES"), "programs.UserLoop", "600"]);
+        without_signals.args(["-Xrs", "-cp", otlpprof_testkit::TEST_CLASSES, "programs.UserLoop", "600"]);
         let mut target = Target::start(&mut without_signals);
         let pid = target.pid();
         let attached = || exit_code(&attach(pid, "interval=1h,file=/tmp/%p.otlp", Path::new("/"))) == 0;

@@ -141,7 +141,7 @@ fn a_jvm_whose_name_is_cut_inside_a_letter_is_commanded() {
     let launcher = folder.path().join("обработка");
     std::os::unix::fs::symlink(home.join("bin/java"), &launcher).unwrap();
     let mut java = Command::new(&launcher);
-    java.args(["-cp", env!("OTLPPROF_TEST_CLASSES"), "programs.UserLoop", "600"]);
+    java.args(["-cp", otlpprof_testkit::TEST_CLASSES, "programs.UserLoop", "600"]);
     let target = Target::start(&mut java);
     let pid = target.pid();
     wait_for("the JVM", || target.is_alive() && caught(pid, libc::SIGQUIT));

@@ -42,7 +42,7 @@ fn a_sidecar_commands_the_jvm_of_another_container() {
         let mut java = containers::namespaces();
         containers::add_root(&mut java, &home, folder.path(), (&tmp, "/tmp"));
         java.arg(home.join("bin/java").canonicalize().unwrap());
-        java.args(["-cp", env!("OTLPPROF_TEST_CLASSES"), "programs.UserLoop", "600"]);
+        java.args(["-cp", otlpprof_testkit::TEST_CLASSES, "programs.UserLoop", "600"]);
         let jvm = Target::start(&mut java);
         let beside = jvm.jvm_in_namespaces();
         // The JVM is the first process of its namespace.

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use crate::jdk_support::everything;
 use crate::packed_support::gzip;
-use otlpprof::otlp::wire::*;
+use otlpprof_otlp::wire::*;
 use prost::Message as _;
 use tempfile::TempDir;
 

@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 
 use crate::otlp_fixture::{Dictionary, TIME, valid};
-use otlpprof::otlp::wire::*;
+use otlpprof_otlp::wire::*;
 use prost::Message as _;
 use tempfile::NamedTempFile;
 

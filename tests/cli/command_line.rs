@@ -101,7 +101,7 @@ fn the_help_lists_the_commands_by_what_they_are_for() {
 fn the_agents_options_are_listed_without_a_jvm() {
     let listed = output(&["options"]);
     assert!(listed.status.success());
-    assert_eq!(text_of(&listed.stdout), otlpprof::options::help());
+    assert_eq!(text_of(&listed.stdout), otlpprof_options::help());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::otlp_fixture::{DURATION, TIME};
 use crate::report_support::{
     CPU, Files, LIVE_SPACE, Spec, json, message, otlpprof, page_header, rows, stdout,
 };
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::wire::ProfilesData;
 
 const MILLISECOND: i64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;

@@ -8,10 +8,10 @@ use std::process::Command;
 use crate::jfr_support::converted::{attribute, convert, otlpprof, profiles, string, text};
 use crate::jfr_support::synthetic::{self, Shape, recording};
 use crate::jfr_support::{corpus, recordings};
-use otlpprof::jfr::events::Event;
-use otlpprof::jfr::recording::Chunks;
-use otlpprof::jfr::types::Unit;
-use otlpprof::otlp::wire::{self, Profile, ProfilesData};
+use otlpprof_jfr::events::Event;
+use otlpprof_jfr::recording::Chunks;
+use otlpprof_jfr::types::Unit;
+use otlpprof_otlp::wire::{self, Profile, ProfilesData};
 use prost::Message as _;
 
 /// Sums by `profile.type`, sample type, and the event if the profile names one.
@@ -231,7 +231,7 @@ fn events_of_one_type_by_two_clocks_become_two_profiles() {
         assert_eq!(profile(&data, "cpu", "jdk.ExecutionSample").period, 2_000_000);
         assert_eq!(profile(&data, "wall", "jdk.ExecutionSample").period, 20_000_000);
         let states = &profile(&data, "wall", "jdk.ExecutionSample").samples;
-        let state = |sample: &otlpprof::otlp::wire::Sample| {
+        let state = |sample: &otlpprof_otlp::wire::Sample| {
             attribute(&data, &sample.attribute_indices, "otlpprof.thread.state")
         };
         assert!(

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use crate::jfr_support::synthetic::{Shape, recording, sum_of_weights};
 use crate::loud_support::not_tested;
-use otlpprof::otlp::read::read;
+use otlpprof_otlp::read::read;
 
-const PROGRAMS: &str = env!("OTLPPROF_TEST_CLASSES");
+const PROGRAMS: &str = otlpprof_testkit::TEST_CLASSES;
 
 /// The JDKs that can run a program from source, attach to a JVM and stream its recording. Each test uses a
 /// different one of them, since a busy machine has resources for one JVM at a time.
@@ -253,7 +253,7 @@ const SHAPE: Shape =
 /// The sum of all samples' values, for each message of a file.
 fn sums(output: &Path) -> Vec<i64> {
     let bytes = std::fs::read(output).unwrap();
-    let profiles = |message: otlpprof::otlp::read::Message| {
+    let profiles = |message: otlpprof_otlp::read::Message| {
         let scopes = message.data.resource_profiles.into_iter().flat_map(|resource| resource.scope_profiles);
         let profiles = scopes.flat_map(|scope| scope.profiles);
         profiles.flat_map(|profile| profile.samples).flat_map(|sample| sample.values).sum()

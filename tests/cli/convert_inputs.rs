@@ -13,9 +13,9 @@ use crate::jfr_support::synthetic::{
 };
 use crate::packed_support::{gzip, zstd};
 use flate2::read::MultiGzDecoder;
-use otlpprof::convert::JfrToOtlp;
-use otlpprof::otlp::wire::{self, ProfilesData};
-use otlpprof::otlp::{EncodeOptions, encode};
+use otlpprof_convert::JfrToOtlp;
+use otlpprof_otlp::wire::{self, ProfilesData};
+use otlpprof_otlp::{EncodeOptions, encode};
 use prost::Message as _;
 
 const SHAPE: Shape =
@@ -166,7 +166,7 @@ fn a_whole_recording_after_a_truncated_one_is_converted() {
 /// The sum of the converter's values, by type.
 fn sums(converter: &mut JfrToOtlp) -> Vec<(String, i64)> {
     let batch = converter.convert();
-    let sum = |profile: &otlpprof::model::Profile| {
+    let sum = |profile: &otlpprof_model::Profile| {
         let source = profile.profile_type;
         let values = profile.samples().iter().map(|sample| sample.value).sum();
         (format!("{}/{}/{}", source.name, source.sample_type, source.period_type), values)

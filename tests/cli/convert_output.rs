@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::jfr_support::synthetic::{self, Shape, VALUE_TYPES, crafted, recording};
-use otlpprof::convert::{ConvertOptions, JfrToOtlp};
-use otlpprof::otlp::validate::rules::Severity;
-use otlpprof::otlp::validate::validate;
-use otlpprof::otlp::wire::{Profile, ProfilesData};
-use otlpprof::otlp::{EncodeOptions, encode};
+use otlpprof_convert::{ConvertOptions, JfrToOtlp};
+use otlpprof_otlp::validate::rules::Severity;
+use otlpprof_otlp::validate::validate;
+use otlpprof_otlp::wire::{Profile, ProfilesData};
+use otlpprof_otlp::{EncodeOptions, encode};
 use proptest::prelude::*;
 use prost::Message as _;
 

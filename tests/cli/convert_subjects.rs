@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::jfr_support::converted::{attribute, convert, profiles, string};
 use crate::jfr_support::{corpus, jfr_program, recordings};
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::wire::ProfilesData;
 
 /// An event; the profile that counts it (`profile.type`, sample type, event); the kind of lock; the field
 /// with the class in the JDK's output; the attribute's key.

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::loud_support::not_tested;
 use crate::otlp_fixture::{DURATION, TIME, valid};
 use crate::report_support::{ALLOC_SPACE, CPU, Files, LIVE_SPACE, Spec, json, message, otlpprof};
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::wire::ProfilesData;
 use serde_json::Value;
 
 /// Self and total of each function, by name and detail.

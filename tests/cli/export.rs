@@ -8,7 +8,7 @@ use crate::agent_support::{newest_or_all, under_all_engines};
 use crate::exported_support::{Stacks, collapsed, functions, pprof, truth};
 use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
 use crate::report_support::{CPU, Files, Spec, distinct_frames, message, otlpprof, stdout, three_states};
-use otlpprof::otlp::wire::{Function, Line, ProfilesData};
+use otlpprof_otlp::wire::{Function, Line, ProfilesData};
 
 /// Two messages with different periods.
 fn two_periods() -> [ProfilesData; 2] {

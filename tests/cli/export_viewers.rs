@@ -7,7 +7,7 @@ use crate::agent_support::{JavaRun, newest_or_all};
 use crate::exported_support::{Functions, Stacks, collapsed, functions, viewer};
 use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
 use crate::report_support::{CPU, Files, Spec, distinct_frames, message, three_states};
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::wire::ProfilesData;
 use serde_json::{Value, json};
 
 /// Characters that collapsed stacks replace, as collapsed stacks have them.

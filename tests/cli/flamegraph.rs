@@ -7,7 +7,7 @@ use crate::agent_support::{newest_or_all, under_all_engines};
 use crate::otlp_fixture::valid;
 use crate::page_support::generated::generated;
 use crate::page_support::{otlpprof, path_text, used, write};
-use otlpprof::otlp::wire::{self, ProfilesData};
+use otlpprof_otlp::wire::{self, ProfilesData};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

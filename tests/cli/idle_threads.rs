@@ -6,7 +6,7 @@ use std::fs;
 use crate::otlp_fixture::{Dictionary, TIME};
 use crate::report_support::{CPU, Files, Spec, json, message, otlpprof, page_header, rows, stdout};
 use crate::run_support::page_data;
-use otlpprof::otlp::wire::{ProfilesData, Value};
+use otlpprof_otlp::wire::{ProfilesData, Value};
 
 const WALL: [&str; 4] = ["samples", "count", "wall", "nanoseconds"];
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::jfr_support::{corpus, not_tested};
-use otlpprof::otlp::frames::frames;
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::frames::frames;
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::wire::ProfilesData;
 use prost::Message as _;
 use tempfile::TempDir;
 

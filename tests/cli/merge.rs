@@ -5,8 +5,8 @@ use crate::agent_support::{newest_or_all, under_all_engines};
 use crate::exported_support::{pprof, truth};
 use crate::otlp_fixture::{DURATION, TIME, valid};
 use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, message, otlpprof, stdout};
-use otlpprof::otlp::read::read;
-use otlpprof::otlp::wire::{KeyValueAndUnit, Profile, ProfilesData, Value};
+use otlpprof_otlp::read::read;
+use otlpprof_otlp::wire::{KeyValueAndUnit, Profile, ProfilesData, Value};
 
 /// The fixture one interval later, with another period and other values.
 fn later() -> ProfilesData {
@@ -152,7 +152,7 @@ fn counters_are_added_and_attributes_that_differ_are_counted_as_dropped() {
         let next = i32::try_from(tables.attribute_table.len()).unwrap();
         let key_strindex = i32::try_from(tables.string_table.len()).unwrap();
         tables.string_table.push("otlpprof.cstack".into());
-        let value = Some(otlpprof::otlp::wire::AnyValue { value: Some(Value::StringValue(walker.into())) });
+        let value = Some(otlpprof_otlp::wire::AnyValue { value: Some(Value::StringValue(walker.into())) });
         tables.attribute_table.push(KeyValueAndUnit { key_strindex, value, unit_strindex: 0 });
         data.resource_profiles[0].scope_profiles[0].profiles[0].attribute_indices.push(next);
         data

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, framed, valid};
 use crate::packed_support::gzip;
-use otlpprof::otlp::wire::{ProfilesData, ProfilesDictionary, Sample, Value};
+use otlpprof_otlp::wire::{ProfilesData, ProfilesDictionary, Sample, Value};
 use prost::Message as _;
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
 use crate::page_support::used;
 use crate::report_support::{Files, json, otlpprof, page_header, stdout};
-use otlpprof::otlp::wire::{
+use otlpprof_otlp::wire::{
     Line, Location, Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles,
 };
 use serde_json::{Value, json as value};

@@ -14,8 +14,8 @@ use crate::symbolize_support::{
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use otlpprof::otlp::to_json;
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::to_json;
+use otlpprof_otlp::wire::ProfilesData;
 use prost::Message as _;
 
 /// The number of addresses of each object.
@@ -384,7 +384,7 @@ fn frames_that_cannot_be_resolved_stay_as_they_were() {
     assert!(stderr.contains("/opt/app/libddproftest.so: 30 frames: no file with build-id"), "{stderr}");
 
     // A file of the same name that is another library's.
-    let other = env!("OTLPPROF_DDPROFTEST_FP");
+    let other = otlpprof_testkit::DDPROFTEST_FP;
     for name in ["libddproftest.so", "libddproftest.so.debug", "libddproftest.debug"] {
         fs::copy(other, folder.join(name)).unwrap();
     }
@@ -585,7 +585,7 @@ fn imported_profiles_are_resolved_by_the_text_of_their_frames() {
     }
     let command = Command::new();
     let objects = Path::new(LIBRARY).parent().unwrap().to_str().unwrap();
-    let id = otlpprof::elf::build_id::of_file(Path::new(LIBRARY)).unwrap();
+    let id = otlpprof_elf::build_id::of_file(Path::new(LIBRARY)).unwrap();
     let (start, _) = *crate::dwarf_support::functions(Path::new(LIBRARY)).first().unwrap();
     let text = format!("{id}.<remote>({start:#x})");
     let collapsed = command.path("in.collapsed");

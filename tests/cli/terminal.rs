@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::otlp_fixture::{TIME, inline};
 use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, message};
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::wire::ProfilesData;
 
 /// Sequences of a terminal, line ends, and marks that change the direction of text.
 const HOSTILE: &str =

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::otlp_fixture::{framed, valid};
-use otlpprof::otlp::validate::rules::RULES;
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::validate::rules::RULES;
+use otlpprof_otlp::wire::ProfilesData;
 use prost::Message as _;
 use tempfile::NamedTempFile;
 

@@ -5,9 +5,9 @@ use crate::jfr_support::synthetic::{
     ATTRIBUTE, BOOLEAN, CLASS, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD,
     THREAD_STATE, TypeOf, VALUE_TYPES, Writer, crafted, pools_of_constants, recording,
 };
-use otlpprof::convert::{ConvertOptions, EventCount, JfrToOtlp, Links};
-use otlpprof::otlp::wire::{Profile, ProfilesData, Sample};
-use otlpprof::otlp::{EncodeOptions, encode};
+use otlpprof_convert::{ConvertOptions, EventCount, JfrToOtlp, Links};
+use otlpprof_otlp::wire::{Profile, ProfilesData, Sample};
+use otlpprof_otlp::{EncodeOptions, encode};
 use prost::Message as _;
 
 const SHAPE: Shape =

@@ -6,9 +6,9 @@ use crate::jfr_support::converted::{attribute, profiles, string};
 use crate::jfr_support::synthetic::{
     CLASS, FRAME_TYPE, FieldOf, LONG, METHOD, STACK_TRACE, SYMBOL, TypeOf, VALUE_TYPES, Writer, crafted,
 };
-use otlpprof::convert::{ConvertOptions, JfrToOtlp};
-use otlpprof::otlp::wire::ProfilesData;
-use otlpprof::otlp::{EncodeOptions, encode};
+use otlpprof_convert::{ConvertOptions, JfrToOtlp};
+use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_otlp::{EncodeOptions, encode};
 use prost::Message as _;
 
 const EVENT: i64 = 200;

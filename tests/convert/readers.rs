@@ -4,11 +4,11 @@ use std::io::{self, Read};
 
 use crate::jfr_support::recordings;
 use crate::jfr_support::synthetic::{START_NANOS, Shape, recording};
-use otlpprof::convert::{AddError, ConvertOptions, JfrToOtlp, Window};
-use otlpprof::otlp::validate::rules::Severity;
-use otlpprof::otlp::validate::validate;
-use otlpprof::otlp::wire::ProfilesData;
-use otlpprof::otlp::{EncodeOptions, encode};
+use otlpprof_convert::{AddError, ConvertOptions, JfrToOtlp, Window};
+use otlpprof_otlp::validate::rules::Severity;
+use otlpprof_otlp::validate::validate;
+use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_otlp::{EncodeOptions, encode};
 use proptest::prelude::*;
 use prost::Message as _;
 

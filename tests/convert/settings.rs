@@ -7,7 +7,7 @@ use crate::jfr_support::synthetic::{
     CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, STRING, Shape, THREAD, THREAD_STATE, TypeOf,
     VALUE_TYPES, Writer, crafted, pools_of_constants,
 };
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::wire::ProfilesData;
 use prost::Message as _;
 
 const SHAPE: Shape =
@@ -115,7 +115,7 @@ fn converted(recordings: &[&[u8]]) -> Sums {
     let (code, printed) = otlpprof(&arguments);
     assert_eq!(code, 0, "{printed}");
     let data = ProfilesData::decode(&*std::fs::read(out).unwrap()).unwrap();
-    let of = |profile: &otlpprof::otlp::wire::Profile| {
+    let of = |profile: &otlpprof_otlp::wire::Profile| {
         let key = |key| attribute(&data, &profile.attribute_indices, key).unwrap_or_default();
         let period_type = string(&data, profile.period_type.as_ref().unwrap().type_strindex).to_owned();
         let values = profile.samples.iter().flat_map(|sample| &sample.values);

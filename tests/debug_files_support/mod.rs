@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use otlpprof::debug_files::examined::Examined;
-use otlpprof::debug_files::{FileId, ObjectIdentity};
+use otlpprof_debug_files::examined::Examined;
+use otlpprof_debug_files::{FileId, ObjectIdentity};
 
 pub(crate) use crate::loud_support::not_tested;
 

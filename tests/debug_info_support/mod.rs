@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use otlpprof::core::continuation::{ContinuationLayout, MountedThreadLayout};
-use otlpprof::core::vm_layout::{BlobPart, SourceFileIndex, ThreadList, VmLayout};
-use otlpprof::elf::build_id;
+use otlpprof_core::continuation::{ContinuationLayout, MountedThreadLayout};
+use otlpprof_core::vm_layout::{BlobPart, SourceFileIndex, ThreadList, VmLayout};
+use otlpprof_elf::build_id;
 
 /// The debug file of a library in a root of scripts/install-debian-jdks.sh. `None` if the root has none.
 pub(crate) fn debug_file(root: &Path, library: &Path) -> Option<PathBuf> {

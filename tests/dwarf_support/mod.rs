@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use otlpprof::dwarf::{Frame, LookUp, TextId};
-use otlpprof::elf::symbols::demangle::demangle;
+use otlpprof_dwarf::{Frame, LookUp, TextId};
+use otlpprof_elf::symbols::demangle::demangle;
 use serde_json::Value;
 
 /// A function, file, line and column; empty and 0 where they are unknown.

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use crate::elf_support::generated::{GeneratedElf, Part};
 use crate::elf_support::{Library, image_at, image_of, libc_path, libjvms, output_of};
-use otlpprof::core::address::{ElfVaddr, FileOffset, LoadBias};
-use otlpprof::core::build_id::BuildId;
-use otlpprof::elf::build_id::{self, BuildIdError};
-use otlpprof::elf::file::{FileError, Table};
-use otlpprof::elf::htlhash::HtlHash;
-use otlpprof::elf::image::LoadedImage;
-use otlpprof::elf::notes::NoteError;
-use otlpprof::elf::program_header::ProgramHeader;
-use otlpprof::elf::source::FileSource;
+use otlpprof_core::address::{ElfVaddr, FileOffset, LoadBias};
+use otlpprof_core::build_id::BuildId;
+use otlpprof_elf::build_id::{self, BuildIdError};
+use otlpprof_elf::file::{FileError, Table};
+use otlpprof_elf::htlhash::HtlHash;
+use otlpprof_elf::image::LoadedImage;
+use otlpprof_elf::notes::NoteError;
+use otlpprof_elf::program_header::ProgramHeader;
+use otlpprof_elf::source::FileSource;
 
 const ID: [u8; 20] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 255];
 
@@ -34,7 +34,7 @@ fn build_id(elf: &GeneratedElf) -> Result<BuildId, BuildIdError> {
 /// The build-id of the same bytes as a loaded image, at an unaligned address.
 fn build_id_in_memory(elf: &GeneratedElf) -> Result<BuildId, BuildIdError> {
     let file = elf.build();
-    let headers = otlpprof::elf::file::ElfFile::parse(&file[..]).unwrap().program_headers().unwrap();
+    let headers = otlpprof_elf::file::ElfFile::parse(&file[..]).unwrap().program_headers().unwrap();
     let whole_file = ProgramHeader {
         kind: libc::PT_LOAD,
         flags: libc::PF_R,
@@ -307,7 +307,7 @@ fn real_objects_agree_with_readelf() {
         let _library = Library::open(&path);
         assert_agrees_with_readelf(&path, &image_of(&path).unwrap());
     }
-    for library in [env!("OTLPPROF_DDPROFTEST"), env!("OTLPPROF_DDPROFTEST_FP")].map(Path::new) {
+    for library in [otlpprof_testkit::DDPROFTEST, otlpprof_testkit::DDPROFTEST_FP].map(Path::new) {
         let _library = Library::open(library);
         assert_agrees_with_readelf(library, &image_of(library).unwrap());
         assert!(build_id_of_readelf(library).is_some(), "libddproftest has a build-id by construction");
@@ -326,7 +326,7 @@ fn the_vdso_has_a_build_id() {
     let image = image_at(vdso);
     let found = build_id::of_image(&image).unwrap();
     // The vDSO has no file, but its image is a complete ELF file.
-    let len = image.readable_from(image.load_bias().to_elf(otlpprof::core::address::RuntimeAddr(vdso)));
+    let len = image.readable_from(image.load_bias().to_elf(otlpprof_core::address::RuntimeAddr(vdso)));
     let bytes = image.read(ElfVaddr(0), len).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path().join("vdso.so");

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::elf_support::{Library, compile_library, libjvms, output_of};
-use otlpprof::core::address::{ElfVaddr, RuntimeAddr};
-use otlpprof::core::memory::Memory;
-use otlpprof::core::object::{ObjectIndex, ObjectMap};
-use otlpprof::elf::objects::backing_file::BackingFileError;
-use otlpprof::elf::objects::{MAX_UNLOADED, ObjectDetails, ObjectKind, ObjectRegistry};
-use otlpprof::elf::process_memory::ProcessMemory;
+use otlpprof_core::address::{ElfVaddr, RuntimeAddr};
+use otlpprof_core::memory::Memory;
+use otlpprof_core::object::{ObjectIndex, ObjectMap};
+use otlpprof_elf::objects::backing_file::BackingFileError;
+use otlpprof_elf::objects::{MAX_UNLOADED, ObjectDetails, ObjectKind, ObjectRegistry};
+use otlpprof_elf::process_memory::ProcessMemory;
 
 /// Every registry of this process sees every load and unload, so only one test at a time may load libraries.
 static LOADING: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -211,7 +211,7 @@ fn an_object_whose_file_was_deleted_before_the_scan_is_known_too() {
     let directory = tempfile::tempdir().unwrap();
     for flags in [WITH_BUILD_ID, WITHOUT_BUILD_ID] {
         let path = library(directory.path(), "libdeleted.so", "int f(void) { return 1; }", flags);
-        let expected = otlpprof::elf::build_id::of_file(&path).ok();
+        let expected = otlpprof_elf::build_id::of_file(&path).ok();
         let handle = Library::open(&path);
         std::fs::remove_file(&path).unwrap();
         let registry = ObjectRegistry::new();
@@ -255,7 +255,7 @@ fn a_build_id_that_is_not_in_memory_is_read_from_the_file() {
         let details = details_at(&registry, &map, handle.symbol("f")).unwrap();
         let object = map.find(RuntimeAddr(handle.symbol("f"))).unwrap();
         assert_eq!(object.build_id, details.build_id);
-        assert!(otlpprof::elf::build_id::of_image(details.image()).is_err(), "it is in memory");
+        assert!(otlpprof_elf::build_id::of_image(details.image()).is_err(), "it is in memory");
         details.build_id.map(|id| id.to_string())
     };
     let handle = Library::open(&path);

@@ -11,11 +11,11 @@ use crate::separate_symbols_support::{
     add_mini_debug_info, append_hole, declare_endless_symbols, strip, strip_with_link,
     strip_with_mini_debug_info, write_debug_file, xz,
 };
-use otlpprof::core::address::{ElfVaddr, RuntimeAddr};
-use otlpprof::elf::build_id;
-use otlpprof::elf::mini_debug_info::{MAX_LEN, MiniDebugInfoError, decompress};
-use otlpprof::elf::objects::{ObjectDetails, ObjectRegistry};
-use otlpprof::elf::symbols::{Preparation, Symbolizer};
+use otlpprof_core::address::{ElfVaddr, RuntimeAddr};
+use otlpprof_elf::build_id;
+use otlpprof_elf::mini_debug_info::{MAX_LEN, MiniDebugInfoError, decompress};
+use otlpprof_elf::objects::{ObjectDetails, ObjectRegistry};
+use otlpprof_elf::symbols::{Preparation, Symbolizer};
 
 /// A library of which one function is exported and three are not. An exported function without a size, as
 /// assembly may have it, lies before one of these.

@@ -6,18 +6,18 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::elf_support::{Library, compile_library, image_at, image_of, libc_path, libjvms};
-use otlpprof::core::address::{ElfVaddr, FileOffset, LoadBias, RuntimeAddr};
-use otlpprof::core::memory::Memory;
-use otlpprof::core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
-use otlpprof::core::unwind_table::UnwindTable;
-use otlpprof::elf::file::ElfFile;
-use otlpprof::elf::image::{LoadedImage, page_size};
-use otlpprof::elf::process_memory::ProcessMemory;
-use otlpprof::elf::program_header::ProgramHeader;
-use otlpprof::elf::source::FileSource;
-use otlpprof::elf::unwind::FrameSections;
-use otlpprof::signal::walk::frame_info;
-use otlpprof::signal::{fault, safe_load};
+use otlpprof_core::address::{ElfVaddr, FileOffset, LoadBias, RuntimeAddr};
+use otlpprof_core::memory::Memory;
+use otlpprof_core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
+use otlpprof_core::unwind_table::UnwindTable;
+use otlpprof_elf::file::ElfFile;
+use otlpprof_elf::image::{LoadedImage, page_size};
+use otlpprof_elf::process_memory::ProcessMemory;
+use otlpprof_elf::program_header::ProgramHeader;
+use otlpprof_elf::source::FileSource;
+use otlpprof_elf::unwind::FrameSections;
+use otlpprof_signal::walk::frame_info;
+use otlpprof_signal::{fault, safe_load};
 
 /// A row as readelf interprets it: its first address, one past its last, and the text of its columns.
 struct OracleRow {
@@ -180,7 +180,7 @@ fn every_row_of_real_objects_agrees_with_readelf() {
 
 #[test]
 fn libraries_with_frame_pointers_are_recognised() {
-    for (path, keeps) in [(env!("OTLPPROF_DDPROFTEST"), false), (env!("OTLPPROF_DDPROFTEST_FP"), true)] {
+    for (path, keeps) in [(otlpprof_testkit::DDPROFTEST, false), (otlpprof_testkit::DDPROFTEST_FP, true)] {
         let _library = Library::open(Path::new(path));
         assert_eq!(compile(&image_of(Path::new(path)).unwrap()).keeps_frame_pointers(), keeps, "{path}");
     }

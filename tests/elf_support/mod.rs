@@ -9,9 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use otlpprof::core::address::RuntimeAddr;
-use otlpprof::elf::image::LoadedImage;
-use otlpprof::elf::loader_list::loaded_objects;
+use otlpprof_core::address::RuntimeAddr;
+use otlpprof_elf::image::LoadedImage;
+use otlpprof_elf::loader_list::loaded_objects;
 
 /// The libjvm.so of one JDK of each version that this process can load.
 pub(crate) fn libjvms() -> Vec<PathBuf> {

@@ -1,7 +1,7 @@
 //! The parts of the test that are specific to x86_64.
 
-use otlpprof::core::unwind_rule::{CfaRule, FpRule};
-use otlpprof::elf::unwind::FrameSections;
+use otlpprof_core::unwind_rule::{CfaRule, FpRule};
+use otlpprof_elf::unwind::FrameSections;
 
 use super::elf_support::{Library, compile_library, image_of};
 use super::{Position, walks_in};

@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use otlpprof::otlp::lookup::Lookup;
+use otlpprof_otlp::lookup::Lookup;
 
 use crate::agent_support::JavaRun;
 use crate::agent_support::running::Finished;
 use crate::agent_support::stacks::Stack;
 use crate::loud_support::not_tested;
 
-const LIBRARY: &str = env!("OTLPPROF_ALLOCATING");
+const LIBRARY: &str = otlpprof_testkit::ALLOCATING;
 pub(crate) const PROGRAM: &str = "programs.EngineContexts.";
 /// The endpoints. Each has a method and a span of its own.
 pub(crate) const ENDPOINTS: [&str; 3] = ["endpoint0", "endpoint1", "endpoint2"];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use otlpprof::otlp::read;
+use otlpprof_otlp::read;
 
 use super::missing;
 use super::profile::{FlatSample, flatten};

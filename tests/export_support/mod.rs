@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::loud_support::not_tested;
-use otlpprof::export::{ContentType, Endpoint, Message};
+use otlpprof_export::{ContentType, Endpoint, Message};
 
 /// The server's reaction to the next request, after reading it.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use otlpprof::export::{ContentType, Message};
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::wire::*;
+use otlpprof_export::{ContentType, Message};
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::wire::*;
 use prost::Message as _;
 
 /// A sample without indices, with everything that applies to its profile.

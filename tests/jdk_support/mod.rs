@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::loud_support::not_tested;
-use otlpprof::jvm::layout::Release;
+use otlpprof_jvm::layout::Release;
 
 /// One home of each version, in the order of the versions; a full JDK if there is one. If OTLPPROF_TEST_JDKS
 /// lists homes or [`everything`] is true, all homes of [`java_builds`].

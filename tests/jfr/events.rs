@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::jfr_support::recordings;
 use crate::jfr_support::synthetic::{LONG, STACK_TRACE, STRING, THREAD_STATE, TypeOf, VALUE_TYPES, crafted};
-use otlpprof::jfr::chunk::{Chunk, OpenChunk};
-use otlpprof::jfr::events::SkippedTypes;
-use otlpprof::jfr::recording::Chunks;
-use otlpprof::jfr::values::{Constant, Value};
+use otlpprof_jfr::chunk::{Chunk, OpenChunk};
+use otlpprof_jfr::events::SkippedTypes;
+use otlpprof_jfr::recording::Chunks;
+use otlpprof_jfr::values::{Constant, Value};
 
 /// The offsets of a chunk's events, by the position of their type.
 fn offsets(chunk: Chunk<'_>) -> BTreeMap<usize, Vec<u64>> {

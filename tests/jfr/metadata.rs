@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::jfr_support::{corpus, jfr_program, not_tested, recordings};
-use otlpprof::jfr::metadata::Metadata;
-use otlpprof::jfr::recording::Chunks;
-use otlpprof::jfr::types::{Annotation, Setting, Type};
+use otlpprof_jfr::metadata::Metadata;
+use otlpprof_jfr::recording::Chunks;
+use otlpprof_jfr::types::{Annotation, Setting, Type};
 
 /// The default values of the settings of the recorded program's events: from their annotations, otherwise
 /// from JDK 25's `jdk.jfr.internal.EventControl.defineEnabled` and similar methods (`DEFAULT_VALUE` in
@@ -55,7 +55,7 @@ fn values(
         true => format!("{quote}{value}{quote}"),
         false => value.to_owned(),
     };
-    let value_of = |field: &otlpprof::jfr::types::Field| {
+    let value_of = |field: &otlpprof_jfr::types::Field| {
         let is_text = &*field.type_name == "java.lang.String";
         if !field.is_array {
             return quoted(is_text, of.value(&field.name).unwrap_or("null"));
@@ -163,7 +163,7 @@ fn settings_are_those_that_the_jdk_reads() {
 /// The JVM that made the recording prints its own defaults.
 #[test]
 fn unset_settings_have_the_jvms_own_defaults() {
-    let classes = env!("OTLPPROF_TEST_CLASSES");
+    let classes = otlpprof_testkit::TEST_CLASSES;
     assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
     for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
         let jdks = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/jdks");

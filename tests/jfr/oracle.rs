@@ -9,8 +9,8 @@ use crate::jfr_support::synthetic::{self, Shape};
 use crate::jfr_support::{
     corpus, counted_by_jdk, jdk_json, jfr_program, jmc_json, not_tested, printed_by_jdk, recordings,
 };
-use otlpprof::jfr::recording::Chunks;
-use otlpprof::jfr::values::Value as Jfr;
+use otlpprof_jfr::recording::Chunks;
+use otlpprof_jfr::values::Value as Jfr;
 use serde_json::Value;
 
 /// The name of a thread in the recorded program. Its UTF-8 has characters of one, two, three and four bytes.

@@ -7,12 +7,12 @@ use std::mem;
 use crate::jdk_support::everything;
 use crate::jfr_support::recordings;
 use crate::jfr_support::synthetic::{Shape, native_image, recording};
-use otlpprof::jfr::chunk::Chunk;
-use otlpprof::jfr::error::{JfrError, Problem};
-use otlpprof::jfr::events::Event;
-use otlpprof::jfr::push::PushParser;
-use otlpprof::jfr::recording::Chunks;
-use otlpprof::jfr::values::Value;
+use otlpprof_jfr::chunk::Chunk;
+use otlpprof_jfr::error::{JfrError, Problem};
+use otlpprof_jfr::events::Event;
+use otlpprof_jfr::push::PushParser;
+use otlpprof_jfr::recording::Chunks;
+use otlpprof_jfr::values::Value;
 use proptest::prelude::*;
 
 const SMALL: Shape =

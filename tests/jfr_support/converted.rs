@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use otlpprof::otlp::wire::{self, Profile, ProfilesData};
+use otlpprof_otlp::wire::{self, Profile, ProfilesData};
 use prost::Message as _;
 
 use crate::profcheck_support::assert_passes;

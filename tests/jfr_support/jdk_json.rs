@@ -1,10 +1,10 @@
 //! Prints events like `jfr print --json` (JDK 25 `jdk.jfr.internal.tool.JSONWriter`).
 
-use otlpprof::jfr::chunk::Chunk;
-use otlpprof::jfr::clock::Clock;
-use otlpprof::jfr::events::Event;
-use otlpprof::jfr::types::{Field, Unit};
-use otlpprof::jfr::values::{Struct, Value as Jfr};
+use otlpprof_jfr::chunk::Chunk;
+use otlpprof_jfr::clock::Clock;
+use otlpprof_jfr::events::Event;
+use otlpprof_jfr::types::{Field, Unit};
+use otlpprof_jfr::values::{Struct, Value as Jfr};
 use serde_json::{Map, Value, json};
 
 const NANOS: i64 = 1_000_000_000;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use otlpprof::jfr::chunk::Chunk;
-use otlpprof::jfr::events::Event;
-use otlpprof::jfr::types::{Field, Unit};
-use otlpprof::jfr::values::{Struct, Value as Jfr};
+use otlpprof_jfr::chunk::Chunk;
+use otlpprof_jfr::events::Event;
+use otlpprof_jfr::types::{Field, Unit};
+use otlpprof_jfr::values::{Struct, Value as Jfr};
 use serde_json::{Map, Value, json};
 
 /// JMC and its dependencies.

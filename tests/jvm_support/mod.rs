@@ -11,17 +11,17 @@ use std::process::Command;
 use std::ptr::null_mut;
 
 use jni::sys::{JNI_VERSION_1_8, JNIEnv, JavaVM, JavaVMInitArgs, JavaVMOption, jint};
-use otlpprof::core::memory::Memory;
-use otlpprof::core::vm_layout::VmLayout;
-use otlpprof::jvm::jvmti::Jvmti;
-use otlpprof::jvm::jvmti_events::EventCallbacks;
-use otlpprof::jvm::jvmti_table::RawEnv;
-use otlpprof::jvm::layout::{self, Release};
-use otlpprof::jvm::libjvm::Libjvm;
-use otlpprof::jvm::stubs::StubTable;
-use otlpprof::jvm::vm_structs::VmStructs;
-use otlpprof::signal::fault;
-use otlpprof::signal::safe_load::ProcessMemory;
+use otlpprof_core::memory::Memory;
+use otlpprof_core::vm_layout::VmLayout;
+use otlpprof_jvm::jvmti::Jvmti;
+use otlpprof_jvm::jvmti_events::EventCallbacks;
+use otlpprof_jvm::jvmti_table::RawEnv;
+use otlpprof_jvm::layout::{self, Release};
+use otlpprof_jvm::libjvm::Libjvm;
+use otlpprof_jvm::stubs::StubTable;
+use otlpprof_jvm::vm_structs::VmStructs;
+use otlpprof_signal::fault;
+use otlpprof_signal::safe_load::ProcessMemory;
 
 pub(crate) use crate::jdk_support::{java_builds, libjvm, with_its_c_library};
 
@@ -90,7 +90,7 @@ impl TestJvm {
     /// Creates the JVM that the parent selected, with the Java test programs on its class path.
     pub(crate) fn create() -> Self {
         let libjvm = Self::libjvm();
-        let classes = env!("OTLPPROF_TEST_CLASSES");
+        let classes = otlpprof_testkit::TEST_CLASSES;
         assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
         let options = std::env::var(OPTIONS).unwrap_or_default();
         let texts: Vec<_> = std::iter::once(format!("-Djava.class.path={classes}"))

@@ -6,13 +6,13 @@ use crate::otlp_support::batches::{DURATION, START, batch, profile_specs};
 use crate::otlp_support::resolved::{self, ResolvedIdentity, ResolvedProfile};
 use crate::otlp_support::{decode, json_view, rules};
 use crate::profcheck_support::assert_passes;
-use otlpprof::model::{
+use otlpprof_model::{
     AttributeSetId, Batch, Frame, FrameType, JavaMethod, Link, LinkId, Profile, SampleIdentity, StackId,
     types,
 };
-use otlpprof::otlp::validate::rules::RuleId;
-use otlpprof::otlp::validate::validate;
-use otlpprof::otlp::{EncodeOptions, Format, NativeFrames, encode, encode_split, halve};
+use otlpprof_otlp::validate::rules::RuleId;
+use otlpprof_otlp::validate::validate;
+use otlpprof_otlp::{EncodeOptions, Format, NativeFrames, encode, encode_split, halve};
 use proptest::prelude::*;
 use serde_json::Value;
 

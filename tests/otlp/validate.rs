@@ -4,10 +4,10 @@
 use std::io::Write as _;
 
 use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, field, framed, inline, valid};
-use otlpprof::otlp::reader::Limits;
-use otlpprof::otlp::validate::rules::{RuleId, Severity};
-use otlpprof::otlp::validate::{self, report::Report};
-use otlpprof::otlp::wire::*;
+use otlpprof_otlp::reader::Limits;
+use otlpprof_otlp::validate::rules::{RuleId, Severity};
+use otlpprof_otlp::validate::{self, report::Report};
+use otlpprof_otlp::wire::*;
 use prost::Message as _;
 
 fn names(report: &Report) -> Vec<&'static str> {

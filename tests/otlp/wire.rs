@@ -155,7 +155,7 @@ mod oracle_types {
     pub(crate) use opentelemetry_proto::tonic::resource::v1::*;
 }
 
-every_field_set!(ours, otlpprof::otlp::wire);
+every_field_set!(ours, otlpprof_otlp::wire);
 every_field_set!(oracle, super::oracle_types);
 
 #[test]
@@ -167,14 +167,14 @@ fn every_field_encodes_as_the_oracle_encodes_it() {
 #[test]
 fn every_field_survives_both_ways() {
     let bytes = oracle::data().encode_to_vec();
-    assert_eq!(otlpprof::otlp::wire::ProfilesData::decode(&bytes[..]).unwrap(), ours::data());
+    assert_eq!(otlpprof_otlp::wire::ProfilesData::decode(&bytes[..]).unwrap(), ours::data());
     assert_eq!(
         oracle_types::ProfilesData::decode(&ours::data().encode_to_vec()[..]).unwrap(),
         oracle::data()
     );
 
     let bytes = oracle::response().encode_to_vec();
-    let read = otlpprof::otlp::wire::ExportProfilesServiceResponse::decode(&bytes[..]).unwrap();
+    let read = otlpprof_otlp::wire::ExportProfilesServiceResponse::decode(&bytes[..]).unwrap();
     assert_eq!(read, ours::response());
 }
 
@@ -186,7 +186,7 @@ fn a_request_has_the_fields_of_a_file() {
         dictionary: data.dictionary,
     };
     let read =
-        otlpprof::otlp::wire::ExportProfilesServiceRequest::decode(&request.encode_to_vec()[..]).unwrap();
+        otlpprof_otlp::wire::ExportProfilesServiceRequest::decode(&request.encode_to_vec()[..]).unwrap();
     assert_eq!(read, ours::data());
 }
 
@@ -194,7 +194,7 @@ fn a_request_has_the_fields_of_a_file() {
 /// `google/protobuf/any.proto`.
 #[test]
 fn an_error_body_is_read() {
-    use otlpprof::otlp::wire::{Status, StatusDetail};
+    use otlpprof_otlp::wire::{Status, StatusDetail};
     let detail = [&[0x0a, 3][..], b"url", &[0x12, 2, 0xfe, 0xff]].concat();
     let bytes =
         [&[0x08, 3, 0x12, 3][..], b"bad", &[0x1a, u8::try_from(detail.len()).unwrap()], &detail].concat();
@@ -211,8 +211,8 @@ fn an_error_body_is_read() {
 /// wire type.
 #[test]
 fn the_reader_knows_every_field() {
-    use otlpprof::otlp::read_error::Notes;
-    let message = otlpprof::otlp::read::decode_protobuf(&oracle::data().encode_to_vec()).unwrap();
+    use otlpprof_otlp::read_error::Notes;
+    let message = otlpprof_otlp::read::decode_protobuf(&oracle::data().encode_to_vec()).unwrap();
     assert_eq!(message.notes, Notes::default());
     assert_eq!(message.data, ours::data());
 }

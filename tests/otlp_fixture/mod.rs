@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use otlpprof::otlp::wire::*;
+use otlpprof_otlp::wire::*;
 use prost::Message as _;
 
 /// The window's start: 2023-11-14T22:13:20Z.

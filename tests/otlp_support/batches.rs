@@ -1,8 +1,8 @@
 //! Random batches with few distinct values, so that equal values are frequent.
 
-use otlpprof::core::address::{ElfVaddr, FileOffset};
-use otlpprof::core::build_id::BuildId;
-use otlpprof::model::{
+use otlpprof_core::address::{ElfVaddr, FileOffset};
+use otlpprof_core::build_id::BuildId;
+use otlpprof_model::{
     AttributeId, AttributeValue, Batch, Execution, Frame, FrameId, FrameType, Function, JavaMethod, Link,
     LinkId, Mapping, MappingId, Profile, SampleIdentity, Tables, attribute_keys, types,
 };
@@ -80,7 +80,7 @@ pub(crate) fn batch(specs: &[ProfileSpec]) -> Batch {
     batch
 }
 
-fn attribute_set(tables: &mut Tables, numbers: &[u8]) -> otlpprof::model::AttributeSetId {
+fn attribute_set(tables: &mut Tables, numbers: &[u8]) -> otlpprof_model::AttributeSetId {
     let attributes: Vec<AttributeId> = numbers.iter().map(|&number| attribute(tables, number)).collect();
     tables.attribute_set(&attributes)
 }

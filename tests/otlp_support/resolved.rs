@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::profiles::v1development as otlp;
-use otlpprof::model::{
+use otlpprof_model::{
     AttributeSetId, AttributeValue, Batch, Frame, FunctionId, LinkId, MappingId, Profile, RemoteFrame,
     StringId, Tables, attribute_keys, unnamed_native_frame,
 };
-use otlpprof::otlp::NativeFrames;
+use otlpprof_otlp::NativeFrames;
 
 type Attributes = BTreeMap<String, (String, String)>;
 

@@ -1,6 +1,6 @@
 //! Profiles of a random program: several types, processes, labels and times.
 
-use otlpprof::otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles};
+use otlpprof_otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles};
 
 use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
 

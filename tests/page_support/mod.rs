@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use base64::Engine as _;
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::wire::ProfilesData;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use otlpprof::otlp::{Form, read};
+use otlpprof_otlp::{Form, read};
 use prost::Message as _;
 
 /// Checks each message of an uncompressed file with profcheck.

@@ -8,8 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use crate::loud_support::not_tested;
-use otlpprof::otlp::read::read;
-use otlpprof::otlp::wire::Sample;
+use otlpprof_otlp::read::read;
+use otlpprof_otlp::wire::Sample;
 use serde_json::{Value, json};
 
 /// A Python process that runs as long as this test binary, so that its start-up costs only once.

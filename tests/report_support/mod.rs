@@ -5,7 +5,7 @@
 use std::io::Read as _;
 
 use base64::Engine as _;
-use otlpprof::otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles};
+use otlpprof_otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles};
 use serde_json::Value;
 use tempfile::TempDir;
 

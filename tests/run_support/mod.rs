@@ -17,7 +17,7 @@ use crate::agent_support::agent;
 use crate::agent_support::heeded_signals::heed_signals;
 
 /// The classes of the test programs.
-pub(crate) const CLASSES: &str = env!("OTLPPROF_TEST_CLASSES");
+pub(crate) const CLASSES: &str = otlpprof_testkit::TEST_CLASSES;
 
 /// A wait of this length is taken to last for ever. It ends before the runner of the tests ends the test.
 const PATIENCE: Duration = Duration::from_secs(240);

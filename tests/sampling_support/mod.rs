@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::loud_support::not_tested;
 pub use crate::steal_support::{Measured, Verdict, measure};
-use otlpprof::core::thread::{ClockKind, ThreadRecord};
-use otlpprof::sampling::config::{ClockChoice, Config};
-use otlpprof::sampling::cpu::{self, CpuSampling};
+use otlpprof_core::thread::{ClockKind, ThreadRecord};
+use otlpprof_sampling::config::{ClockChoice, Config};
+use otlpprof_sampling::cpu::{self, CpuSampling};
 use parking_lot::{Mutex, MutexGuard};
 
 static SERIAL: Mutex<()> = Mutex::new(());

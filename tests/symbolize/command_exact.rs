@@ -18,7 +18,7 @@ use crate::symbolize_support::{
     Command, FrameForm, LIBRARY, Named, ProfiledObject, assert_only_lines_differ, lines_of, message,
     messages_of,
 };
-use otlpprof::elf::build_id;
+use otlpprof_elf::build_id;
 use prost::Message as _;
 
 /// The addresses in functions of each object, each byte of code as likely as any other.

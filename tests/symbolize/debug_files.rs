@@ -4,9 +4,9 @@ use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 
 use crate::debug_files_support::{Library, copy, examine, folder, has, run, sharing_by_dwz, text};
-use otlpprof::debug_files::{Locator, NotLocated, ObjectFiles, ObjectIdentity, Places, Quality};
-use otlpprof::elf::file::ElfFile;
-use otlpprof::elf::source::Source as _;
+use otlpprof_debug_files::{Locator, NotLocated, ObjectFiles, ObjectIdentity, Places, Quality};
+use otlpprof_elf::file::ElfFile;
+use otlpprof_elf::source::Source as _;
 
 fn of_paths<P: AsRef<Path>>(paths: &[P]) -> Places {
     Places { paths: paths.iter().map(|path| path.as_ref().to_owned()).collect(), ..Places::default() }
@@ -316,7 +316,7 @@ fn split_units_and_packages_are_found() {
     let units = locator.split_units(&files);
     let name = dwo.file_name().unwrap().to_str().unwrap();
     let id = id_of(&dwo);
-    let length = |found: Option<otlpprof::elf::source::FileSource>| found.map(|source| source.len());
+    let length = |found: Option<otlpprof_elf::source::FileSource>| found.map(|source| source.len());
     let expected = Some(fs::metadata(&dwo).unwrap().len());
     assert_eq!(length(units.find(text(&dwo), None, id)), expected, "at its recorded path");
     assert_eq!(length(units.find(&format!("gone/{name}"), Some("/no/such/folder"), id)), expected, "by name");

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use crate::debug_files_support::server::{Reply, Server};
 use crate::debug_files_support::{Library, copy, examine, folder, has, not_tested, sharing_by_dwz, text};
-use otlpprof::core::build_id::BuildId;
-use otlpprof::debug_files::debuginfod::error::{ClientError, FetchError};
-use otlpprof::debug_files::debuginfod::{DebuginfodClient, Settings};
-use otlpprof::debug_files::store::Store;
-use otlpprof::debug_files::{FileId, FileKind, Locator, ObjectFiles, ObjectIdentity, Places, Quality};
+use otlpprof_core::build_id::BuildId;
+use otlpprof_debug_files::debuginfod::error::{ClientError, FetchError};
+use otlpprof_debug_files::debuginfod::{DebuginfodClient, Settings};
+use otlpprof_debug_files::store::Store;
+use otlpprof_debug_files::{FileId, FileKind, Locator, ObjectFiles, ObjectIdentity, Places, Quality};
 
 /// A library and the cache of a client.
 struct Scene {

@@ -9,9 +9,9 @@ use crate::dwarf_support::{
     addresses, answers, assert_equal, compile_cpp, compile_go, compile_rust, debug_objects, has_judges,
     judged, run,
 };
-use otlpprof::dwarf::index::{Identity, Index, write};
-use otlpprof::dwarf::{Inputs, SplitFiles, compile};
-use otlpprof::elf::source::{FileSource, Source};
+use otlpprof_dwarf::index::{Identity, Index, write};
+use otlpprof_dwarf::{Inputs, SplitFiles, compile};
+use otlpprof_elf::source::{FileSource, Source};
 
 /// The addresses in each object.
 const COUNT: usize = 10_000;
@@ -77,7 +77,7 @@ fn the_c_library_is_exact() {
 #[test]
 fn the_sample_library_is_exact() {
     if has_judges() {
-        assert_exact(Path::new(env!("OTLPPROF_DDPROFTEST")));
+        assert_exact(Path::new(otlpprof_testkit::DDPROFTEST));
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::dwarf_support::{Random, run};
-use otlpprof::dwarf::index::{Identity, Index, IndexError, reseal, write};
-use otlpprof::dwarf::{Compiled, DwarfError, Inputs, LookUp, Problem, SplitFiles, compile, limits};
-use otlpprof::elf::source::{FileSource, Source};
+use otlpprof_dwarf::index::{Identity, Index, IndexError, reseal, write};
+use otlpprof_dwarf::{Compiled, DwarfError, Inputs, LookUp, Problem, SplitFiles, compile, limits};
+use otlpprof_elf::source::{FileSource, Source};
 use proptest::prelude::*;
 
 /// The abbreviations of [`assembled`]: 1 a unit, 2 a function, 3 an inlined function, 4 a name, 5 a function

@@ -20,9 +20,9 @@ use crate::otlp_fixture::Dictionary;
 use crate::symbolize_support::{Command, FrameForm, LIBRARY, Named, ProfiledObject, lines_of, message_of};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use otlpprof::otlp::read::{decode_json, decode_protobuf, read};
-use otlpprof::otlp::to_json;
-use otlpprof::otlp::wire::ProfilesData;
+use otlpprof_otlp::read::{decode_json, decode_protobuf, read};
+use otlpprof_otlp::to_json;
+use otlpprof_otlp::wire::ProfilesData;
 use prost::Message as _;
 
 /// A running command that has printed the address at which it listens.

@@ -10,10 +10,10 @@ use std::process::Command as Program;
 use crate::dwarf_support::run;
 use crate::otlp_fixture::Dictionary;
 use crate::symbolize_support::{Command, lines_of, message_of, messages_of};
-use otlpprof::elf::build_id;
-use otlpprof::elf::htlhash::HtlHash;
-use otlpprof::elf::source::FileSource;
-use otlpprof::otlp::wire::{Location, Mapping};
+use otlpprof_elf::build_id;
+use otlpprof_elf::htlhash::HtlHash;
+use otlpprof_elf::source::FileSource;
+use otlpprof_otlp::wire::{Location, Mapping};
 use prost::Message as _;
 
 const MOST_FUNCTIONS: usize = 4;

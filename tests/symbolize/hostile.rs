@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::otlp_fixture::{Dictionary, valid};
 use crate::symbolize_support::{FRAME_FORMS, LIBRARY, ProfiledObject, message_of};
-use otlpprof::otlp::encoded::EncodedMessage;
-use otlpprof::otlp::to_json;
-use otlpprof::symbolize::with_names;
+use otlpprof_otlp::encoded::EncodedMessage;
+use otlpprof_otlp::to_json;
+use otlpprof_symbolize::with_names;
 use prost::Message as _;
 
 /// Names the frames of a message. Returns whether there were any.

@@ -8,8 +8,8 @@ use crate::debug_files_support::{Library, copy, debug_objects, examine, folder, 
 use crate::otlp_fixture::{DURATION, Dictionary, TIME};
 use crate::report_support::Files;
 use assert_cmd::assert::Assert;
-use otlpprof::debug_files::{FileId, FileKind, Locator, ObjectIdentity, Places, Quality};
-use otlpprof::otlp::wire::{
+use otlpprof_debug_files::{FileId, FileKind, Locator, ObjectIdentity, Places, Quality};
+use otlpprof_otlp::wire::{
     Location, Mapping, Profile, ProfilesData, ResourceProfiles, Sample, ScopeProfiles,
 };
 use serde_json::Value;

@@ -6,14 +6,14 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use otlpprof::elf::build_id;
-use otlpprof::elf::file::ElfFile;
-use otlpprof::elf::htlhash::HtlHash;
-use otlpprof::elf::program_header::ProgramHeader;
-use otlpprof::elf::source::FileSource;
-use otlpprof::otlp::lookup::Lookup;
-use otlpprof::otlp::read::read;
-use otlpprof::otlp::wire::{
+use otlpprof_elf::build_id;
+use otlpprof_elf::file::ElfFile;
+use otlpprof_elf::htlhash::HtlHash;
+use otlpprof_elf::program_header::ProgramHeader;
+use otlpprof_elf::source::FileSource;
+use otlpprof_otlp::lookup::Lookup;
+use otlpprof_otlp::read::read;
+use otlpprof_otlp::wire::{
     Line, Location, Mapping, Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles,
 };
 use prost::Message as _;
@@ -25,7 +25,7 @@ use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
 pub(crate) type Named = (String, String, String, i64, i64);
 
 /// The sample library, with debug information.
-pub(crate) const LIBRARY: &str = env!("OTLPPROF_DDPROFTEST");
+pub(crate) const LIBRARY: &str = otlpprof_testkit::DDPROFTEST;
 
 /// The form in which a message has a frame without a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

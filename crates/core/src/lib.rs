@@ -17,6 +17,7 @@
 )]
 
 pub mod address;
+pub mod attribute_name;
 pub mod build_id;
 pub mod byte_sampling;
 pub mod collections;

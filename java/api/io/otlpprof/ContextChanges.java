@@ -10,7 +10,7 @@ import java.nio.LongBuffer;
  * Logs the changes of one thread's context while the agent requests it. Created when the thread's first
  * change is logged.
  *
- * <p>Layout and protocol: src/context/changes.rs.
+ * <p>Layout and protocol: context/changes.rs.
  */
 final class ContextChanges {
     private static final int RINGS = 32;

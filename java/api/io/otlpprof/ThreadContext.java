@@ -18,7 +18,7 @@ import java.nio.LongBuffer;
  *
  * <p>This object is a weak reference to its thread, by which a thread recognises its own.
  *
- * <p>Layout: crates/core/src/context.rs.
+ * <p>Layout: core/context.rs.
  */
 final class ThreadContext extends WeakReference<Thread> {
     /** In place of a slot: the trace id. */
@@ -147,7 +147,7 @@ final class ThreadContext extends WeakReference<Thread> {
 
     /**
      * Must follow a change. The agent makes all threads pass a barrier when it begins a publication, so that
-     * no change misses its notice (src/context/published_threads.rs).
+     * no change misses its notice (context/published_threads.rs).
      */
     private void changed() {
         VarHandle.releaseFence();
@@ -247,7 +247,7 @@ final class ThreadContext extends WeakReference<Thread> {
     /**
      * Writes a reference, and checks whether it is still valid. If not, it refers to nothing, and is
      * overwritten. The order of store and load matters only to the compiler: the agent makes all threads pass
-     * a barrier when it begins an epoch (src/context/reclaim.rs). HotSpot's compilers move no access across
+     * a barrier when it begins an epoch (context/reclaim.rs). HotSpot's compilers move no access across
      * the fence in either direction, which is more than its name says.
      */
     private static boolean put(IntBuffer ints, int slot, KnownValue known) {

@@ -1,0 +1,64 @@
+//! Compares walks with the VM's own description of the same stacks, on JVMs of releases that the walker was
+//! not tried on.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `class_preparation` | the stack in which the VM prepares a class |
+//! | `own_stacks` | stacks of a class of the agent, on the current and on a virtual thread |
+//! | `comparison` | one stack by a walk and by JVMTI |
+
+mod class_preparation;
+mod comparison;
+mod own_stacks;
+
+use jni::sys::{JNIEnv, JavaVM};
+
+use otlpprof_core::vm_layout::VmLayout;
+use otlpprof_jvm::jvmti::Jvmti;
+use otlpprof_jvm::layout::LayoutError;
+
+/// The Java frames that walks and the VM agree on.
+#[derive(Debug)]
+pub(super) struct Agreed {
+    /// The number of frames of the current thread.
+    pub(super) frames: usize,
+    /// The number of them that are in compiled code, inlined there, or wrappers of native methods. 0 if the
+    /// VM compiled nothing.
+    pub(super) compiled: usize,
+    /// The number of frames of a virtual thread, most of which were frozen; 0 if the VM has no virtual
+    /// threads. The error is for frozen frames alone.
+    pub(super) of_virtual_thread: Result<usize, LayoutError>,
+}
+
+/// Compares stacks of the current thread, and one of a virtual thread.
+///
+/// # Errors
+/// If a stack of the current thread differs.
+///
+/// # Safety
+/// `env` is the current thread's, without a pending exception, and `java_vm` the VM of this process, whose
+/// live phase has begun.
+pub(super) unsafe fn check(
+    java_vm: *mut JavaVM,
+    jvmti: Jvmti,
+    env: *mut JNIEnv,
+    layout: &VmLayout,
+) -> Result<Agreed, LayoutError> {
+    // SAFETY: the contract gives the current thread's `env` and its VM.
+    let (prepared, own) = unsafe {
+        let prepared = class_preparation::check(java_vm, env, layout).map_err(other_stack)?;
+        (prepared, own_stacks::check(jvmti, env, layout))
+    };
+    let own = own.inspect_err(|error| log::debug!("the agent has no stacks of its own: {error}")).ok();
+    let of_thread = own.as_ref().map(|own| own.of_thread.clone()).transpose().map_err(other_stack)?;
+    let of_thread = of_thread.unwrap_or_default();
+    Ok(Agreed {
+        frames: prepared + of_thread.frames,
+        compiled: of_thread.compiled,
+        of_virtual_thread: own.map_or(Ok(0), |own| own.of_virtual_thread).map_err(other_stack),
+    })
+}
+
+fn other_stack(reason: String) -> LayoutError {
+    LayoutError::OtherStack { reason }
+}

@@ -1,0 +1,203 @@
+//! `otlpprof attach`, `status`, `stop`, `flush`, `list` and `record`: the agent in running JVMs. `top` reads
+//! its profiles along.
+//!
+//! Input: a process id, and options of the agent. Output: the agent's answer, as lines or JSON; of `record`
+//! the profile. The command speaks HotSpot's attach protocol itself, so that neither a JDK nor `jcmd` is
+//! needed, and reaches JVMs in other PID and mount namespaces through /proc/PID/root.
+
+mod access;
+mod command;
+mod countdown;
+mod error;
+mod interrupts;
+mod jvm_agent;
+mod jvm_name;
+mod library;
+mod list;
+mod listener;
+mod process;
+mod record;
+mod recording_file;
+mod refused_options;
+mod state;
+mod stream;
+mod target_files;
+mod target_user;
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use otlpprof_export::answer::Answer;
+
+use self::command::Received;
+pub(super) use self::error::AttachError;
+pub(super) use self::interrupts::Interrupts;
+use self::jvm_agent::JvmAgent;
+pub(super) use self::jvm_name::JvmName;
+pub(super) use self::record::{RecordArgs, record};
+pub(super) use self::stream::{AgentStream, Opened, StreamArgs};
+use super::event_args::EventArgs;
+use super::format_args::FormatArgs;
+use super::terminal::{self, write_json};
+use super::{EXIT_FAILED, Format, duration};
+
+/// Load the agent into a running JVM and start to profile
+#[derive(Debug, clap::Args)]
+pub(super) struct AttachArgs {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    agent: AgentArgs,
+    #[command(flatten)]
+    answer: FormatArgs,
+}
+
+/// Show what the agent in a JVM does, has sampled and has sent
+#[derive(Debug, clap::Args)]
+pub(super) struct StatusArgs {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    answer: FormatArgs,
+}
+
+/// Write and upload pending profiles, and stop the agent in a JVM
+#[derive(Debug, clap::Args)]
+pub(super) struct StopArgs {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    answer: FormatArgs,
+}
+
+/// Write pending profiles of a JVM, and queue them for upload
+#[derive(Debug, clap::Args)]
+pub(super) struct FlushArgs {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    answer: FormatArgs,
+}
+
+/// List the JVMs of this machine
+///
+/// Shows process, user, Java version, whether the agent is loaded, and main class.
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    form: FormatArgs,
+}
+
+/// The JVM.
+#[derive(Debug, clap::Args)]
+struct Target {
+    /// The JVM's process id, or a part of its main class's name
+    jvm: JvmName,
+    /// Give up if the JVM does not answer within this time
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
+    timeout: Duration,
+}
+
+/// The agent that is loaded.
+#[derive(Debug, clap::Args)]
+struct AgentArgs {
+    /// Options of the agent, such as cpu=5ms,wall. Relative paths begin at the current folder
+    #[arg(value_name = "AGENT_OPTIONS", default_value = "", hide_default_value = true)]
+    options: String,
+    #[command(flatten)]
+    events: EventArgs,
+    /// The agent's library. The default is libotlpprof.so beside this command, in ../lib, or in
+    /// ../lib/otlpprof
+    #[arg(long, value_name = "PATH")]
+    library: Option<PathBuf>,
+}
+
+impl AgentArgs {
+    /// The agent string, with the chosen events.
+    fn options(&self) -> Result<String, AttachError> {
+        Ok(self.events.with_events(&self.options)?)
+    }
+}
+
+/// A command to the agent.
+enum Request<'a> {
+    /// Load the agent unless it is there, and pass these options on.
+    Attach(&'a AttachArgs),
+    /// Pass this word on to the agent that is there.
+    Command(&'static str),
+}
+
+pub(super) fn attach(args: &AttachArgs) -> anyhow::Result<ExitCode> {
+    run(&args.target, args.answer, &Request::Attach(args))
+}
+
+pub(super) fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    run(&args.target, args.answer, &Request::Command("status"))
+}
+
+pub(super) fn stop(args: &StopArgs) -> anyhow::Result<ExitCode> {
+    run(&args.target, args.answer, &Request::Command("stop"))
+}
+
+pub(super) fn flush(args: &FlushArgs) -> anyhow::Result<ExitCode> {
+    run(&args.target, args.answer, &Request::Command("flush"))
+}
+
+pub(super) fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let jvms = list::jvms()?;
+    let mut out = terminal::stdout();
+    match args.form.format() {
+        Format::Json => write_json(&list::to_json(&jvms), &mut out)?,
+        Format::Text => list::print(&jvms, &mut out)?,
+    }
+    out.flush()?;
+    if let Some(problem) = list::problem(&jvms) {
+        writeln!(terminal::stderr(), "otlpprof: {problem}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(target: &Target, form: FormatArgs, request: &Request<'_>) -> anyhow::Result<ExitCode> {
+    let Received { answer, json, .. } = match answer(target, request) {
+        // All files have been removed by now. A shell sees the signal in the exit code.
+        Err(AttachError::Interrupted(signal)) => return Ok(ExitCode::from(128 + signal)),
+        answer => answer?,
+    };
+    match form.format() {
+        Format::Json => {
+            let mut out = terminal::stdout();
+            write_json(&json, &mut out)?;
+            out.flush()?;
+        }
+        Format::Text if answer.succeeded => {
+            let mut out = terminal::stdout();
+            state::print(&answer, &mut out)?;
+            out.flush()?;
+        }
+        Format::Text => {
+            print_warnings(&answer)?;
+            writeln!(terminal::stderr(), "otlpprof: {}", answer.message)?;
+        }
+    }
+    Ok(if answer.succeeded { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+/// Prints the warnings that the agent has logged while it carried out a request.
+fn print_warnings(answer: &Answer) -> io::Result<()> {
+    answer.warnings().try_for_each(|line| writeln!(terminal::stderr(), "the agent: {line}"))
+}
+
+fn answer(target: &Target, request: &Request<'_>) -> Result<Received, AttachError> {
+    let interrupts = Interrupts::new(target.timeout)?;
+    let mut jvm = JvmAgent::find(target.jvm.pid()?)?;
+    match request {
+        Request::Attach(args) => {
+            let options = jvm.options_of_caller(&args.agent.options()?)?;
+            let library = jvm.library(args.agent.library.as_deref())?;
+            jvm.load(library.as_ref(), &options, &interrupts)
+        }
+        Request::Command(word) => jvm.command(word, &interrupts),
+    }
+}

@@ -1,0 +1,123 @@
+//! The `otlpprof` command.
+//!
+//! The input is arguments and files. The output is text or JSON on standard output, one line on standard
+//! error for an error, and an exit code: 0 success, 1 a checked condition does not hold, 2 bad usage or
+//! input. Called by `main`.
+
+mod agent_library;
+mod agent_string;
+mod allocator;
+mod attach;
+mod browser;
+mod call_grammar;
+mod check_stacks;
+pub mod collect;
+mod command_line;
+mod completions;
+mod convert;
+mod counted;
+mod duration;
+mod event_args;
+mod executable;
+mod export;
+mod flamegraph;
+mod format_args;
+mod input;
+mod main_class;
+mod merge;
+mod message_frames;
+mod outputs;
+mod payload;
+mod print;
+mod recording;
+mod report;
+mod results;
+mod rfc3339;
+mod run;
+mod signals;
+mod spool;
+mod sums;
+mod symbolize;
+pub mod symbols;
+mod terminal;
+mod time_bound;
+mod top;
+mod validate;
+mod whole_file;
+mod whole_messages;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+use self::command_line::Command;
+
+/// The format of a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document
+    Json,
+}
+
+/// The checked condition does not hold.
+const EXIT_FAILED: u8 = 1;
+/// The command line or an input is wrong.
+const EXIT_BAD_INPUT: u8 = 2;
+
+/// Runs the command line of this process.
+pub fn run() -> ExitCode {
+    let command = match command_line::parse(std::env::args_os().collect()) {
+        Ok(command) => command,
+        Err(code) => return code,
+    };
+    let result = match command {
+        Command::Run(args) => run::run(&args),
+        Command::Record(args) => attach::record(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Attach(args) => attach::attach(&args),
+        Command::Status(args) => attach::status(&args),
+        Command::Flush(args) => attach::flush(&args),
+        Command::Stop(args) => attach::stop(&args),
+        Command::List(args) => attach::list(&args),
+        Command::Options => print_options(),
+        Command::Report(args) => report::run(&args),
+        Command::Flamegraph(args) => flamegraph::run(&args),
+        Command::Diff(args) => flamegraph::run_diff(&args),
+        Command::Print(args) => print::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Payload(args) => payload::run(&args),
+        Command::Collect(args) => collect::run(&args),
+        Command::Symbolize(args) => symbolize::run(&args),
+        Command::Symbols(args) => symbols::run(&args),
+        Command::Validate(args) => validate::run(&args),
+        Command::CheckStacks(args) => check_stacks::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => completions::write_man_pages(&args),
+    };
+    match result {
+        Ok(code) => code,
+        // The reader has closed the pipe, as `| head` does when it has read enough.
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(terminal::stderr(), "otlpprof: {error:#}");
+            ExitCode::from(EXIT_BAD_INPUT)
+        }
+    }
+}
+
+/// Prints the agent's options, as its own option `help` does.
+fn print_options() -> anyhow::Result<ExitCode> {
+    io::stdout().write_all(otlpprof_options::help().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io_error = error.downcast_ref::<io::Error>();
+    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

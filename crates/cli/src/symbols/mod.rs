@@ -1,0 +1,75 @@
+//! `otlpprof symbols`: the store of executables and debug files.
+
+mod add;
+mod check;
+mod list;
+pub mod package;
+mod place_args;
+mod prune;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use otlpprof_debug_files::store::Store;
+
+pub(super) use self::place_args::{PlaceArgs, default_cache};
+
+/// Keep executables and debug files, for names of native frames
+///
+/// A profile may have native frames without a name, such as 45183927….<remote>(0x7b2f10): the build-id of a
+/// library and an address in it. Names need the library, or better its debug file. The store keeps such
+/// files by build-id, in folders that any web server can serve to debuginfod's clients
+/// (buildid/<ID>/debuginfo and buildid/<ID>/executable). It is in the folder that --store or OTLPPROF_SYMBOLS
+/// names, else in ~/.local/share/otlpprof/symbols.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Add(add::Args),
+    List(list::Args),
+    Check(check::Args),
+    Prune(prune::Args),
+}
+
+/// The option for the store.
+#[derive(Debug, clap::Args)]
+struct StoreArg {
+    /// The store's folder, in place of OTLPPROF_SYMBOLS
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+}
+
+impl StoreArg {
+    fn store(&self) -> anyhow::Result<Store> {
+        let folder = self.store.clone().or_else(place_args::default_store);
+        let advice = "no folder for the store: name one by --store, OTLPPROF_SYMBOLS or HOME";
+        Ok(Store::at(folder.context(advice)?))
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Add(args) => add::run(args),
+        Command::List(args) => list::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Prune(args) => prune::run(args),
+    }
+}
+
+/// A number of bytes, for people.
+fn shown_size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut size = bytes as f64;
+    let mut unit = 0;
+    while size >= 1024.0 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{size:.1} {}", UNITS[unit]) }
+}

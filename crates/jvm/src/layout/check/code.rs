@@ -1,0 +1,145 @@
+//! Checks all code blobs that exist now, found through the layout.
+//!
+//! Compilers run meanwhile, so a single blob may be half initialised. The layout is wrong if most blobs are
+//! implausible.
+
+use otlpprof_core::address::CodeRange;
+use otlpprof_core::memory::Memory;
+use otlpprof_core::vm_layout::{BlobPart, CodeCacheLayout, VmLayout};
+
+use super::super::LayoutError;
+use super::nmethod;
+use crate::c_string;
+
+/// The most segments to scan in each heap; enough to contain every kind of blob.
+const MAX_SEGMENTS: u64 = 1 << 18;
+/// The most compiled methods to check; enough to judge the layout.
+const MAX_NMETHODS: usize = 256;
+/// From this number of compiled methods on, at least one must have a scope: some of them call other methods.
+const MIN_NMETHODS_WITH_SCOPE: usize = 16;
+/// The blob name of every compiled method. A native method's wrapper is a "native nmethod"
+/// (`code/nmethod.cpp`).
+const NMETHOD: &str = "nmethod";
+/// A failed check: structure, field, reason.
+pub(super) type Refusal = (&'static str, &'static str, String);
+
+pub(super) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), LayoutError> {
+    let mut blobs = Vec::new();
+    for heap in layout.code_cache.heaps.into_iter().take_while(|&heap| heap != 0) {
+        blobs.extend(blobs_of(&layout.code_cache, memory, heap)?);
+    }
+    let reader = BlobReader { layout, memory };
+    let named = judge(blobs.iter().map(|&blob| reader.name_and_range(blob)))?;
+    for (what, address) in [
+        ("the interpreter", layout.stubs.interpreter.start),
+        ("the call stub", layout.stubs.call_stub_return),
+    ] {
+        if !named.iter().any(|(_, _, range)| range.contains(address)) {
+            let reason = format!("no code blob of {} holds {what} at {address:#x}", named.len());
+            return Err(LayoutError::implausible("CodeCache", "_heaps", reason));
+        }
+    }
+    let nmethods = named.iter().filter(|(_, name, _)| name == NMETHOD).take(MAX_NMETHODS);
+    let scopes = judge(nmethods.map(|&(blob, _, range)| nmethod::check(reader, blob, range)))?;
+    if scopes.len() >= MIN_NMETHODS_WITH_SCOPE && scopes.iter().all(|&scopes| scopes == 0) {
+        let reason = format!("none of {} compiled methods has a scope", scopes.len());
+        return Err(LayoutError::implausible("nmethod", nmethod::SCOPES_DATA_OFFSET, reason));
+    }
+    Ok(())
+}
+
+/// The plausible results; an error if most results are refusals.
+fn judge<T>(results: impl Iterator<Item = Result<T, Refusal>>) -> Result<Vec<T>, LayoutError> {
+    let mut plausible = Vec::new();
+    let mut refusals = Vec::new();
+    for result in results {
+        match result {
+            Ok(value) => plausible.push(value),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if refusals.len() > plausible.len() {
+        let (structure, field, reason) = refusals.swap_remove(0);
+        return Err(LayoutError::implausible(structure, field, reason));
+    }
+    Ok(plausible)
+}
+
+/// The used blocks of a heap. A 0 in the heap's segment map begins a block (`memory/heap.cpp`).
+fn blobs_of(layout: &CodeCacheLayout, memory: &dyn Memory, heap: u64) -> Result<Vec<u64>, LayoutError> {
+    let refuse = |field, reason: String| LayoutError::implausible("CodeHeap", field, reason);
+    let word = |offset: u32| memory.load_u64(heap.wrapping_add(u64::from(offset)));
+    let (low, high) = (word(layout.heap_memory_low).unwrap_or(0), word(layout.heap_memory_high).unwrap_or(0));
+    let bound = |address| memory.load_u64(address).unwrap_or(0);
+    let cache = CodeRange { start: bound(layout.low_bound), end: bound(layout.high_bound) };
+    if low < cache.start || high < low || high > cache.end {
+        let reason = format!("{low:#x} to {high:#x} in a cache of {:#x} to {:#x}", cache.start, cache.end);
+        return Err(refuse("_memory", reason));
+    }
+    let shift = memory.load_u32(heap.wrapping_add(u64::from(layout.heap_log2_segment_size))).unwrap_or(0);
+    if !(4..16).contains(&shift) {
+        return Err(refuse("_log2_segment_size", format!("it is {shift}")));
+    }
+    let mut segment_map = vec![0; ((high - low) >> shift).min(MAX_SEGMENTS) as usize];
+    let segment_map_start = word(layout.heap_segmap_low).unwrap_or(0);
+    if !memory.read_bytes(segment_map_start, &mut segment_map) {
+        return Err(refuse("_segmap", format!("{segment_map_start:#x} cannot be read")));
+    }
+    let begins = segment_map.iter().zip(0u64..).filter(|&(&hop, _)| hop == 0);
+    let blocks = begins.map(|(_, segment)| low + (segment << shift));
+    let used = blocks.filter(|block| memory.load_u8(block + u64::from(layout.block_used)) == Some(1));
+    Ok(used.map(|block| block + u64::from(layout.block_size)).collect())
+}
+
+/// Reads the fields and parts of code blobs.
+#[derive(Clone, Copy)]
+pub(super) struct BlobReader<'a> {
+    pub(super) layout: &'a VmLayout,
+    pub(super) memory: &'a dyn Memory,
+}
+
+impl BlobReader<'_> {
+    pub(super) fn int(&self, blob: u64, offset: u32) -> Option<i32> {
+        self.memory.load_u32(blob.checked_add(u64::from(offset))?).map(|value| value as i32)
+    }
+
+    pub(super) fn word(&self, blob: u64, offset: u32) -> Option<u64> {
+        self.memory.load_u64(blob.checked_add(u64::from(offset))?)
+    }
+
+    pub(super) fn part(&self, blob: u64, part: BlobPart) -> Option<u64> {
+        match part {
+            BlobPart::Pointer(field) => self.word(blob, field),
+            BlobPart::FromBlob(field) => blob.checked_add_signed(i64::from(self.int(blob, field)?)),
+            BlobPart::FromPointer { base, offset } => {
+                self.word(blob, base)?.checked_add_signed(i64::from(self.int(blob, offset)?))
+            }
+        }
+    }
+
+    /// A blob with its name and its address range, if its header is plausible.
+    fn name_and_range(&self, blob: u64) -> Result<(u64, String, CodeRange), Refusal> {
+        let layout = &self.layout.code_blob;
+        let refuse = |field, reason: String| Err(("CodeBlob", field, format!("{reason} at {blob:#x}")));
+        let name = self.word(blob, layout.name).and_then(|name| c_string::read(self.memory, name, 200));
+        let Some(name) = name.filter(|name| !name.is_empty() && name.chars().all(|c| !c.is_control())) else {
+            return refuse("_name", "no name".to_owned());
+        };
+        let size = u64::try_from(self.int(blob, layout.size).unwrap_or(0)).unwrap_or(0);
+        let range = CodeRange { start: blob, end: blob.saturating_add(size) };
+        let (begin, end) = (self.part(blob, layout.code_begin), self.part(blob, layout.code_end));
+        match (begin, end) {
+            (Some(begin), Some(end)) if blob < begin && begin <= end && end <= range.end => {}
+            _ => {
+                return refuse(
+                    "_code_begin",
+                    format!("{name} of {size} bytes has code {begin:x?} to {end:x?}"),
+                );
+            }
+        }
+        match self.int(blob, layout.frame_size) {
+            Some(-1..=0xffff) => Ok((blob, name, range)),
+            frame_size => refuse("_frame_size", format!("{name} has a frame of {frame_size:?} words")),
+        }
+    }
+}

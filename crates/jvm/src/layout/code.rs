@@ -1,0 +1,73 @@
+//! The code cache and its blobs (`code/codeCache.hpp`, `memory/heap.hpp`, `code/codeBlob.hpp`).
+
+use otlpprof_core::memory::Memory;
+use otlpprof_core::vm_layout::{BlobPart, CodeBlobLayout, CodeCacheLayout, MAX_CODE_HEAPS};
+
+use super::{LayoutError, static_pointer};
+use crate::vm_structs::VmStructs;
+
+/// The code cache's bounds and heaps.
+pub(super) fn code_cache(structs: &VmStructs, memory: &dyn Memory) -> Result<CodeCacheLayout, LayoutError> {
+    let memory_field = structs.offset("CodeHeap", "_memory")?;
+    let segmap_field = structs.offset("CodeHeap", "_segmap")?;
+    let (low, high) = (structs.offset("VirtualSpace", "_low")?, structs.offset("VirtualSpace", "_high")?);
+    let header = structs.offset("HeapBlock", "_header")?;
+    Ok(CodeCacheLayout {
+        low_bound: structs.static_address("CodeCache", "_low_bound")?,
+        high_bound: structs.static_address("CodeCache", "_high_bound")?,
+        heaps: heaps(structs, memory)?,
+        heap_memory_low: memory_field + low,
+        heap_memory_high: memory_field + high,
+        heap_segmap_low: segmap_field + low,
+        heap_log2_segment_size: structs.offset("CodeHeap", "_log2_segment_size")?,
+        block_used: header + structs.offset("HeapBlock::Header", "_used")?,
+        block_size: structs.size_of("HeapBlock")?,
+    })
+}
+
+/// `CodeCache::_heaps` is a `GrowableArray<CodeHeap*>*`, filled only when the VM starts.
+fn heaps(structs: &VmStructs, memory: &dyn Memory) -> Result<[u64; MAX_CODE_HEAPS], LayoutError> {
+    let refuse = |reason: String| LayoutError::implausible("CodeCache", "_heaps", reason);
+    let array = static_pointer(structs, memory, "CodeCache", "_heaps")?;
+    let length_offset = structs.offset_in_any(&["GrowableArrayBase", "GenericGrowableArray"], "_len")?;
+    let data_offset = structs.offset("GrowableArray<int>", "_data")?;
+    let length = memory.load_u32(array + u64::from(length_offset));
+    let data = memory.load_u64(array + u64::from(data_offset));
+    let (Some(length), Some(data)) = (length, data) else {
+        return Err(refuse("the array cannot be read".to_owned()));
+    };
+    if length == 0 || length as usize > MAX_CODE_HEAPS {
+        return Err(refuse(format!("it has {length} heaps")));
+    }
+    let mut heaps = [0; MAX_CODE_HEAPS];
+    for (heap, index) in heaps.iter_mut().zip(0..u64::from(length)) {
+        *heap = match memory.load_u64(data + 8 * index) {
+            Some(pointer) if pointer != 0 => pointer,
+            _ => return Err(refuse(format!("heap {index} is missing"))),
+        };
+    }
+    Ok(heaps)
+}
+
+/// Code blobs.
+pub(super) fn code_blob(structs: &VmStructs, memory: &dyn Memory) -> Result<CodeBlobLayout, LayoutError> {
+    let field = |name| structs.offset("CodeBlob", name);
+    // From 23 on (JDK-8329332, JDK-8329433) a blob locates its code by distances from itself, and has a kind.
+    let (code_begin, code_end, kind) = match field("_code_offset") {
+        Ok(begin) => {
+            let end = field("_data_offset")?;
+            (BlobPart::FromBlob(begin), BlobPart::FromBlob(end), Some(field("_kind")?))
+        }
+        Err(_) => (BlobPart::Pointer(field("_code_begin")?), BlobPart::Pointer(field("_code_end")?), None),
+    };
+    Ok(CodeBlobLayout {
+        name: field("_name")?,
+        size: field("_size")?,
+        frame_size: field("_frame_size")?,
+        frame_complete: field("_frame_complete_offset")?,
+        frame_complete_width: structs.width_of(memory, "CodeBlob", "_frame_complete_offset")?,
+        code_begin,
+        code_end,
+        kind,
+    })
+}

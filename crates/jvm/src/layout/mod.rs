@@ -1,0 +1,150 @@
+//! Builds [`VmLayout`] for the JVM of this process, after the JVM's initialisation, and checks the layout.
+//!
+//! Input: libjvm's own tables ([`VmStructs`]), the names of the stubs ([`StubTable`]), and JNI. The release
+//! decides nothing: fields and types that the tables have, and the code and the ids of the VM, show how the
+//! VM differs from others, so that a VM of a later release is read as it describes itself. Everything missing
+//! or implausible is a [`LayoutError`] that names the field; the walker then stays off. The facts after each
+//! part were checked on Temurin 11.0.13, 17.0.9, 21.0.8, 25.0.2 and 25.0.3 and on Debian's 17.
+
+mod check;
+mod code;
+mod continuation;
+mod current_thread;
+mod error;
+mod forwarding;
+mod frames;
+mod interpreter;
+mod method;
+mod monitor;
+mod mounted_thread;
+mod nmethod;
+mod release;
+mod stubs;
+mod thread;
+mod vframe_array;
+
+pub use check::{Probe, check};
+pub use continuation::frozen_frames;
+pub use error::LayoutError;
+pub use mounted_thread::mounted_thread;
+pub use release::Release;
+
+use jni::sys::JNIEnv;
+use otlpprof_core::continuation::ContinuationLayout;
+use otlpprof_core::memory::Memory;
+use otlpprof_core::vm_layout::{NmethodLayout, VmLayout};
+
+use super::stubs::StubTable;
+use super::vm_structs::VmStructs;
+
+/// The layout of this process's JVM, checked, and the parts that it lacks.
+#[derive(Debug)]
+pub struct Learnt {
+    /// The layout.
+    pub layout: VmLayout,
+    /// The parts that are missing or implausible. The others are used.
+    pub gaps: Vec<Gap>,
+}
+
+/// A part that a JVM's layout lacks.
+#[derive(Debug)]
+pub struct Gap {
+    /// The effect on profiles.
+    pub effect: &'static str,
+    /// The reason.
+    pub reason: LayoutError,
+}
+
+/// Learns the layout of this process's JVM, and checks it. The JVM must be initialised (JVMTI's live phase),
+/// and `stubs` must contain the stubs that [`StubTable::replay`] collects. Frozen frames and the mounted
+/// virtual thread are parts of their own: [`frozen_frames`], [`mounted_thread()`].
+///
+/// # Safety
+///
+/// `env` must be the current thread's JNIEnv, without a pending exception.
+pub unsafe fn learn(
+    env: *mut JNIEnv,
+    structs: &VmStructs,
+    memory: &dyn Memory,
+    stubs: &'static StubTable,
+) -> Result<Learnt, LayoutError> {
+    let Learnt { mut layout, mut gaps } = build(structs, memory, stubs)?;
+    // SAFETY: the contract is that of `of_current_thread`.
+    let probe = unsafe { Probe::of_current_thread(env, memory, &layout.method) }?;
+    layout.method.ids = probe.method_ids;
+    if let Some(offset) = probe.jni_environment_offset() {
+        layout.thread.jni_environment = offset;
+    }
+    let mut has_other_unsigned5 = false;
+    while let Err(error) = check(&layout, memory, &probe) {
+        match error.field() {
+            Some(("nmethod", check::ORIG_PC_OFFSET | check::DEOPT_HANDLER)) => {
+                layout.nmethod.deoptimization = None;
+                gaps.push(Gap { effect: WITHOUT_DEOPTIMIZATION, reason: error });
+            }
+            Some(("nmethod", check::SCOPES_DATA_OFFSET)) if !has_other_unsigned5 => {
+                has_other_unsigned5 = true;
+                layout.nmethod.unsigned5_excluded ^= 1;
+                layout.method.unsigned5_excluded ^= 1;
+            }
+            _ => return Err(error),
+        }
+    }
+    Ok(Learnt { layout, gaps })
+}
+
+const WITHOUT_DEOPTIMIZATION: &str = "frames that are to be deoptimised have no lines";
+const WITHOUT_VFRAME_ARRAY: &str = "stacks end at frames that are being deoptimised";
+const WITHOUT_MONITOR: &str = "the owners of monitors are not recorded";
+
+/// The layout that libjvm's tables and code describe, not yet checked. Only JNI tells the meaning of
+/// jmethodIDs ([`Probe::method_ids`]).
+fn build(structs: &VmStructs, memory: &dyn Memory, stubs: &'static StubTable) -> Result<Learnt, LayoutError> {
+    // From 20 on UNSIGNED5 excludes the byte 0 (JDK-8292758, utilities/unsigned5.hpp), which no table tells.
+    // In the same release `_comp_level` became a byte (JDK-8288477).
+    let unsigned5_excluded = u8::from(structs.width_of(memory, "nmethod", "_comp_level")? == 1);
+    let method = method::method(structs, memory, unsigned5_excluded)?;
+    let stub_layout = stubs::stubs(structs, memory, stubs)?;
+    let mut gaps = Vec::new();
+    let layout = VmLayout {
+        has_continuations: thread::has_continuations(structs, stubs),
+        code_cache: code::code_cache(structs, memory)?,
+        code_blob: code::code_blob(structs, memory)?,
+        nmethod: NmethodLayout {
+            deoptimization: part(&mut gaps, nmethod::deoptimization(structs), WITHOUT_DEOPTIMIZATION),
+            ..nmethod::nmethod(structs, memory, unsigned5_excluded)?
+        },
+        method,
+        thread: thread::thread(structs, memory, &stub_layout)?,
+        interpreter_frame: frames::interpreter_frame(memory, &stub_layout, &method)?,
+        vframe_array: part(&mut gaps, vframe_array::vframe_array(structs), WITHOUT_VFRAME_ARRAY),
+        monitor: part(&mut gaps, monitor::monitor(structs), WITHOUT_MONITOR),
+        continuation: thread::cont_entry(structs, stubs, memory)?.map(|entry| ContinuationLayout {
+            entry,
+            mounted: None,
+            frozen: None,
+        }),
+        stubs: stub_layout,
+    };
+    Ok(Learnt { layout, gaps })
+}
+
+/// The part, or `None` and a gap.
+fn part<T>(gaps: &mut Vec<Gap>, part: Result<T, LayoutError>, effect: &'static str) -> Option<T> {
+    part.map_err(|reason| gaps.push(Gap { effect, reason })).ok()
+}
+
+/// The pointer in a static variable; an error if the pointer is null.
+fn static_pointer(
+    structs: &VmStructs,
+    memory: &dyn Memory,
+    structure: &'static str,
+    field: &'static str,
+) -> Result<u64, LayoutError> {
+    let address = structs.static_address(structure, field)?;
+    match memory.load_u64(address) {
+        None => Err(LayoutError::implausible(structure, field, "it cannot be read")),
+        Some(0) => Err(LayoutError::implausible(structure, field, "it is null: the VM is not initialised")),
+        Some(pointer) => Ok(pointer),
+    }
+}
