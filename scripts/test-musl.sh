@@ -20,7 +20,7 @@ fail() {
 # Tests that fail on musl, each after a comment with the reason: --skip NAME.
 skipped=(
     # The two ways to the vDSO give it different names.
-    --skip elf::objects::scan::tests::the_vdso_is_the_same_by_list_and_by_header
+    --skip objects::scan::tests::the_vdso_is_the_same_by_list_and_by_header
 )
 # The programs of tests about the C library: the starts of threads, the loader's list, unwinding, signals.
 programs=(
