@@ -216,7 +216,7 @@ impl Agent {
                     jvmti.set_event_enabled(*event, true)?;
                 }
                 if capability == Capability::GarbageCollectionEvents {
-                    COLLECTIONS.are_announced();
+                    COLLECTIONS.announce();
                 }
             } else {
                 log::warn!("{otherwise}");

@@ -188,13 +188,13 @@ impl ProfilingSession {
         while !self.stopping.load(Ordering::Acquire) {
             let now = Instant::now();
             if end.is_some_and(|end| end <= now) {
-                self.has_run_its_time(env);
+                self.end_after_duration(env);
                 break;
             }
             let until_flush = end.map_or(next, |end| end.min(next)).saturating_duration_since(now);
             let until_message = self.interval_end.readers().tend().unwrap_or(DRAIN_PERIOD);
             if self.is_abandoned() {
-                self.has_lost_its_readers(env);
+                self.end_without_readers(env);
                 break;
             }
             self.drain.wait(until_flush.min(until_message).min(DRAIN_PERIOD));
@@ -224,7 +224,7 @@ impl ProfilingSession {
     }
 
     /// Ends the session after its `duration`. Runs in the session's own thread.
-    fn has_run_its_time(&self, env: Option<*mut JNIEnv>) {
+    fn end_after_duration(&self, env: Option<*mut JNIEnv>) {
         if (self.end)(self, env) {
             self.threads.join_others();
             log::info!("stopped: profiled for {:?}, as `duration` requests", self.started.elapsed());
@@ -237,7 +237,7 @@ impl ProfilingSession {
     }
 
     /// Ends a session that nobody reads. Runs in the session's own thread.
-    fn has_lost_its_readers(&self, env: Option<*mut JNIEnv>) {
+    fn end_without_readers(&self, env: Option<*mut JNIEnv>) {
         if (self.end)(self, env) {
             self.threads.join_others();
             log::info!("stopped: no command reads the profiles any more");

@@ -150,7 +150,7 @@ impl PublishedThread {
     }
 
     /// Hides the current thread, which is no longer the Java thread that it was.
-    pub(super) fn is_over(&self) {
+    pub(super) fn hide(&self) {
         let mut state = self.0.lock();
         state.point_to(ptr::null());
         state.own = None;
@@ -160,7 +160,7 @@ impl PublishedThread {
 
     /// Releases this value at the end of the current thread.
     pub(super) fn ends(&'static self) {
-        self.is_over();
+        self.hide();
         self.0.lock().pointer = None;
         THREADS.lock().free.push(self);
     }

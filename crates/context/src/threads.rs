@@ -166,7 +166,7 @@ pub fn set_registered(is_registered: bool) -> bool {
 pub fn platform_thread_ended() {
     CURRENT.with(|current| {
         if let Some(published) = current.published.get() {
-            published.is_over();
+            published.hide();
         }
         if let Some(entry) = current.entry.get() {
             entry.is_registered.store(false, Ordering::Relaxed);

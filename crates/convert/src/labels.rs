@@ -202,7 +202,7 @@ pub(super) fn link(trace_id: [u8; 16], span_id: i64, tables: &mut Tables) -> Lin
     tables.links.intern(Link { trace_id, span_id: span_id.to_be_bytes() })
 }
 
-/// The trace id that a local root span id stands for ([`super::links::Links::LocalRoot`]).
+/// The trace id that a local root span id stands for ([`super::identity::Links::LocalRoot`]).
 pub(super) fn trace_of_local_root(local_root: i64) -> [u8; 16] {
     u128::from(local_root.cast_unsigned()).to_be_bytes()
 }

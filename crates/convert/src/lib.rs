@@ -13,7 +13,6 @@
 //! | `identity`, `event_cache` | the sample that an event belongs to, and a cache of results |
 //! | `stacks`, `labels`, `constants` | conversion of a chunk's stacks, threads, states and contexts |
 //! | `subjects` | classes that events refer to |
-//! | `links` | the trace that a sample's link refers to |
 //! | `libraries` | the objects of remote frames |
 //! | `settings`, `profiles` | periods of samples, and the profiles that events add to |
 //! | `described` | resource attributes |
@@ -30,7 +29,6 @@ mod growing;
 mod identity;
 mod labels;
 mod libraries;
-mod links;
 mod packed;
 mod profiles;
 mod reader;
@@ -43,7 +41,7 @@ mod witness;
 pub use converter::{ConvertOptions, EventCount, JfrToOtlp, Window};
 pub use feed::AddError;
 pub use growing::{Growing, GrowingRead};
-pub use links::Links;
+pub use identity::Links;
 pub use packed::{PackedError, Unpacked};
 pub use requested::{InvalidEvent, RequestedEvent};
 pub use witness::{EventThread, KnownContext, Labels, Occurrence, Witness};

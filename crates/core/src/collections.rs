@@ -22,7 +22,7 @@ pub static COLLECTIONS: Collections = Collections(AtomicU64::new(UNANNOUNCED));
 impl Collections {
     /// Declares that all collections are announced from now on. The caller must be a thread during whose call
     /// no collection can end, until the thread calls the VM again.
-    pub fn are_announced(&self) {
+    pub fn announce(&self) {
         let _ = self.0.compare_exchange(UNANNOUNCED, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
@@ -98,8 +98,8 @@ mod tests {
         collections.begin();
         collections.end();
         assert_eq!(collections.so_far(), None);
-        collections.are_announced();
-        collections.are_announced();
+        collections.announce();
+        collections.announce();
         assert!(collections.so_far().is_some());
     }
 }

@@ -189,6 +189,13 @@ pub struct FrameRecord {
     pub reserved: u16,
 }
 
+impl FrameRecord {
+    /// Whether the frame has a method of Java, as a `Method*` or as a jmethodID.
+    pub fn has_java_method(&self) -> bool {
+        self.kind.is_java() || self.kind == FrameKind::MethodId
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

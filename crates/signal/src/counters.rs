@@ -173,7 +173,7 @@ impl Counters {
 
     /// Counts a sample of the engine that was not begun, because there is no stack for it.
     #[inline]
-    pub fn has_no_stack(&self, engine: Engine) {
+    pub fn count_missing_stack(&self, engine: Engine) {
         self.signal_has_come(engine);
         self.samples_taken.add(engine, 1);
         self.samples_dropped.add(engine, 1);

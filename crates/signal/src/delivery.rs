@@ -54,7 +54,7 @@ extern "C" fn handle<const LINK: usize>(
             // to this handler.
             let sample = || unsafe { take_sample_of(record, occasion, ucontext) };
             if with_room(record, ucontext, sample).is_none() {
-                SAMPLE_COUNTERS.has_no_stack(engine_of(occasion));
+                SAMPLE_COUNTERS.count_missing_stack(engine_of(occasion));
             }
         }
         SignalOwner::Stale => add(&COUNTERS.stale_signals, 1),

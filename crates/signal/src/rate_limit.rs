@@ -118,7 +118,7 @@ impl RateLimit {
     }
 
     /// Counts one sample.
-    pub(super) fn has_taken(&self) {
+    pub(super) fn count_sample(&self) {
         let most = self.most.load(Ordering::Relaxed);
         let taken = self.taken.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         // The next increase is due after half as many samples. The first thread to see the limit reached
@@ -177,7 +177,7 @@ mod tests {
                 if self.next_random().is_multiple_of(u64::from(stretch)) {
                     taken += 1;
                     sum += f64::from(stretch);
-                    limit.has_taken();
+                    limit.count_sample();
                 }
             }
             (taken, sum)

@@ -185,7 +185,7 @@ fn take_where_is_room(
 ) -> bool {
     let recorded = handler_stack::with_room(thread, ptr::null_mut(), take);
     if recorded.is_none() {
-        COUNTERS.has_no_stack(engine);
+        COUNTERS.count_missing_stack(engine);
     }
     matches!(recorded, Some(Ok(())))
 }

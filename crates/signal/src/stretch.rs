@@ -47,7 +47,7 @@ pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
         stretch = stretch.max(limit.stretch(now_ns));
     }
     if stretch == 1 {
-        limit.inspect(|limit| limit.has_taken());
+        limit.inspect(|limit| limit.count_sample());
         return Some(values);
     }
     let chance = AMOUNTS.get(engine as usize)?.chance(engine.amount(values), stretch);
@@ -55,7 +55,7 @@ pub fn thin(engine: Engine, values: [f64; 2]) -> Option<[f64; 2]> {
         COUNTERS.samples_thinned.add(engine, 1);
         return None;
     }
-    limit.inspect(|limit| limit.has_taken());
+    limit.inspect(|limit| limit.count_sample());
     Some(values.map(|value| value / chance))
 }
 

@@ -32,7 +32,6 @@ use parking_lot::Mutex;
 
 use super::class_hook::name_of;
 use super::gate::Gate;
-use super::java_frames::java_frames;
 use super::{class_hook, own_sample};
 use crate::guarded::guarded;
 use crate::guards::Guard;
@@ -101,7 +100,7 @@ pub(super) fn start(vm: &'static Vm, methods: &[TracedMethods]) -> Option<Guard>
     unsafe {
         let is_chosen =
             |name: &str, class| tracing.is_about(name) && tracing.has_methods_of(vm.jvmti, name, class);
-        retransform_loaded(vm.jvmti, env, is_chosen, &|name, error| tracing.is_refused(name, error));
+        retransform_loaded(vm.jvmti, env, is_chosen, &|name, error| tracing.note_refusal(name, error));
     };
     Some(Guard::new(move || stop(vm)))
 }
@@ -181,7 +180,8 @@ unsafe extern "system" fn record(env: *mut JNIEnv, _class: jclass, took_ns: jlon
 /// Returns the frames from the traced method on. Above the traced method are the frames of the two classes
 /// that it calls.
 pub(super) fn from_traced_method(frames: &[FrameRecord]) -> &[FrameRecord] {
-    java_frames(frames).nth(1).and_then(|(at, _)| frames.get(at + 1..)).unwrap_or(frames)
+    let mut java = frames.iter().enumerate().filter(|(_, frame)| frame.has_java_method());
+    java.nth(1).and_then(|(at, _)| frames.get(at + 1..)).unwrap_or(frames)
 }
 
 /// Retransforms the loaded classes that `is_chosen` selects by name or class. Calls `refused` for each class
@@ -253,7 +253,7 @@ pub(super) unsafe fn class_prepared(jvmti: Jvmti, class: jobject) {
         let name = name_of(jvmti, class);
         let is_chosen = tracing.is_about(&name) && tracing.has_methods_of(jvmti, &name, class);
         if is_chosen && jvmti.can_be_changed(class) == Ok(true) {
-            retransform(jvmti, &[class], &|name, error| tracing.is_refused(name, error));
+            retransform(jvmti, &[class], &|name, error| tracing.note_refusal(name, error));
         }
     }
 }
@@ -292,7 +292,7 @@ impl Tracing {
     }
 
     /// Records that the VM does not accept a class with timed methods, and logs it.
-    fn is_refused(&self, class: &str, error: JvmtiError) {
+    fn note_refusal(&self, class: &str, error: JvmtiError) {
         self.classes.lock().insert(class.to_owned(), Outcome::Refused);
         let written = class.replace('/', ".");
         log::warn!("trace: {written} is not traced: the VM rejects the class with timed methods ({error})");
@@ -370,7 +370,7 @@ mod tests {
         let timed = tracing.timed("programs/UserLoop", &bytes).unwrap();
         assert!(timed.len() > bytes.len());
         assert_eq!(outcome("programs/UserLoop"), Some(Outcome::Changed));
-        tracing.is_refused("programs/UserLoop", JvmtiError { function: "RetransformClasses", code: 62 });
+        tracing.note_refusal("programs/UserLoop", JvmtiError { function: "RetransformClasses", code: 62 });
         assert_eq!(tracing.timed("programs/UserLoop", &bytes), None);
         assert_eq!(outcome("programs/UserLoop"), Some(Outcome::Refused));
     }

@@ -19,7 +19,6 @@
 //! | `parking` | threads that wait in `LockSupport.park` |
 //! | `owners` | the owner of the lock that a thread begins to wait for |
 //! | `own_sample` | the sample that a thread takes of itself |
-//! | `java_frames` | the Java frames of a recorded stack |
 //! | `wait_start` | since when, and for what, a thread waits |
 
 mod allocations;
@@ -30,7 +29,6 @@ mod exception_turns;
 mod exceptions;
 mod gate;
 mod held_signals;
-mod java_frames;
 mod live_objects;
 mod live_table;
 mod method_traces;

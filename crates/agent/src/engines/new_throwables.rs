@@ -19,7 +19,6 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::gate::Gate;
-use super::java_frames::java_frames;
 use super::{class_hook, exception_turns, own_sample};
 use crate::guarded::guarded;
 use crate::guards::Guard;
@@ -199,7 +198,7 @@ pub(super) fn from_creation<'a>(
     subject: Subject,
     resolver: &mut FrameResolver,
 ) -> &'a [FrameRecord] {
-    let mut java = java_frames(frames);
+    let mut java = frames.iter().enumerate().filter(|(_, frame)| frame.has_java_method());
     let is_created = |class: &str, method: &str| (class, method) == (CREATED.class, CREATED.name);
     let Some((mut last, _)) = java.next().filter(|(_, frame)| resolver.is_method(frame, is_created)) else {
         return frames;
