@@ -158,6 +158,63 @@ fn files_that_the_documents_name_exist() {
     assert_none(&complaints);
 }
 
+/// The paths of items in code spans: `signal::sample::take` begins with the name of a crate.
+fn items_in<'a>(document: &'a str, crates: &BTreeSet<String>) -> Vec<&'a str> {
+    let spans = document.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let is_item = |span: &&str| {
+        let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        span.split_once("::").is_some_and(|(first, _)| crates.contains(first))
+            && span.split("::").all(is_name)
+    };
+    spans.filter(is_item).collect()
+}
+
+/// Whether a crate has an item of this path: files of modules as far as they go, and then a definition.
+fn has_item(path: &str, sources: &[Source]) -> bool {
+    let mut place = PathBuf::new();
+    for name in path.split("::") {
+        let below = place.join(name);
+        let is_module =
+            |source: &Source| source.path.starts_with(&below) || source.path == below.with_extension("rs");
+        if sources.iter().any(is_module) {
+            place = below;
+            continue;
+        }
+        let defines = |source: &Source| {
+            let is_here = source.path.starts_with(&place) || source.path == place.with_extension("rs");
+            let forms = ["fn", "struct", "enum", "trait", "const", "static", "type", "mod"];
+            let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            is_here
+                && forms.iter().any(|form| {
+                    let form = format!(" {form} {name}");
+                    let text = format!(" {}", source.text.replace('\n', " "));
+                    text.match_indices(&form).any(|(at, found)| ends(&text[at + found.len()..]))
+                })
+        };
+        return sources.iter().any(defines);
+    }
+    true
+}
+
+#[test]
+fn items_that_the_documents_name_exist() {
+    let (crates, sources) = (crates(), sources());
+    assert!(has_item("signal::sample::SETUP", &sources) && has_item("otlp", &sources));
+    assert!(!has_item("signal::sample::NOTHING", &sources) && !has_item("signal::nowhere", &sources));
+    let (mut named, mut complaints) = (0, Vec::new());
+    for map in maps() {
+        let document = fs::read_to_string(&map).expect("UTF-8");
+        for path in items_in(&document, &crates) {
+            named += 1;
+            if !has_item(path, &sources) {
+                complaints.push(format!("{}: {path} does not exist", map.display()));
+            }
+        }
+    }
+    assert!(named > 100, "{named} items only");
+    assert_none(&complaints);
+}
+
 /// A panic that reaches a C frame ends the process.
 #[test]
 fn panics_are_stopped_where_others_call_us() {
