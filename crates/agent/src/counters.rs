@@ -266,7 +266,7 @@ mod tests {
         );
         let of_engines = of_engines.into_iter().map(|(_, name, _)| name);
         // The interval's end adds these, where they are above 1.
-        assert!(include_str!("session/interval_end.rs").contains("attribute_keys::LIMIT_OF_ENGINE"));
+        assert!(include_str!("session/interval_end/mod.rs").contains("attribute_keys::LIMIT_OF_ENGINE"));
         let limits =
             Engine::ALL.map(|engine| format!("{}{}", attribute_keys::LIMIT_OF_ENGINE, engine.name()));
         let printed: BTreeSet<_> =
