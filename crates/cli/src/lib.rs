@@ -3,6 +3,65 @@
 //! The input is arguments and files. The output is text or JSON on standard output, one line on standard
 //! error for an error, and an exit code: 0 success, 1 a checked condition does not hold, 2 bad usage or
 //! input. Called by `main`.
+//!
+//! | Profile a JVM | Duty |
+//! |---|---|
+//! | `run` | a program under the agent, from its start to the report |
+//! | `attach` | the agent in running JVMs: `attach`, `status`, `stop`, `flush`, `list` and `record` |
+//! | `top` | the functions and threads with the highest values now |
+//! | `agent_library` | the agent's library, which is installed with this command |
+//! | `agent_string` | the agent string that a user gives: its items, and its relative paths |
+//! | `event_args` | events and their interval as async-profiler's command takes them |
+//! | `executable` | the file of a program that a command line names |
+//! | `main_class` | the main class of a JVM, by the arguments of its launcher |
+//! | `signals` | the signals that end a command, and those that a terminal sends to its view |
+//! | `outputs` | the pages and profiles that such a command leaves in files |
+//! | `results` | the report on the terminal, and the files, when profiling has ended |
+//! | `browser` | the browser that shows a page |
+//!
+//! | Show profiles | Duty |
+//! |---|---|
+//! | `report` | the functions in which the time went, of the selected samples |
+//! | `flamegraph` | profiles as one page that a browser opens without network |
+//! | `print` | files of profiles, for people and for scripts |
+//! | `sums` | sums over messages by stack, function and line, in bounded memory |
+//!
+//! | Check profiles | Duty |
+//! |---|---|
+//! | `validate` | the check of files against every rule of OTLP profiles |
+//! | `check_stacks` | the number of samples that reach their root |
+//! | `call_grammar` | rules for which methods of a known program may call which |
+//!
+//! | Convert and collect profiles | Duty |
+//! |---|---|
+//! | `convert` | recordings of JDK Flight Recorder to OTLP profiles |
+//! | `payload` | the recording from which a profile was made |
+//! | `export` | profiles in the formats of other tools |
+//! | `merge` | many messages as one |
+//! | `symbolize` | names for native frames that have none, in files or on the way to a backend |
+//! | [`symbols`] | the store of executables and debug files |
+//! | [`collect`] | a small OTLP/HTTP receiver of profiles |
+//!
+//! | Command line | Duty |
+//! |---|---|
+//! | `command_line` | the command line as people type it, in all accepted forms |
+//! | `completions` | completions for shells, and manual pages |
+//! | `format_args` | the option for the form of a result |
+//! | `time_bound` | times, absolute or relative to the begin or the end of the profiles |
+//! | `rfc3339` | times by RFC 3339 |
+//! | `duration` | spans of time |
+//!
+//! | Input and output | Duty |
+//! |---|---|
+//! | `input` | input files as streams of messages |
+//! | `recording` | the lines for recordings that cannot be read, with advice |
+//! | `spool` | copies of inputs that can be read only once, such as pipes |
+//! | `message_frames` | messages with length prefixes, out of bytes that arrive part by part |
+//! | `whole_messages` | the end of the last complete message in a file |
+//! | `whole_file` | files that are replaced as a whole |
+//! | `terminal` | text to a terminal, which text from a file cannot control |
+//! | `counted` | numbers of things in words |
+//! | `allocator` | settings of the C library's allocator, for commands with bounded memory |
 
 mod agent_library;
 mod agent_string;

@@ -4,6 +4,30 @@
 //! Input: a process id, and options of the agent. Output: the agent's answer, as lines or JSON; of `record`
 //! the profile. The command speaks HotSpot's attach protocol itself, so that neither a JDK nor `jcmd` is
 //! needed, and reaches JVMs in other PID and mount namespaces through /proc/PID/root.
+//!
+//! | Commands | Duty |
+//! |---|---|
+//! | `record` | `otlpprof record`: profiles a running JVM for a while, and shows the result |
+//! | `list` | the JVMs of this machine |
+//! | `refused_options` | the options that a command does not take |
+//! | `state` | the agent's answer for people |
+//! | `stream` | the profiles that an agent sends along while it samples |
+//! | `recording_file` | the temporary file to which the agent writes a recording |
+//! | `countdown` | the time that is left of a recording, on a terminal |
+//! | `interrupts` | waits that signals end, so that no temporary file is left |
+//!
+//! | The JVM and its agent | Duty |
+//! |---|---|
+//! | `jvm_name` | a JVM as a user names it: by process id, or by a part of its main class's name |
+//! | `process` | the state of a JVM's process in /proc, and signals to it |
+//! | `jvm_agent` | requests that load the agent, and commands to it |
+//! | `command` | one command to the agent, up to its answer |
+//! | `listener` | HotSpot's attach protocol |
+//! | `library` | the agent's library: checked against the JVM, and made visible to it |
+//! | `target_files` | files in the mount namespace of the JVM |
+//! | `target_user` | the user of the JVM, as whom the command makes files and connects |
+//! | `access` | the reason for which the kernel closes the files of a process in /proc |
+//! | `error` | the reasons why a JVM cannot be commanded, each with the remedy |
 
 mod access;
 mod command;

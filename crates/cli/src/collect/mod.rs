@@ -13,6 +13,15 @@
 //! retry.
 //!
 //! Called by the command line. Intended for use on one machine: it has neither TLS nor authentication.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `server` | the listening socket, and the threads of its connections |
+//! | `connection` | HTTP/1.1 on one connection, within time limits |
+//! | `message` | HTTP requests and answers as plain data |
+//! | `protocol` | which requests are accepted, and the answers to the others |
+//! | `memory` | bounds on the memory that all requests together occupy |
+//! | `store` | received messages in files |
 
 mod connection;
 mod memory;

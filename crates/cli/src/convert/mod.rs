@@ -1,4 +1,12 @@
 //! `otlpprof convert`: recordings of JDK Flight Recorder to OTLP profiles.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `windows` | times and windows of recordings, as given on the command line |
+//! | `follow` | recordings that are still being written: a profile for every interval |
+//! | `output` | the destination of the result |
+//! | `progress` | the progress bar on a terminal |
+//! | `summary` | counts of what became of the events |
 
 mod follow;
 mod output;

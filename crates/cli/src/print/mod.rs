@@ -1,5 +1,13 @@
 //! `otlpprof print`: files of profiles for people and for scripts. Files in other formats than OTLP are
 //! converted first.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `text` | messages and sums for people |
+//! | `json` | messages and sums as one JSON document, with all indices resolved |
+//! | `raw` | the dictionary's tables, element by element |
+//! | `summary` | the content of a profile that every format shows |
+//! | `time` | times and durations as text |
 
 mod json;
 mod raw;

@@ -1,4 +1,40 @@
 //! `otlpprof report`: the functions in which the time went, of the selected samples.
+//!
+//! | Input | Duty |
+//! |---|---|
+//! | `selection_args` | the options that select samples |
+//! | `stack_args` | the options for the form of stacks and values |
+//! | `idle_args` | the options about idle threads |
+//! | `compare_args` | the options of a comparison of two sets of profiles |
+//! | `option_check` | the options that the wanted form of a report has no use for |
+//! | `inputs` | the files whose profiles are shown, read twice |
+//! | `profile_file` | an input file with its content |
+//! | `content` | the format of an input file, by its first bytes |
+//! | `messages` | the messages of a file of any format, converted while it is read |
+//! | `made_messages` | the messages of a converted file, in a temporary file |
+//! | `read_ahead` | messages that other threads read and prepare |
+//!
+//! | Report | Duty |
+//! |---|---|
+//! | `single` | a report of one set of profiles |
+//! | `compared` | a report of the change between two sets of profiles |
+//! | `head` | the lines above a report: measure, total, services, time, processes |
+//! | `conditions` | the conditions of a selection in words, compared with the attributes that exist |
+//! | `processes` | the processes of profiles, in words and as JSON |
+//! | `kinds` | the names of the kinds of code, and their shares |
+//! | `table` | the functions with the highest sums |
+//! | `diff` | the change of each function's sums |
+//! | `tree` | the tree of calls as text |
+//! | `calls` | the calls of a tree that are shown, from the callers down or from the functions up |
+//! | `peek` | the callers and callees of functions |
+//! | `labels` | the attributes of samples, profiles and resources, each value with its sum |
+//! | `json` | a report as one JSON document |
+//!
+//! | Text | Duty |
+//! |---|---|
+//! | `amount` | amounts in units that people read |
+//! | `fitted` | text that fits into the columns of a terminal |
+//! | `style` | colours and columns of a terminal |
 
 pub(super) mod amount;
 mod calls;

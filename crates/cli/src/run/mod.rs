@@ -3,6 +3,17 @@
 //! Input: a command line, and options of the agent. Output: the program's own output and exit code; then, on
 //! standard error, the report; pages and profiles in files. Each JVM of the program writes a file of its own
 //! to a temporary folder, which is removed at the end.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `agent_options` | the user's options of the agent, and those that a run adds |
+//! | `launcher` | the argument or the variable by which a program loads the agent |
+//! | `tool_options` | the text of the variable JAVA_TOOL_OPTIONS |
+//! | `program` | the program, from its start to its end |
+//! | `program_signals` | the signals that the program gets from the command |
+//! | `jvm_watch` | the JVMs among a program's processes, and whether they have loaded the agent |
+//! | `profile_folder` | the temporary folder with a file for each profiled process |
+//! | `process_profiles` | the profiles that the processes have written until the program's end |
 
 mod agent_options;
 mod jvm_watch;

@@ -8,6 +8,15 @@
 //! not enough, the stacks, functions and sets of labels with the lowest sums are evicted and counted as
 //! others. Totals stay exact. An evicted entry that recurs lacks the part of its sum from before its
 //! eviction.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `kind` | the sums of one kind of profile |
+//! | `functions` | sums by function or by line, self and total |
+//! | `frames` | frames and stacks, each kept once |
+//! | `labels` | the attributes and the span of a sample |
+//! | `value` | attribute values as text and as JSON |
+//! | `sum` | the sum of some samples: the measured amount, and the values alone |
 
 mod frames;
 mod functions;

@@ -1,4 +1,10 @@
 //! `otlpprof symbolize`: names for native frames that have none, in files or on the way to a backend.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `files` | files whose frames are resolved |
+//! | `forward` | messages whose frames are resolved between senders and a backend |
+//! | `symbols_args` | the option of commands that show profiles to resolve their frames |
 
 mod files;
 mod forward;

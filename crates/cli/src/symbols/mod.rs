@@ -1,4 +1,13 @@
 //! `otlpprof symbols`: the store of executables and debug files.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `add` | `otlpprof symbols add`: puts files into the store |
+//! | `list` | `otlpprof symbols list`: the files of the store |
+//! | `check` | `otlpprof symbols check`: the files that a profile needs, and those that are there |
+//! | `prune` | `otlpprof symbols prune`: removes files from the store |
+//! | `place_args` | the options that say where files of objects are searched |
+//! | [`package`] | the ELF files in packages, archives and images of containers |
 
 mod add;
 mod check;

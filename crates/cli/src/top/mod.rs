@@ -2,6 +2,18 @@
 //!
 //! Input: messages of the agent in a JVM, which come every interval, a file that grows, or a whole file.
 //! Output: a view in the terminal that keys control, or tables.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `source` | the origin of messages: an agent, a file that grows, or a whole file |
+//! | `growing_file` | a file of messages that grows |
+//! | `message_sums` | the sums of one message, by measure and by stack below its thread |
+//! | `recent` | the sums of the last seconds |
+//! | `ranking` | the functions and threads with the highest values |
+//! | `view` | the state of the view, and the keys that change it |
+//! | `lines` | the lines of the view as text |
+//! | `draw` | the drawing of the view |
+//! | `screen` | the terminal as a full screen, which is left again however the command ends |
 
 mod draw;
 mod growing_file;

@@ -6,6 +6,11 @@
 //! while the backend refuses, so a backend that is away for long makes the senders wait. At the end (SIGINT,
 //! SIGTERM) messages in the queue are sent, with their frames resolved as far as the time allows. A message
 //! that is lost is counted and reported.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `queue` | the bounded queue of received messages |
+//! | `log_lines` | the uploader's log on standard error |
 
 mod log_lines;
 mod queue;

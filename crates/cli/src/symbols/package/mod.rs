@@ -4,6 +4,14 @@
 //! which is an archive of archives; each plain, or compressed with gzip, xz or zstd. Out: each ELF file as a
 //! reader. The format is known by the first bytes. All is read as a stream and bounded; packages come from
 //! anywhere.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `ar` | archives of ar, the outer form of Debian packages |
+//! | `tar` | archives of tar |
+//! | `rpm` | RPM packages: a lead, two headers, and a compressed archive of cpio |
+//! | `cpio` | archives of cpio, the inner form of RPM packages |
+//! | `numbers` | numbers that archives hold as text |
 
 mod ar;
 mod cpio;
