@@ -35,6 +35,47 @@
 //!
 //! Input: a `ucontext_t` and a [`ThreadRecord`](otlpprof_core::thread::ThreadRecord). Output: a record in
 //! [`buffer`], counters in [`counters`].
+//!
+//! | Signals | Duty |
+//! |---|---|
+//! | [`delivery`] | the signal handler itself |
+//! | `signal_owner` | whose a signal is: a clock of ours, one that no longer exists, or other code's |
+//! | [`chain`] | the handlers that were installed before ours |
+//! | `sample_gate` | whether signals of an engine result in samples, and which function takes them |
+//! | `undelivered` | signals for whose frame the thread's alternate stack has no room |
+//! | [`handler_stack`] | stacks of the handlers' own |
+//! | [`thread_table`] | the record of a thread, by a timer, a descriptor or the kernel's thread id |
+//!
+//! | Engines | Duty |
+//! |---|---|
+//! | [`cpu`] | signals of CPU time: the periods that a signal stands for |
+//! | [`cpu_account`] | the arithmetic from CPU time to periods |
+//! | [`cpu_counters`] | the CPU engine's counters |
+//! | [`event`] | signals of perf events: the periods that a sample stands for |
+//! | [`wall`] | wall-clock signals: the sample of a picked thread, and its report to the sampler |
+//! | [`native_memory`] | samples of native allocations, by replacements of `malloc` and similar functions |
+//! | `fair_share` | time for the thread between its CPU samples |
+//! | [`stretch`] | the factor by which an engine samples more seldom than was requested |
+//! | [`rate_limit`] | the most samples per second of engines that sample single events |
+//!
+//! | Samples | Duty |
+//! |---|---|
+//! | [`sample`] | one sample: holds a strip, walks the stack, writes the record |
+//! | [`thread_context`] | the context of a sample |
+//! | [`kernel_stack`] | the kernel's own frames |
+//! | [`walk`] | the walk of a thread's stack |
+//! | [`call_trace`] | AsyncGetCallTrace, HotSpot's own function that walks Java frames |
+//! | [`buffer`] | the sample buffer between handlers and drainer |
+//! | [`doorbell`] | the call that wakes a thread of the agent |
+//! | [`counters`] | the handlers' counters |
+//!
+//! | Memory, objects and time | Duty |
+//! |---|---|
+//! | [`safe_load`] | loads that survive a bad address |
+//! | [`fault`] | the handler of SIGSEGV and SIGBUS that these loads need |
+//! | [`loader`] | the loaded objects as the dynamic linker knows them |
+//! | `vdso` | functions of the vDSO |
+//! | `clock` | the kernel's clocks, even if the process has replaced `clock_gettime` |
 #![cfg_attr(
     not(test),
     deny(
