@@ -4,6 +4,66 @@
 //! In: a JavaVM, and a [`Memory`](otlpprof_core::memory::Memory) to read this process through. Out:
 //! [`VmLayout`](otlpprof_core::vm_layout::VmLayout) for the handler's walker, and names for the aggregator.
 //! Imports only `core`. `agent` and `aggregate` may call it, a signal handler never.
+//!
+//! | The VM's interfaces | Duty |
+//! |---|---|
+//! | [`libjvm`] | the libjvm of this process |
+//! | [`jvmti`] | a JVMTI environment |
+//! | [`jvmti_table`] | the function table of a JVMTI environment |
+//! | [`jvmti_events`] | JVMTI's events and their callbacks |
+//! | [`extension_events`] | HotSpot's events beyond the specification of JVMTI |
+//! | [`jvmti_error`] | JVMTI's errors |
+//! | [`live_phase`] | the end of the time in which the VM may be called |
+//! | [`local_references`] | capacity for many local references at once |
+//! | [`java_calls`] | calls of Java methods by name |
+//! | [`system_properties`] | Java's system properties |
+//! | [`flags`] | the VM's flags |
+//!
+//! | The VM's structures in memory | Duty |
+//! |---|---|
+//! | [`vm_structs`] | the tables in which libjvm describes its own structures |
+//! | [`layout`] | the layout of these structures for the handler's walker, learnt and checked |
+//! | [`interpreter_code`] | the stages of the interpreter's entries and exits |
+//! | `interpreter_slots` | the frame slots that the interpreter's code and the call stub use |
+//! | `used_slots` | the frame slots that have been found in instructions |
+//! | `c_string` | C strings in memory that may be unmapped |
+//!
+//! | Methods and generated code | Duty |
+//! |---|---|
+//! | [`methods`] | the method that a `Method*` from a stack refers to |
+//! | `method_reader` | HotSpot's description of one `Method*` |
+//! | [`line_table`] | a method's line table |
+//! | [`method_ids`] | the creation of the jmethodIDs of all methods |
+//! | [`method_names`] | names of methods by jmethodID, for a VM of unknown layout |
+//! | [`class_methods`] | the `Method*` of a method whose class is held by a JNI reference |
+//! | [`stubs`] | names and ranges of generated code that belongs to no method |
+//! | [`modified_utf8`] | the encoding of HotSpot's symbols and JNI's strings |
+//!
+//! | Threads and locks | Duty |
+//! |---|---|
+//! | [`java_threads`] | the VM's list of Java threads, read from memory |
+//! | [`thread_kinds`] | the kind of thread that a `java.lang.Thread` represents |
+//! | [`thread_names`] | names and ids of threads, as Java sees them |
+//! | [`monitor_owner`] | the owner of the monitor that a thread waits for |
+//! | [`synchronizer_owner`] | the owner of a lock of `java.util.concurrent` |
+//!
+//! | Changed classes | Duty |
+//! |---|---|
+//! | [`boot_classes`] | the agent's own classes in the boot loader |
+//! | [`class_file`] | class files with instrumented methods |
+//! | [`retransform`] | changes of classes in use |
+//! | [`redefinition`] | the redefinitions of classes, by whatever agent of the process |
+//! | [`native_binding`] | the function that a native method is bound to |
+//!
+//! | In the architecture's folder | Duty |
+//! |---|---|
+//! | `interpreter_code` | the stages of the interpreter, by its instructions |
+//! | `interpreter_slots` | the frame slots, by the instructions that use them |
+//! | `compiled_prologue` | the instructions by which compiled methods build their frames |
+//! | `archived_entry` | entries of methods in an archive of classes |
+//! | `continuation_entry` | the offset at which a thread keeps its continuation's entry |
+//! | `thaw_stub` | the stages of the stubs that thaw frozen frames |
+//! | `vm_frame` | the layout of HotSpot's class `frame` |
 
 pub mod boot_classes;
 pub mod class_file;

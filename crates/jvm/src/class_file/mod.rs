@@ -4,9 +4,8 @@
 //! In: the bytes of a class file, which may come from anyone. Out: a class file whose methods call a class of
 //! the agent; everything else is copied. This module does not verify classes; the VM does.
 //!
-//! | Module | Duty |
+//! | Class files | Duty |
 //! |---|---|
-//! | `error` | the reasons why a class file cannot be changed |
 //! | `reader` | bounds-checked reads |
 //! | `pool` | the constant pool, read and extended |
 //! | `instructions` | lengths and jump targets of instructions |
@@ -14,6 +13,10 @@
 //! | `moved_code` | code with insertions |
 //! | `changed_class` | replaces the code of some methods of a class |
 //! | `own_class` | classes of the agent |
+//! | `error` | the reasons why a class file cannot be changed |
+//!
+//! | Results | Duty |
+//! |---|---|
 //! | `timed_code` | the code of a method that reads the clock |
 //! | [`timed_class`] | a class with timed methods |
 //! | [`exit_class`] | the classes that timed methods call |

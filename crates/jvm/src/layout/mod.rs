@@ -5,6 +5,34 @@
 //! VM differs from others, so that a VM of a later release is read as it describes itself. Everything missing
 //! or implausible is a [`LayoutError`] that names the field; the walker then stays off. The facts after each
 //! part were checked on Temurin 11.0.13, 17.0.9, 21.0.8, 25.0.2 and 25.0.3 and on Debian's 17.
+//!
+//! | Threads and frames | Duty |
+//! |---|---|
+//! | `thread` | threads and their frame anchors |
+//! | `current_thread` | the current thread as Java sees it |
+//! | `frames` | the slots of interpreter frames and of entry frames |
+//! | `vframe_array` | frames during deoptimisation |
+//! | `monitor` | monitors, and the threads that wait for them |
+//!
+//! | Code and methods | Duty |
+//! |---|---|
+//! | `code` | the code cache and its blobs |
+//! | `nmethod` | compiled methods |
+//! | `method` | methods and the structures that lead to their names |
+//! | `interpreter` | the template interpreter's codelets |
+//! | `stubs` | the VM's own generated code |
+//!
+//! | Virtual threads and the heap | Duty |
+//! |---|---|
+//! | `mounted_thread` | the facts by which a mounted virtual thread is recognised |
+//! | `continuation` | the frozen frames of virtual threads |
+//! | `forwarding` | ZGC's forwarding tables |
+//!
+//! | Trust | Duty |
+//! |---|---|
+//! | `release` | the releases of HotSpot, and the facts that only the release tells |
+//! | `check` | comparisons with facts that are also known from other sources |
+//! | `error` | the reasons why a layout is refused |
 
 mod check;
 mod code;

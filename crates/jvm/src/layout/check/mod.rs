@@ -1,4 +1,11 @@
 //! Start-up checks: through the layout, facts must be found that are also known from other sources.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `probe` | facts about this process that JNI and the kernel tell |
+//! | `thread` | the check of the current thread |
+//! | `code` | the check of all code blobs that exist now |
+//! | `nmethod` | the check of one compiled method, down to the methods of its scopes |
 
 mod code;
 mod nmethod;
