@@ -4,6 +4,33 @@
 //! encodes. Strings, functions, mappings, frames, stacks, attributes and links are interned once in
 //! [`Tables`] and identified by small ids; a [`Profile`] sums its samples by identity. Imports only `core`;
 //! `aggregate`, `otlp`, `convert`, `agent` and `cli` may import it.
+//!
+//! | Profiles | Duty |
+//! |---|---|
+//! | `batch` | the unit of output: profiles, their tables, and their origin |
+//! | `profile` | one profile: samples of one type over one span of time, summed by identity |
+//! | `profile_types` | the names and units of all profiles |
+//! | `observations` | the times and values of one sample, packed |
+//!
+//! | Tables | Duty |
+//! |---|---|
+//! | `tables` | the tables that the profiles of one batch share |
+//! | `ids` | the ids of values in the tables |
+//! | `intern` | interning: each distinct value once, by a dense index |
+//! | `translation` | ids of one batch's tables as those of another's |
+//! | `frame` | the elements of a stack |
+//! | `attributes` | facts attached to samples and profiles, and links to spans |
+//! | [`attribute_keys`] | the keys of all attributes |
+//!
+//! | Names | Duty |
+//! |---|---|
+//! | `java_names` | names of Java methods and classes |
+//! | `java_command` | the program that a JVM runs, by the JVM's command |
+//! | `hotspot_stubs` | the names of HotSpot's stubs |
+//! | `remote_frame` | the text form of a native frame without a name |
+//! | [`markers`] | frames in brackets that stand for something that a stack lacks |
+//! | `label` | the limits of labels and names |
+//! | `percent` | percent-decoding, as in lists of resource attributes |
 
 pub mod attribute_keys;
 mod attributes;

@@ -3,6 +3,12 @@
 //! Two readers produce such rows: `elf::unwind` compiles an object's whole `.eh_frame` to a table, and until
 //! that table exists, `signal::walk::frame_info` reads a single description in place. The meaning of a row is
 //! defined only here.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `row` | one row of call frame information, in the form that both readers produce |
+//! | `architecture` | the conversion of a row, with the parameters that differ between architectures |
+//! | [`aarch64`], [`x86_64`] | the rules of DWARF on each architecture |
 
 pub mod aarch64;
 mod architecture;
