@@ -1,9 +1,7 @@
 //! The agent's options, from the agent string and the environment.
 //!
-//! [`parse`] is the entry point. `table` defines every option once, in the form of `option_spec`; `value`
-//! parses single values; `agent_string` splits the string; `otel` reads the standard OTEL_* variables; `help`
-//! prints the table. Nothing here inspects the process: the environment is passed in, with the system
-//! properties that replace variables.
+//! [`parse`] is the entry point. Nothing here inspects the process: the environment is passed in, with the
+//! system properties that replace variables.
 //!
 //! Precedence, for each option on its own: agent string, then `OTLPPROF_*`, then
 //! `OTEL_EXPORTER_OTLP_PROFILES_*`, then `OTEL_*`, then the table's default. A system property (`-Dotel.*`)
@@ -13,6 +11,26 @@
 //! variables are shared with other programs: an unusable value is ignored with a warning, as the
 //! OpenTelemetry specification demands ("Environment Variable Specification"), except where going on would
 //! send profiles to the wrong place (the endpoint, the protocol).
+//!
+//! | Text to options | Duty |
+//! |---|---|
+//! | `request` | the agent string and the environment as a request to the agent |
+//! | `agent_string` | the items of the agent string |
+//! | `environment` | the environment variables that options are read from |
+//! | `otel` | the standard OTEL_* variables, and the system properties in their place |
+//! | `stream` | the option `stream`, which precedes all others |
+//! | `value` | parsers of single values |
+//! | `error` | a mistake as one line, with the nearest known name |
+//!
+//! | Options | Duty |
+//! |---|---|
+//! | `table` | every option, once |
+//! | `option_spec` | the form of an option in the table |
+//! | `draft` | options under construction, and the rules that several options obey together |
+//! | `types` | the options in the form that the agent uses: typed, checked and complete |
+//! | `traced_methods` | the methods that an option names to be traced |
+//! | `help` | the help text, out of the table |
+//! | [`shell_word`] | words of commands in advice, as a shell reads them |
 
 mod agent_string;
 mod draft;

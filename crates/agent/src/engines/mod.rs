@@ -3,23 +3,37 @@
 //! sends (allocations, waits for monitors, waits for notifications, exceptions), at calls of the C library's
 //! allocation functions, and at the end of long calls of traced methods.
 //!
-//! | Module | Duty |
+//! | Signals | Duty |
 //! |---|---|
-//! | `cpu`, `wall`, `perf_event` | one engine of signals each; `cpu` registers threads for all |
-//! | `allocations`, `monitors`, `exceptions` | one engine each, or two that share their events |
-//! | `exception_turns` | which exceptions are sampled |
-//! | `new_throwables` | exceptions where they are created |
-//! | `method_traces` | long calls of chosen methods |
-//! | `native_memory` | native allocations, and those of them that were not freed |
-//! | `live_objects`, `live_table` | the live heap: which sampled objects have survived collections |
-//! | `class_hook` | the VM's event in which classes are changed |
-//! | `capabilities` | the capabilities that the VM must grant |
+//! | `cpu` | CPU time; registers threads for all engines |
+//! | `wall` | wall-clock time |
+//! | `perf_event` | a perf event of each thread |
 //! | `held_signals` | turns off engines whose signals another handler of the process uses |
-//! | `gate` | lets samples through while an engine runs, and waits for those under way when it stops |
+//!
+//! | The VM's events | Duty |
+//! |---|---|
+//! | `allocations` | allocations, also for the live heap |
+//! | `live_objects` | the live heap: which sampled objects have survived collections |
+//! | `live_table` | the sampled objects that may still live, in a bounded table |
+//! | `monitors` | waits for monitors, and for their notifications |
 //! | `parking` | threads that wait in `LockSupport.park` |
 //! | `owners` | the owner of the lock that a thread begins to wait for |
-//! | `own_sample` | the sample that a thread takes of itself |
 //! | `wait_start` | since when, and for what, a thread waits |
+//! | `exceptions` | exceptions, where they are thrown or created |
+//! | `exception_turns` | which exceptions are sampled |
+//!
+//! | Changed code | Duty |
+//! |---|---|
+//! | `new_throwables` | exceptions where they are created |
+//! | `method_traces` | long calls of chosen methods |
+//! | `class_hook` | the VM's event in which classes are changed |
+//! | `native_memory` | native allocations, and those of them that were not freed |
+//!
+//! | Shared by engines | Duty |
+//! |---|---|
+//! | `capabilities` | the capabilities that the VM must grant |
+//! | `gate` | lets samples through while an engine runs, and waits for those under way when it stops |
+//! | `own_sample` | the sample that a thread takes of itself |
 
 mod allocations;
 mod capabilities;

@@ -12,7 +12,9 @@
 //! | `follower` | the thread |
 //! | `shared` | the state that the thread and the session share |
 //! | `repository` | the JVM's folder of recordings, and those of killed JVMs |
-//! | `contexts`, `clocks` | the context of a thread at an event's time |
+//! | `contexts` | the context of a thread at an event's time |
+//! | `java_clock` | the clock by which Java notes changes of contexts |
+//! | `clocks` | the relation of that clock to the recorder's clock |
 
 mod clocks;
 mod contexts;

@@ -8,6 +8,10 @@
 //! telemetry, service). Of the command line only the main class or the jar's file name is kept
 //! (`process.command`): arguments often contain passwords, and backends store them. A user who wants them
 //! sets them with `resource`.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `container` | the id of the container that this process runs in |
 
 mod container;
 

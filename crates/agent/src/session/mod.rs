@@ -1,4 +1,13 @@
 //! One run of the profiler: drains samples, and at each interval's end makes and sends profiles.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `running_threads` | the threads that work for a session until it ends |
+//! | `labels` | the names of the sampled threads |
+//! | `clocks` | the monotonic clock and the time of day at one moment |
+//! | `drain` | the move of samples from the buffer to the interval's sums |
+//! | `interval_end` | the end of an interval: its sums become profiles, which are sent |
+//! | `announcement` | the lines at a session's start and end |
 
 mod announcement;
 mod clocks;

@@ -2,6 +2,12 @@
 //!
 //! An option's environment variable follows from its name: `OTLPPROF_` and the name in capitals, with dots
 //! replaced by underscores.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `engines` | the options of the engines, which decide what is sampled |
+//! | `samples` | the options of a sample's contents: its stack, its names, its context |
+//! | `delivery` | the options of destinations, formats, and the log |
 
 mod delivery;
 mod engines;

@@ -1,5 +1,9 @@
 //! The end of an interval, in five steps: its samples are collected, selected, and summed to profiles; the
 //! profiler's counters are added; the profiles are sent.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `so_far` | the profiles of the interval so far, for the readers of a stream |
 
 mod so_far;
 
