@@ -1,4 +1,8 @@
 //! Sums samples by engine, stack, thread, context and subject over an interval.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `carry_over` | samples that the next interval may repeat |
 
 mod carry_over;
 

@@ -11,6 +11,10 @@
 //! user can read and write the files (mode 0600).
 //!
 //! A message that cannot be written is kept, within `KEPT`, until [`FileExporter::retry`] writes it.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `shared_folders` | the check of files in folders that other users can write |
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};

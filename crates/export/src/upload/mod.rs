@@ -9,6 +9,10 @@
 //!
 //! Proxies are taken from the environment as by other HTTP clients (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
 //! `NO_PROXY`), except for a collector on this machine. Redirects are not followed.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `ledger` | the queue, the counters and the shutdown, shared by submitters and the sending thread |
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

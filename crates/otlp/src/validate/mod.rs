@@ -3,6 +3,18 @@
 //! In: messages as `otlp::reader` delivers them. Out: a [`Report`] of breaches, by rule and with their
 //! places. [`rules::RULES`] lists the rules. The command line uses this module, and so do the tests of all
 //! code that writes messages.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | [`rules`] | the rules, each with its name, severity, reason and source |
+//! | [`report`] | the findings: counted by rule, with the places of the first few |
+//! | `check` | one message while it is validated |
+//! | `encoding` | the check of the bytes: the end of reading, and oddities |
+//! | `references` | every index in a message |
+//! | `dictionary` | the check of the dictionary's tables and their elements |
+//! | `profiles` | the check of profiles and their samples |
+//! | `attributes` | the check of attributes: keys, types, semantic conventions |
+//! | `repeated` | repeated elements of a long sequence, in little memory |
 
 mod attributes;
 mod check;
