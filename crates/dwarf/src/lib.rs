@@ -12,10 +12,16 @@
 //! ([`Compiled::problems`]). Sizes that a file declares are checked against [`limits`] before memory is
 //! allocated.
 //!
-//! | Module | Duty |
+//! | Sections | Duty |
 //! |---|---|
 //! | `object` | the sections of one ELF file, decompressed |
 //! | `sections` | gimli's view of the sections of debug information |
+//! | `package` | a package of split units (`.dwp`), and its units by their ids |
+//! | `split` | units whose functions are in another file (`.dwo`, `.dwp`) |
+//! | `split_ids` | the ids by which split units belong to an object |
+//!
+//! | Units | Duty |
+//! |---|---|
 //! | `stream` | cuts `.debug_info` into units while it is decompressed |
 //! | `heads` | the heads of units, which units may share |
 //! | `unit` | one unit: rows at which the chain, file, line or column changes |
@@ -23,17 +29,22 @@
 //! | `ranges` | address ranges of units, and lists of ranges |
 //! | `names` | names of functions, through origins and specifications |
 //! | `lines` | the line table of a unit |
-//! | `allowance` | bounds for all units of an object together |
-//! | `package` | a package of split units (`.dwp`), and its units by their ids |
-//! | `split` | units whose functions are in another file (`.dwo`, `.dwp`) |
-//! | `split_ids` | the ids by which split units belong to an object |
+//! | `elsewhere` | names that are in another unit, or in the supplementary file |
+//!
+//! | Answers | Duty |
+//! |---|---|
+//! | `compile` | reads all units, or the units of some addresses, by several threads |
 //! | `owners` | the unit that an address belongs to |
 //! | `symbols` | symbol tables, which name the outermost function |
-//! | `compile` | reads all units, or the units of some addresses, by several threads |
-//! | `elsewhere` | names that are in another unit, or in the supplementary file |
 //! | `texts` | names and paths, each kept once |
+//! | `frame` | the answer for an address: a chain of functions with their lines |
 //! | [`index`] | the index: its format, writer and reader |
+//!
+//! | Bounds and errors | Duty |
+//! |---|---|
 //! | [`limits`] | bounds for hostile files |
+//! | `allowance` | bounds for all units of an object together |
+//! | `error` | the errors of debug information |
 
 mod allowance;
 mod compile;

@@ -9,25 +9,34 @@
 //! reads, never through a mapping. An object that is unmapped, truncated or replaced meanwhile causes an
 //! error instead of a fault.
 //!
-//! | Module | Duty |
+//! | Images and files | Duty |
 //! |---|---|
 //! | [`process_memory`] | reads this process's memory without faulting |
+//! | [`loader_list`] | the dynamic linker's list of loaded objects |
 //! | [`image`] | one loaded object, and reads from its image |
 //! | `read_while_loaded` | reads that are valid only if the object is still loaded afterwards |
 //! | [`dynamic`] | an image's dynamic section |
-//! | [`source`], [`mod@file`] | an ELF file's bytes and headers |
+//! | [`source`] | an ELF file's bytes |
+//! | [`mod@file`] | the headers of an ELF file |
 //! | [`program_header`] | a program header, of a file or an image |
-//! | [`notes`], [`build_id`] | notes, and the build-id among them |
-//! | [`debug_file_places`] | the places at which debug files are installed |
-//! | [`debug_link`] | the name and checksum of an object's separate debug file |
-//! | [`mini_debug_info`] | the symbol table that an object carries in compressed form |
+//! | [`notes`] | notes of a segment or section |
+//! | [`build_id`] | the build-id among the notes |
 //! | [`htlhash`] | a hash that identifies a file's content |
+//! | [`arch`] | numbers that differ by architecture |
+//!
+//! | Objects | Duty |
+//! |---|---|
+//! | [`objects`] | the loaded objects with their addresses, and the unloaded ones |
 //! | [`relocations`] | the GOT slots through which an object calls an imported function |
 //! | [`kernel`] | names for the kernel's addresses, and its build-id |
-//! | [`objects`] | the loaded objects with their addresses, and the unloaded ones |
-//! | [`symbols`] | names of functions by address |
 //! | [`unwind`] | compiles call frame information to unwind tables |
-//! | [`arch`] | numbers that differ by architecture |
+//!
+//! | Symbols | Duty |
+//! |---|---|
+//! | [`symbols`] | names of functions by address |
+//! | [`mini_debug_info`] | the symbol table that an object carries in compressed form |
+//! | [`debug_file_places`] | the places at which debug files are installed |
+//! | [`debug_link`] | the name and checksum of an object's separate debug file |
 
 pub mod arch;
 pub mod build_id;

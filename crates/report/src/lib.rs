@@ -4,27 +4,54 @@
 //! samples, and formats of other tools. Called by the commands that show, export and merge profiles. Memory
 //! grows with the number of different stacks, not with the number of messages.
 //!
-//! | Module | Duty |
+//! | Input | Duty |
 //! |---|---|
 //! | [`survey`] | the contents of the files in outline |
+//! | [`resource_survey`] | the attributes of resources, which tell processes and services apart |
 //! | [`measure`] | the quantity that a profile measures, and its unit |
+//! | [`profiled_time`] | the time that profiles cover |
+//! | [`last_states`] | the last state of each of several things, such as the live heaps of processes |
+//! | [`state_times`] | the time of the last state of each process |
+//!
+//! | Selection | Duty |
+//! |---|---|
 //! | [`selection`] | which samples are wanted |
 //! | `idle_threads` | which samples are of idle threads of the VM and of native code |
-//! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
-//! | [`frame_table`], [`call_tree`], [`objects`] | frames, stacks and the objects of frames, interned |
-//! | `frame_entry`, `known_frames`, [`framed_message`] | frames that several threads resolve |
-//! | `frame_origin`, `frame_code`, [`thread_role`], [`code_kind`] | the kind of code of each sample |
-//! | `pair_table`, `huge_pages`, `pending_samples`, `message_stacks` | the search of stacks in the tree |
-//! | [`summed`] | values by key, states of processes among them |
-//! | [`collect`] | collects the samples of one measure |
-//! | [`sample_count`] | the number of samples of a profile |
-//! | [`whole_sum`] | the sum of all values of a measure |
-//! | [`attribute_sums`] | sums by the values of each attribute |
 //! | [`known_attributes`] | the attributes that exist, compared with wanted ones |
-//! | [`last_states`], [`state_times`] | the last state of each process, and its time |
-//! | [`profiled_time`] | the time that profiles cover |
+//!
+//! | Stacks | Duty |
+//! |---|---|
+//! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
+//! | [`framed_message`] | a message whose frames any thread resolves ahead |
+//! | [`frame_table`] | functions or lines that occur in stacks, interned |
+//! | `frame_entry` | a frame as reports tell it from others: a function, or one of its lines |
+//! | `known_frames` | frames that several threads intern at the same time |
+//! | [`objects`] | loaded objects that frames are in, interned |
+//! | `message_stacks` | the stacks and locations of a message that have been met |
+//! | [`call_tree`] | the tree of all stacks |
+//! | `pending_samples` | samples whose stacks are searched in the tree together |
+//! | `pair_table` | the tree's hash table, from pairs of numbers to numbers |
+//! | `huge_pages` | huge pages for large tables that are read at random places |
+//!
+//! | Kinds of code | Duty |
+//! |---|---|
+//! | [`code_kind`] | the kind of code of each sample |
+//! | `frame_origin` | the origin of a frame's code, as far as a message states it |
+//! | `frame_code` | the code in which the leaf of a stack is |
+//! | [`thread_role`] | the role of a thread in a JVM, by its name |
+//!
+//! | Sums | Duty |
+//! |---|---|
+//! | [`collect`] | collects the samples of one measure |
+//! | [`summed`] | values by key, states of processes among them |
+//! | [`whole_sum`] | the sum of all values of a measure |
+//! | [`sample_count`] | the number of samples of a profile |
 //! | [`function_sums`] | sums by function |
+//! | [`attribute_sums`] | sums by the values of each attribute |
 //! | [`sides`] | two sets of profiles side by side |
+//!
+//! | Output | Duty |
+//! |---|---|
 //! | [`page`] | the flame graph page |
 //! | [`export`] | formats of other tools |
 //! | [`merge`] | many messages summed into one |

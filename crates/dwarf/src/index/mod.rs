@@ -24,6 +24,15 @@
 //! these blocks are checked, the others are not read. Files are read by positioned reads. No declared size is
 //! trusted: a damaged file gives an error, or the answer that its bytes have if a checksum was forged. Files
 //! are written beside their place and renamed.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `write` | the writer of an index |
+//! | `names` | the names for people that an index keeps |
+//! | `codec` | numbers as LEB128, and the entries of the tables |
+//! | `table` | a table's blocks of groups of entries |
+//! | `directory` | the header and the directory |
+//! | `read` | the reader of an index |
 
 mod codec;
 mod directory;

@@ -7,6 +7,10 @@
 //! src/thread/pthread_create.c, src/env/__libc_start_main.c). Neither is exported. The instructions show
 //! both: a call through a register or memory, then at most a move of the result, then a call of the exported
 //! function, which never returns.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `x86_64`, `aarch64` | the calls that enter such code, on each architecture |
 
 use std::ops::Range;
 

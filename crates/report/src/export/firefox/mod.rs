@@ -7,6 +7,13 @@
 //!
 //! A thread has samples of one weight. Of several measures each is a process of its own, with the threads
 //! that have samples.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `stacks` | the stacks of a file |
+//! | `libraries` | the libraries of a profile, identified as Breakpad does |
+//! | `thread_tables` | the tables of a thread: stacks, frames, functions, libraries, texts |
+//! | `table` | the columns of one table, written value by value |
 
 mod libraries;
 mod stacks;
