@@ -5,21 +5,27 @@
 //! that the handler finds by the kernel's thread id ([`core::context`](otlpprof_core::context)), and, at the
 //! drain, the strings that a record's slots refer to.
 //!
-//! | Module | Duty |
+//! | Blocks | Duty |
 //! |---|---|
 //! | [`blocks`] | the store of blocks |
 //! | [`threads`] | which thread has which block |
 //! | `thread_end` | the end of threads that the VM does not report |
 //! | [`virtual_blocks`] | the blocks of virtual threads, by thread id |
-//! | `thread_pointer` | the variable by which outside readers find a thread's context |
-//! | [`published_threads`] | which context each thread's variable points to |
-//! | [`published_records`] | the records for outside readers that include attributes |
 //! | [`changes`] | the log of which thread had which context when |
+//! | [`counts`] | counts of failures |
+//!
+//! | Values | Duty |
+//! |---|---|
 //! | [`dictionary`] | the values that slots refer to |
 //! | [`reclaim`] | frees values that nothing refers to any longer |
 //! | [`process_barrier`] | a memory barrier in all threads of the process |
 //! | [`slot_names`] | the names of slots |
-//! | [`counts`] | counts of failures |
+//!
+//! | Outside readers | Duty |
+//! |---|---|
+//! | [`thread_pointer`] | the variable by which outside readers find a thread's context |
+//! | [`published_threads`] | which context each thread's variable points to |
+//! | [`published_records`] | the records for outside readers that include attributes |
 
 pub mod blocks;
 pub mod changes;

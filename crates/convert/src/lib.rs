@@ -3,21 +3,32 @@
 //! In: recordings ([`otlpprof_jfr`]). Out: a [`otlpprof_model::Batch`], which `otlp` encodes. `agent` and
 //! `cli` call it, and any program that uses this crate may.
 //!
-//! | Module | Duty |
+//! | Recordings | Duty |
 //! |---|---|
-//! | `feed`, `packed` | input of recordings, compressed or not |
+//! | `feed` | recordings as a whole, from a reader, or in parts |
+//! | `packed` | recordings that are compressed with gzip or zstd |
+//! | `growing` | the files of a recording that a JVM is writing |
+//! | `reader` | reading of one type's events |
+//!
+//! | Events | Duty |
+//! |---|---|
 //! | `converter` | conversion, event by event |
 //! | [`events`] | table of events: their profiles and values |
 //! | `requested` | events that a user requests in addition |
-//! | `reader` | reading of one type's events |
-//! | `identity`, `event_cache` | the sample that an event belongs to, and a cache of results |
-//! | `stacks`, `labels`, `constants` | conversion of a chunk's stacks, threads, states and contexts |
+//! | `settings` | the period between samples, and the clocks that triggered them |
+//! | `profiles` | the profiles that events add to |
+//! | `witness` | facts about events from outside the recording |
+//!
+//! | Samples | Duty |
+//! |---|---|
+//! | `identity` | the sample that an event belongs to |
+//! | `event_cache` | a cache of such samples, for events that repeat |
+//! | `stacks` | a chunk's stacks as the model's |
+//! | `labels` | attributes and links: the thread, its state and its context |
+//! | `constants` | constants of a chunk, each converted once |
 //! | `subjects` | classes that events refer to |
 //! | `libraries` | the objects of remote frames |
-//! | `settings`, `profiles` | periods of samples, and the profiles that events add to |
 //! | `described` | resource attributes |
-//! | `growing` | the files of a recording that a JVM is writing |
-//! | `witness` | facts about events from outside the recording |
 
 mod constants;
 mod converter;

@@ -8,7 +8,7 @@
 //! by the name and CRC-32 of a debug link in a file that is the object's. Of several files the one that tells
 //! most is used ([`Quality`]), whatever place it is in.
 //!
-//! | Module | Duty |
+//! | Search | Duty |
 //! |---|---|
 //! | [`identity`] | an object's identity, and the key of its files |
 //! | [`files`] | the files of one object, and how much each tells |
@@ -16,16 +16,20 @@
 //! | [`locator`] | searches the places |
 //! | `candidates` | the files that were found for one object, with their identity checked |
 //! | `names_beside` | the names of debug files beside their object |
-//! | [`not_located`] | the reason why an object has no file |
 //! | [`examined`] | one ELF file: its identity, its quality, the companions that it names |
 //! | [`links`] | the sections in which a debug file names its supplementary file |
 //! | [`split_units`] | finds `.dwo` files |
-//! | `path_index`, `path_indexes` | the files below folders |
+//! | `vdso` | this machine's vDSO as a file |
+//! | [`not_located`] | the reason why an object has no file |
+//!
+//! | Folders and servers | Duty |
+//! |---|---|
+//! | `path_index` | the files below one folder |
+//! | `path_indexes` | the files below all folders to search |
 //! | [`index_format`] | the file in which the content of a folder is remembered |
+//! | [`store`] | the store: its layout, and the rule by which a file replaces another |
 //! | [`debuginfod`] | a client of debuginfod servers |
 //! | `acceptance` | the check that a file must pass before it enters a cache |
-//! | `vdso` | this machine's vDSO as a file |
-//! | [`store`] | the store: its layout, and the rule by which a file replaces another |
 
 mod acceptance;
 mod candidates;

@@ -13,21 +13,41 @@
 //! checkpoint = (type, (key, value)*)*           constants, to which events refer by key
 //! ```
 //!
-//! | Module | Duty |
+//! | Recordings | Duty |
 //! |---|---|
-//! | [`recording`], [`reading`] | several chunks, from memory or from a reader |
+//! | [`recording`] | a recording in memory: several chunks |
+//! | [`reading`] | a recording from a reader, with one chunk at a time in memory |
+//! | [`push`] | a recording whose bytes arrive in parts |
+//! | `references` | whether everything that an event refers to has arrived |
+//!
+//! | Chunks | Duty |
+//! |---|---|
 //! | [`chunk`] | one chunk: its metadata and constants |
-//! | [`push`], `references` | a recording whose bytes arrive in parts |
 //! | [`extent`] | the end of a chunk whose header does not give it |
 //! | `next_chunk` | the beginning of the chunk after a truncated one |
-//! | [`header`], [`clock`] | a chunk's header; conversion of its ticks to times |
-//! | `framing`, [`events`] | boundaries and types of events |
-//! | `elements`, [`metadata`], [`types`], [`known_metadata`] | the types of a chunk, reused for the next |
+//! | [`header`] | a chunk's header |
+//! | [`clock`] | the conversion of a chunk's ticks to times |
+//!
+//! | Types | Duty |
+//! |---|---|
+//! | `elements` | the tree of elements in which metadata is written |
+//! | [`metadata`] | the types of a chunk, and the region in which it was recorded |
+//! | [`types`] | types with their fields, annotations and settings |
+//! | [`known_metadata`] | the metadata that was read last, for a chunk with equal bytes |
+//!
+//! | Events and values | Duty |
+//! |---|---|
+//! | `framing` | the boundaries and type ids of events |
+//! | [`events`] | a chunk's events |
 //! | `layout` | skipping of values, compiled |
-//! | [`projection`], [`numbers`] | reading of selected fields, compiled |
-//! | [`values`], [`strings`] | values of fields |
-//! | `pools`, `key_index` | constants |
-//! | `cursor`, `integers` | primitive values |
+//! | [`projection`] | reading of selected fields, compiled |
+//! | [`numbers`] | reading of all integers of a type at once |
+//! | [`values`] | values of fields |
+//! | [`strings`] | strings, in their six encodings |
+//! | `pools` | the constants of a chunk |
+//! | `key_index` | the position of a key in a table that only grows |
+//! | `cursor` | primitive values in a chunk's bytes |
+//! | `integers` | compressed integers |
 //! | [`error`] | errors and their places |
 
 pub mod chunk;

@@ -8,34 +8,43 @@
 //! The sum of all weights times the interval is the CPU time that the process used. `signal::cpu_account`
 //! gives the reason.
 //!
-//! | Module | Duty |
+//! | CPU sampling | Duty |
 //! |---|---|
 //! | [`config`] | the configuration of CPU sampling |
 //! | [`cpu`] | a session: start and stop |
-//! | `exec` | stops the process's timer before the program is replaced |
-//! | [`threads`] | arms and disarms threads |
-//! | [`thread_records`] | the threads' records |
-//! | [`native_memory`] | native memory: start and stop, and the choice of redirected imports |
-//! | `imports` | redirects imports of objects to functions of ours |
-//! | `thread_start` | arms threads when they start |
 //! | `clock` | perf events, POSIX timers, the process's timer |
-//! | [`perf_events`] | sampling by any perf event |
-//! | `perf_descriptor` | descriptors of perf events |
-//! | `handler_wait` | waits for handlers at the end of a session |
-//! | `kernel_rings` | the rings into which the kernel writes its own frames |
-//! | `handler_watch` | detects foreign handlers that are installed over ours |
 //! | `poller` | the safety net: schedule |
-//! | `stoppable_thread` | the threads of the poller and the wall-clock sampler |
-//! | `random` | random numbers |
 //! | `reconcile` | the safety net: threads and periods that were not reported |
-//! | [`refusals`] | the system's refusals that cost an engine samples |
+//! | `process_account` | the process's CPU time compared to that of its threads |
+//! | `run_delay` | the time that threads have waited for a processor |
+//! | `exec` | stops the process's timer before the program is replaced |
+//!
+//! | Threads | Duty |
+//! |---|---|
+//! | [`threads`] | arms and disarms threads |
+//! | `thread_start` | arms threads when they start |
+//! | [`thread_records`] | the threads' records |
 //! | `tasks` | the kernel's list of threads |
 //! | [`task_file`] | the files in which the kernel describes a thread |
 //! | `foreign_proc` | the threads' ids if /proc belongs to another PID namespace |
-//! | `process_account` | the process's CPU time compared to that of its threads |
-//! | `run_delay` | the time that threads have waited for a processor |
+//!
+//! | Other engines | Duty |
+//! |---|---|
 //! | [`wall`] | wall-clock sampling: which threads are signalled, and when |
+//! | [`perf_events`] | sampling by any perf event |
+//! | `perf_descriptor` | descriptors of perf events |
+//! | `kernel_rings` | the rings into which the kernel writes its own frames |
+//! | [`native_memory`] | native memory: start and stop, and the choice of redirected imports |
+//! | `imports` | redirects imports of objects to functions of ours |
+//! | [`refusals`] | the system's refusals that cost an engine samples |
+//!
+//! | Own threads and handlers | Duty |
+//! |---|---|
 //! | [`own_threads`] | the profiler's own threads |
+//! | `stoppable_thread` | the threads of the poller and the wall-clock sampler |
+//! | `handler_wait` | waits for handlers at the end of a session |
+//! | `handler_watch` | detects foreign handlers that are installed over ours |
+//! | `random` | random numbers |
 
 mod clock;
 pub mod config;

@@ -14,22 +14,28 @@
 //! Messages stay encoded. Everything but the dictionary's changed locations, its new functions and its new
 //! strings is copied byte for byte.
 //!
-//! | Module | Duty |
+//! | Messages | Duty |
 //! |---|---|
-//! | `address` | the address space of a mapping; run-time addresses to ELF virtual addresses |
-//! | `remote_frames` | finds the frames without names in a message |
-//! | `location_fields` | the fields of an encoded location |
-//! | `objects` | numbers for objects, over all messages |
-//! | `open_files` | the files of one object, open |
-//! | `split_files` | the files of split units |
-//! | `names` | functions and chains of functions, over all messages |
-//! | `chains` | the chains of functions at addresses, read by several threads |
-//! | `object` | one object's files and index; its answers |
-//! | `index_cache` | the folder of indexes |
-//! | [`needs`] | the objects of frames without names |
-//! | `rewrite` | puts chains into a message's dictionary |
 //! | [`symbolizer`] | the names of a message's frames |
 //! | [`resolved_message`] | a message with the names of its frames |
+//! | `remote_frames` | finds the frames without names in a message |
+//! | `location_fields` | the fields of an encoded location |
+//! | `address` | the address space of a mapping; run-time addresses to ELF virtual addresses |
+//! | `rewrite` | puts chains into a message's dictionary |
+//! | [`needs`] | the objects of frames without names |
+//!
+//! | Objects | Duty |
+//! |---|---|
+//! | `objects` | numbers for objects, over all messages |
+//! | `object` | one object's files and index; its answers |
+//! | `open_files` | the files of one object, open |
+//! | `split_files` | the files of split units |
+//! | [`index_cache`] | the folder of indexes |
+//! | `names` | functions and chains of functions, over all messages |
+//! | `chains` | the chains of functions at addresses, read by several threads |
+//!
+//! | Accounts | Duty |
+//! |---|---|
 //! | [`summary`] | counts, and the reasons of unresolved frames |
 //! | [`unresolved`] | the reason why a frame is not resolved |
 //! | `trial` | one chain for all frames, for tests |

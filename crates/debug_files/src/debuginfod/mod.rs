@@ -3,6 +3,15 @@
 //! All servers are asked at once; the first one that has the file delivers it. A file is checked before it
 //! enters the cache: it must be an ELF file of the right identity. A file that no server has is remembered,
 //! as elfutils does, by an empty file.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | [`settings`] | the settings of debuginfod's clients, from the environment |
+//! | `cache` | the cache that is shared with elfutils' client |
+//! | `race` | one file from several servers that are asked at once |
+//! | `server` | one server, or the folder of a `file://` URL |
+//! | [`narration`] | lines about downloads, if the environment asks for them |
+//! | [`error`] | the errors of a client |
 
 mod cache;
 pub mod error;

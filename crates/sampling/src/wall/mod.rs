@@ -15,6 +15,12 @@
 //! budget limit how many are asked, at random; the sample of each stands for the threads before it that were
 //! not asked. At the end of an interval of profiles the time up to then is attributed as well ([`settle`]),
 //! so that each interval's sum is that of its threads' time, however long a round is.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | `sampler` | the rounds: which threads are visited, asked for a sample, and credited with time |
+//! | `signals` | the signal that asks a thread for a sample |
+//! | `waiting_place` | the place where a thread waits, as the kernel reports it |
 
 mod sampler;
 mod signals;
