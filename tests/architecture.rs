@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use architecture_support::duty_tables;
 use architecture_support::file_imports::FileImports;
 use architecture_support::linker_lock;
 use architecture_support::source::{Source, crates, dependencies_of, file_of, sources};
@@ -279,6 +280,29 @@ fn files_are_documented_short_and_well_named() {
             source.path.components().map(|part| Path::new(&part).file_stem().unwrap_or_default().to_owned());
         for name in names.filter(|name| VAGUE_NAMES.iter().any(|bad| name == bad)) {
             complaints.push(format!("{path}: '{}' tells no duty", name.display()));
+        }
+    }
+    assert_none(&complaints);
+}
+
+/// A reader finds the file for a duty in the first lines of its folder's `mod.rs` or `lib.rs`.
+#[test]
+fn each_module_is_in_the_table_of_its_folder() {
+    let sources = sources();
+    let declared: usize = sources.iter().map(|source| duty_tables::declared_by(source).len()).sum();
+    assert!(declared > 800, "{declared} modules only");
+    assert_none(&sources.iter().flat_map(duty_tables::complaints).collect::<Vec<_>>());
+}
+
+/// A module with files of its own has its code in the `mod.rs` of their folder, never beside the folder.
+#[test]
+fn a_folder_has_its_own_module_file() {
+    let sources = sources();
+    let mut complaints = Vec::new();
+    for source in &sources {
+        let folder = source.path.with_extension("");
+        if sources.iter().any(|other| other.path.starts_with(&folder)) {
+            complaints.push(format!("{}: belongs in {}/mod.rs", source.path.display(), folder.display()));
         }
     }
     assert_none(&complaints);
