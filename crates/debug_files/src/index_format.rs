@@ -1,8 +1,8 @@
 //! The file in which the content of a folder is remembered: the identity of each ELF file, by the file's
 //! path, length and time of change.
 //!
-//! The format: [`MAGIC`], the XXH64 of the rest, and for each file its path (length, bytes), its length, its
-//! time of change (seconds, nanoseconds), and one byte. If the byte is [`ELF`], the build-id (length, bytes)
+//! The format: `MAGIC`, the XXH64 of the rest, and for each file its path (length, bytes), its length, its
+//! time of change (seconds, nanoseconds), and one byte. If the byte is `ELF`, the build-id (length, bytes)
 //! and the htlhash follow. Numbers are little-endian.
 
 use std::ffi::OsStr;
