@@ -214,6 +214,26 @@ fn functions_that_share_a_list_of_ranges_are_bounded() {
     assert!(matches!(problem(&library), DwarfError::SharedRanges));
 }
 
+/// Regression: each of many units read and kept one list of address ranges, which a file of some hundred
+/// kilobytes could make gigabytes.
+#[test]
+fn units_that_share_a_list_of_ranges_are_bounded() {
+    const RANGES: usize = 10_000;
+    const UNITS: usize = 1_000;
+    let folder = tempfile::tempdir().unwrap();
+    // A unit's first address, and its list.
+    let abbreviations = ".uleb128 1, 0x11\n .byte 0\n .uleb128 0x11, 1, 0x55, 0x17, 0, 0, 0";
+    let units: String =
+        (0..UNITS).map(|number| unit(number, "0", ".byte 1\n .quad code\n .4byte 0")).collect();
+    // Pairs of offsets from the unit's first address.
+    let ranges = format!(".rept {RANGES}\n .quad 1, 2\n .endr\n .quad 0, 0\n");
+    let sections = format!(".section .debug_ranges, \"\", %progbits\n {ranges}");
+    let library = linked(folder.path(), abbreviations, &units, &sections);
+    let problems = read(&library).unwrap().into_problems();
+    assert!(!problems.is_empty() && problems.len() < UNITS, "{problems:?}");
+    assert!(problems.iter().all(|problem| matches!(problem.why, DwarfError::SharedRanges)), "{problems:?}");
+}
+
 /// A unit of DWARF 4 with this number, these abbreviations, and one entry.
 fn unit(number: usize, abbreviations: &str, entry: &str) -> String {
     format!(

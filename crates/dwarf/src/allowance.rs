@@ -77,7 +77,7 @@ impl Allowance {
     /// Takes an address range of a list.
     ///
     /// # Errors
-    /// If functions read the same lists too often.
+    /// If units or functions read the same lists too often.
     pub(super) fn take_range(&self) -> Result<(), DwarfError> {
         self.take(&self.ranges, 1).ok_or(DwarfError::SharedRanges)
     }

@@ -92,8 +92,8 @@ pub enum DwarfError {
     /// The units read more bytes of split units than these can have.
     #[error("units read more than {} bytes of split units", limits::SPLIT_BYTES)]
     SharedSplit,
-    /// Functions read the same lists of address ranges again and again.
-    #[error("functions share lists of address ranges more than {} times", limits::SHARES)]
+    /// Units or functions read the same lists of address ranges again and again.
+    #[error("units or functions share lists of address ranges more than {} times", limits::SHARES)]
     SharedRanges,
     /// The units have too many rows together.
     #[error("more than {} rows in all units", limits::ROWS)]

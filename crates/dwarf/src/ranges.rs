@@ -5,13 +5,19 @@ use std::ops::Range;
 
 use gimli::{AttributeValue, RangeListsOffset, Reader as _, RngListIter, Section as _, UnitRef};
 
+use super::allowance::Allowance;
+use super::error::DwarfError;
 use super::sections::Bytes;
 
 /// The ranges of a unit's root entry. A list precedes a start and an end.
 ///
 /// # Errors
-/// If the entry or its list is malformed, or if the unit ends after the last address.
-pub(super) fn of_unit(unit: UnitRef<'_, Bytes<'_>>) -> Result<Vec<Range<u64>>, gimli::Error> {
+/// If the entry or its list is malformed, if the unit ends after the last address, or if lists of ranges are
+/// read too often.
+pub(super) fn of_unit(
+    unit: UnitRef<'_, Bytes<'_>>,
+    allowance: &Allowance,
+) -> Result<Vec<Range<u64>>, DwarfError> {
     let mut entries = unit.entries();
     let root = entries.next_dfs()?.ok_or(gimli::Error::MissingUnitDie)?;
     if let Some(value) = root.attr_value(gimli::DW_AT_ranges)
@@ -19,6 +25,7 @@ pub(super) fn of_unit(unit: UnitRef<'_, Bytes<'_>>) -> Result<Vec<Range<u64>>, g
     {
         let mut ranges = Vec::new();
         while let Some(range) = list.next()? {
+            allowance.take_range()?;
             ranges.push(range.begin..range.end);
         }
         return Ok(ranges);

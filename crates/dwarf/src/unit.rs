@@ -102,7 +102,7 @@ impl Shared<'_> {
         let unit = UnitRef::new(dwarf, &unit);
         let ranges = match self.aranges.get(&offset) {
             Some(ranges) => ranges.clone(),
-            None => ranges::of_unit(unit)?,
+            None => ranges::of_unit(unit, self.allowance)?,
         };
         if ranges.is_empty() || self.wanted.is_some_and(|wanted| !is_wanted(wanted, &ranges)) {
             return Ok(None);
