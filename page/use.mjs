@@ -62,7 +62,7 @@ async function click(page, selector, wanted, { textOf = null, target = null } = 
 
 const STEPS = {
   async choose(page, key, value) {
-    await click(page, `.labels > button[aria-label="Choose values of ${key}"]`, null);
+    await click(page, `.labels > button[data-key="${key}"]`, null);
     await click(page, '.labels .values button', value, { textOf: '.text' });
     await page.keyboard.press('Escape');
   },

@@ -33,11 +33,11 @@ export function kindSums({ header, setRoles }, codes, self, rows, vmRows) {
   return sums;
 }
 
-/** The kinds that have a share which is not zero, as the command's reports show them; "" if none has. */
-export function kindsLine(names, sums, whole) {
+/** The kinds that have a share which is not zero, each with it, as the command's reports show them. */
+export function kindShares(names, sums, whole) {
   const percents = [...sums].map((sum) => (whole === 0 ? 0 : (sum * 100) / whole));
   const shown = [...percents.keys()].filter((kind) => percents[kind] >= LEAST_PERCENT);
-  return shown.map((kind) => `${names[kind]} ${tenths(percents[kind])} %`).join(', ');
+  return shown.map((kind) => `${names[kind]} ${tenths(percents[kind])} %`);
 }
 
 /** With one digit behind the point. A number in the middle is rounded to an even digit, as by the command. */

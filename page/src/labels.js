@@ -2,27 +2,7 @@
 
 import { button, el, press } from './dom.js';
 import { formatShare, formatValue } from './format.js';
-
-/** Labels with names of their own, which come first. */
-const NAMES = new Map([
-  ['thread.name', 'Thread'],
-  ['process.pid', 'Process'],
-]);
-
-/** The name that a label has on its button. */
-export function labelName(key) {
-  return NAMES.get(key) ?? key;
-}
-
-/** The numbers of the labels in the order of their buttons: threads, processes, others, ids of requests. */
-export function labelOrder(keys) {
-  const rank = (key) => {
-    const at = [...NAMES.keys()].indexOf(key);
-    return at >= 0 ? at : key.startsWith('process.') ? 2 : /(^|[._-])id$/i.test(key) ? 4 : 3;
-  };
-  const labels = keys.map((_, label) => label);
-  return labels.sort((one, other) => rank(keys[one]) - rank(keys[other]) || one - other);
-}
+import { labelName, labelOrder } from './labelnames.js';
 
 /** The width of the list, with the margin at its right. */
 const PANEL_PIXELS = 332;
@@ -52,8 +32,10 @@ export class LabelSelectors {
     this.field.addEventListener('input', () => this.#fill());
     this.panel.addEventListener('keydown', (event) => this.#key(event));
     this.buttons = profile.labels.map(({ key }, label) =>
-      button(key, `Choose values of ${key}`, () => this.toggle(label), {
+      button('', `Choose values of ${key}`, () => this.toggle(label), {
         class: 'label',
+        'aria-label': `Choose values of ${labelName(key)}`,
+        data: { key },
         'aria-haspopup': 'dialog',
       }),
     );
@@ -95,7 +77,7 @@ export class LabelSelectors {
     this.open = label;
     this.field.value = '';
     this.field.hidden = this.profile.labels[label].values.length < MANY;
-    this.panel.setAttribute('aria-label', this.profile.labels[label].key);
+    this.panel.setAttribute('aria-label', labelName(this.profile.labels[label].key));
     this.panel.hidden = false;
     const left = this.buttons[label].offsetLeft;
     this.panel.style.left = `${Math.max(0, Math.min(left, this.element.offsetWidth - PANEL_PIXELS))}px`;

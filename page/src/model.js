@@ -5,7 +5,7 @@ import { calleesTree } from './callees.js';
 import { callersTree, invertedTree, outermostCalls } from './callers.js';
 import { keepElided, sideFactors, weightedSums, widthWeights } from './diff.js';
 import { NARROW_PIXELS } from './boxes.js';
-import { kindsLine, kindSums, stackCodes } from './kinds.js';
+import { kindShares, kindSums, stackCodes } from './kinds.js';
 import { compileSearch, matchingFrames, onlyFrame } from './search.js';
 import { admittedSets, labelSums, select } from './selection.js';
 import { byThread } from './threads.js';
@@ -281,10 +281,10 @@ export class Model {
     });
   }
 
-  /** The line with the share of each kind of code, for each side; none for a profile that is not a JVM's. */
-  kindLines() {
+  /** The shares of the kinds of code, for each side; none for a profile that is not a JVM's. */
+  kindShares() {
     const { kinds } = this.profile.header;
-    return (this.kindSums() ?? []).map((sums, side) => kindsLine(kinds.names, sums, this.totals[side]));
+    return (this.kindSums() ?? []).map((sums, side) => kindShares(kinds.names, sums, this.totals[side]));
   }
 
   /** The weighted sum, share and number of the towers that match. Null without a search. */

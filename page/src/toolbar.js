@@ -264,14 +264,20 @@ export class Toolbar {
   }
 
   #showKinds(model) {
-    const lines = model.kindLines();
+    const sides = model.kindShares();
     const names = this.profile.header.sideNames ?? ['base', 'new'];
     this.kinds.replaceChildren(
-      ...lines.map((line, side) =>
-        el('div', {}, el('bdi', { text: lines.length === 2 ? `${names[side]}: ${line}` : line })),
-      ),
+      ...sides.map((shares, side) => {
+        // A line breaks between kinds, not between a kind and its share.
+        const parts = shares.map((share, at) => [
+          at > 0 ? ' ' : '',
+          el('span', { text: at < shares.length - 1 ? `${share},` : share }),
+        ]);
+        const name = sides.length === 2 ? [el('bdi', { text: names[side] }), ': '] : [];
+        return el('div', {}, ...name, ...parts.flat());
+      }),
     );
-    this.kinds.hidden = lines.every((line) => line === '');
+    this.kinds.hidden = sides.every((shares) => shares.length === 0);
   }
 
   #showMatches(model) {

@@ -2,13 +2,14 @@
 
 import assert from 'node:assert/strict';
 import test, { after, before } from 'node:test';
-import { kindsLine } from '../src/kinds.js';
+import { kindShares } from '../src/kinds.js';
 import { Browser } from './support/browser.mjs';
 import { samples, someFrames, TYPES, writerOf } from './support/generate.mjs';
 import * as naive from './support/naive.mjs';
 import { frameNumbers, modelOf, open } from './support/open.mjs';
 import { withPage } from './support/opened.mjs';
 
+const kindsLine = (...sums) => kindShares(...sums).join(', ');
 const FRAMES = someFrames(40);
 const NAMES = ['quiet', 'program', 'library', 'machine'];
 /** Code 0 works for its callers. Code 2 keeps callers of code 1. */
@@ -97,7 +98,7 @@ test('a comparison has the sums of both sides, and another profile than a JVM\'s
   assert.deepEqual(byName(modelOf(profile).kindSums()), sumsOf(list, 2));
   const other = await open(writerOf(list, FRAMES, { labels: ['thread.name'] }));
   assert.equal(modelOf(other).kindSums(), null);
-  assert.deepEqual(modelOf(other).kindLines(), []);
+  assert.deepEqual(modelOf(other).kindShares(), []);
 });
 
 test('the line leaves out kinds that would be zero, and rounds as the command does', () => {

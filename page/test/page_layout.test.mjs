@@ -75,6 +75,16 @@ for (const width of [1280, 390]) {
   });
 }
 
+test('the line of kinds of code breaks between kinds', async () => {
+  await withPage(browser, withKinds().text(), { width: 390, height: 800 }, async (page) => {
+    const kinds = await page.$$eval('.kinds span', (spans) =>
+      spans.map((span) => ({ lines: span.getClientRects().length, top: span.getBoundingClientRect().top })),
+    );
+    assert.ok(new Set(kinds.map(({ top }) => top)).size > 1, 'more than one line');
+    assert.deepEqual(kinds.filter(({ lines }) => lines !== 1), []);
+  });
+});
+
 test('the list of a label opens by its key on a narrow screen', async () => {
   await withPage(browser, labelled().text(), { width: 390, height: 800 }, async (page) => {
     await page.keyboard.press('l');

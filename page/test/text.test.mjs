@@ -15,7 +15,7 @@ import {
   formatValue,
   stepTime,
 } from '../src/format.js';
-import { labelName, labelOrder } from '../src/labels.js';
+import { labelName, labelOrder } from '../src/labelnames.js';
 import { decodeState, encodeState, initialState } from '../src/link.js';
 import { boxNames, packageName, shortName } from '../src/names.js';
 import { samples, someFrames, TYPES, writerOf } from './support/generate.mjs';
@@ -114,7 +114,13 @@ test('a part of time has cores, threads, or a value per second', () => {
 test('threads and processes come before other labels, ids of requests last', () => {
   const keys = ['trace_id', 'endpoint', 'process.pid', 'thread.name', 'process.command', 'tenant.id'];
   const names = labelOrder(keys).map((label) => labelName(keys[label]));
-  assert.deepEqual(names, ['Thread', 'Process', 'process.command', 'endpoint', 'trace_id', 'tenant.id']);
+  assert.deepEqual(names, ['Thread', 'Process', 'Program', 'endpoint', 'trace_id', 'tenant.id']);
+});
+
+test('keys of the profiler have words, those of the program stay as they are', () => {
+  assert.equal(labelName('otlpprof.thread.state'), 'Thread state');
+  assert.equal(labelName('otlpprof.thread.os_id'), 'OS thread id');
+  assert.equal(labelName('tenant'), 'tenant');
 });
 
 test('packages of names', () => {
