@@ -1,7 +1,7 @@
 //! `otlpprof report`, as a user runs it.
 
 use crate::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, inline, valid};
-use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, assert_quiet, message, rows, shop};
+use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, assert_quiet, message, page_header, rows, shop};
 use serde_json::Value;
 
 fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
@@ -338,6 +338,51 @@ fn a_mistake_is_one_line_that_says_what_there_is() {
     assert!(message.contains("cannot be used with"), "{message}");
     let empty = files.add("empty.otlp", &[]);
     assert!(error_of(&[&empty]).contains("no message in its 0 bytes"));
+}
+
+/// Regression: the heading named all processes and services of the files, and divided the CPU time of the
+/// selected ones by the time of all.
+#[test]
+fn the_heading_is_about_the_processes_that_the_selection_leaves() {
+    let files = Files::new();
+    let of = |process, service: &str, start, stack: &[&str], thread, value| {
+        let samples = [(stack, thread, value)];
+        let mut data = message(process, &[Spec { types: CPU, period: 1_000_000, start, samples: &samples }]);
+        let resource = data.resource_profiles[0].resource.as_mut().unwrap();
+        resource.attributes[0] = inline("service.name", service);
+        data
+    };
+    let shop = of("1", "shop", TIME, &["Shop.cart"], "http-1", 1_000);
+    let mail = of("2", "mail", TIME + DURATION, &["Mail.send"], "sender", 2_000);
+    let mut idle = of("3", "idle", TIME + DURATION, &["Idle.run"], "main", 1);
+    idle.resource_profiles[0].scope_profiles[0].profiles[0].samples.clear();
+    let (file, page) = (files.add("app.otlp", &[shop, mail, idle]), files.path("page.html"));
+    let all = (&["idle", "mail", "shop"][..], &["1", "2", "3"][..], "3.00 s", "30.0 s", "20Z", "0.10");
+    let of_mail = (&["mail"][..], &["2"][..], "2.00 s", "10.0 s", "30Z", "0.20");
+    let later = (&["idle", "mail"][..], &["2", "3"][..], "2.00 s", "20.0 s", "30Z", "0.10");
+    for (options, (services, pids, sum, during, second, cores)) in [
+        (&[][..], all),
+        (&["--where", "process.pid=2"], of_mail),
+        (&["--where", "service.name=mail"], of_mail),
+        (&["--thread", "sender"], of_mail),
+        (&["--frame", "Mail"], of_mail),
+        // A window has the processes that do nothing in it.
+        (&["--from", "2023-11-14T22:13:30Z"], later),
+    ] {
+        let (start, cores) = (format!("2023-11-14T22:13:{second}"), format!("{cores} cores on average"));
+        let plural = if pids.len() == 1 { "" } else { "es" };
+        let (services, processes) = (services.join(", "), format!("process{plural} {}", pids.join(", ")));
+        let lines = stdout(&[&[&*file], options].concat());
+        let lines: Vec<_> = lines.lines().take_while(|line| !line.is_empty()).collect();
+        assert_eq!(lines[0], format!("cpu of {services}: {sum} in {during}, from {start}"), "{options:?}");
+        assert_eq!(*lines.last().unwrap(), format!("{processes}; {cores}"), "{options:?}");
+        let json: Value = serde_json::from_str(&stdout(&[&[&*file, "--json"], options].concat())).unwrap();
+        let found: Vec<_> = json["processes"].as_array().unwrap().iter().map(|of| &of["pid"]).collect();
+        assert_eq!(found, pids, "{options:?}");
+        crate::report_support::otlpprof(&[&["flamegraph", &file, "-o", &page], options].concat()).success();
+        let about = &page_header(&page)["about"];
+        assert_eq!(about, &format!("{processes}; {during} from {start}; {cores}"), "{options:?}");
+    }
 }
 
 /// Text of a profile cannot control the terminal.

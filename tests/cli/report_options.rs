@@ -176,7 +176,7 @@ fn keys_and_values_that_do_not_exist_are_refused_with_those_that_do() {
     assert!(![out, page].iter().any(|file| std::path::Path::new(file).exists()));
     // Each exists, and no sample has both.
     let text = stdout(&["report", &file, "--thread", "http-1", "--from=-10s"]);
-    assert!(text.starts_with("cpu of shop: 0 ns"), "{text}");
+    assert!(text.starts_with("cpu: 0 ns\n"), "{text}");
 }
 
 #[test]

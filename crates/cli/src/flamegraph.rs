@@ -16,6 +16,7 @@ use otlpprof_report::sample_reader::{SampleForm, SampleReader};
 use otlpprof_report::selection::Window;
 use otlpprof_report::sides::{self, Comparison};
 use otlpprof_report::survey::Survey;
+use otlpprof_report::selected_resources::SelectedResources;
 
 use super::outputs::DEFAULT_PAGE;
 use super::print::time;
@@ -230,6 +231,7 @@ fn write(
         base.inputs.read(&mut reader, &mut rows)?;
         base_labels = std::mem::take(&mut reader.label_keys);
         base_idle = std::mem::take(&mut reader.idle);
+        reader.selected = SelectedResources::default();
         rows.side = 1;
         (rows.window, reader.window) = (selection.window, selection.window);
     }
@@ -250,7 +252,7 @@ fn write(
     let idle_note = idle_note(&rows, idle, base.is_some());
     notes.extend(idle_note.clone());
     if let Some(base) = base {
-        base.compare.check_times([rows.profiled_ns(0), rows.profiled_ns(1)])?;
+        base.compare.check_times([0, 1].map(|side| rows.time(side).total_ns()))?;
         let surveys = [&base.inputs.survey, &new.survey];
         let mut differences = sides::differences(surveys, [&base_labels, &reader.label_keys]);
         differences.extend(empty_side([0, 1].map(|side| rows.has_values(side)), idle)?.map(str::to_owned));
@@ -263,7 +265,7 @@ fn write(
     let sides = base.map(|base| base.sides.clone());
     let texts = PageTexts {
         title: page.title.clone().unwrap_or_else(|| title(new, &sides)),
-        about: if base.is_some() { String::new() } else { about(&new.survey, selection.window, &rows) },
+        about: if base.is_some() { String::new() } else { about(&reader.selected, selection.window, &rows) },
         selection: conditions::in_words(&selection).join(", "),
         notes,
         sides,
@@ -307,16 +309,17 @@ fn title(inputs: &ProfileInputs, sides: &Option<[String; 2]>) -> String {
 }
 
 /// The processes of a page, and the time that it shows.
-fn about(survey: &Survey, window: Window, rows: &PageRows) -> String {
-    let profiled_ns = rows.profiled_ns(1);
-    let time = survey.times.filter(|_| profiled_ns > 0).map(|(first_ns, _)| {
+fn about(selected: &SelectedResources, window: Window, rows: &PageRows) -> String {
+    let (start_ns, profiled_ns) =
+        (rows.time(1).start_ns(selected, window), rows.time(1).selected_ns(selected));
+    let time = start_ns.filter(|_| profiled_ns > 0).map(|start_ns| {
         let profiled = amount(i64::try_from(profiled_ns).unwrap_or(i64::MAX), "nanoseconds");
-        format!("{profiled} from {}", time::utc_seconds(first_ns.max(window.from_ns)))
+        format!("{profiled} from {}", time::utc_seconds(start_ns))
     });
     let cpu = Measure { name: types::CPU.name.to_owned(), unit: types::CPU.period_unit.to_owned() };
     let whole = rows.total(&cpu.name, 1);
     let cores = processes::cores(&cpu, rows.weight().unit(&cpu), whole, profiled_ns).filter(|_| whole > 0);
-    let parts = [Some(processes::in_words(&survey.resources)).filter(|words| !words.is_empty()), time, cores];
+    let parts = [Some(processes::in_words(&selected.survey)).filter(|words| !words.is_empty()), time, cores];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 

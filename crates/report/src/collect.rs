@@ -48,7 +48,8 @@ pub struct Collected<'w> {
     /// without the attribute.
     group_ids: HashMap<(String, ThreadRole), GroupId>,
     sums: Summed<(GroupId, NodeId)>,
-    time: ProfiledTime,
+    /// The time that the profiles of the measure cover.
+    pub time: ProfiledTime,
     /// By the number of a sample's labels in the present profile.
     of_labels: HashMap<u64, GroupId, FastState>,
 }
@@ -130,11 +131,6 @@ impl<'w> Collected<'w> {
             *sum = sum.saturating_add(value);
         }
         sums
-    }
-
-    /// The time that the profiles of the measure cover, in ns.
-    pub fn profiled_ns(&self) -> u64 {
-        self.time.total_ns()
     }
 
     fn group_of(&mut self, profile: &ProfileContext<'_>, sample: &SelectedSample<'_>) -> GroupId {

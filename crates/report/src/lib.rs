@@ -83,6 +83,7 @@ pub mod profiled_time;
 pub mod resource_survey;
 pub mod sample_count;
 pub mod sample_reader;
+pub mod selected_resources;
 pub mod selection;
 pub mod sides;
 pub mod state_times;

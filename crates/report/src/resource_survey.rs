@@ -11,9 +11,15 @@ const MOST_KEYS: usize = 256;
 /// The most processes whose programs are kept.
 const MOST_PROCESSES: usize = 4096;
 
+/// The prefix of a service that has no name (semantic conventions, "service.name"). The executable's name
+/// follows.
+const NAMELESS: &str = "unknown_service:";
+
 /// The attributes of all resources that were added.
 #[derive(Debug, Default)]
 pub struct ResourceSurvey {
+    /// The services that the resources name.
+    pub services: BTreeSet<String>,
     resources: u64,
     keys: BTreeMap<String, Known>,
     /// The programs by process id, as far as they are known. Processes of several hosts may have one id.
@@ -39,6 +45,9 @@ impl ResourceSurvey {
         for (key, value) in attributes.into_iter().filter(|(_, value)| !value.is_empty()) {
             match key {
                 attribute_keys::PROCESS_PID => pid = Some(value.clone().into_owned()),
+                attribute_keys::SERVICE_NAME if !self.services.contains(&*value) => {
+                    self.services.insert(value.clone().into_owned());
+                }
                 attribute_keys::PROCESS_COMMAND => program = Some(value.clone().into_owned()),
                 _ => {}
             }
@@ -55,6 +64,12 @@ impl ResourceSurvey {
         {
             self.processes.entry(pid).or_default().extend(program);
         }
+    }
+
+    /// The names of the services, separated by commas. A service without a name is called by its executable.
+    pub fn service_names(&self) -> String {
+        let names = self.services.iter().map(|name| name.strip_prefix(NAMELESS).unwrap_or(name));
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// The programs that processes with this id run, separated by commas; empty if unknown.

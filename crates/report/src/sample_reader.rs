@@ -21,6 +21,7 @@ use super::measure::{Measure, ProfileMeasure, Weight};
 use super::message_stacks::MessageStacks;
 use super::objects::ObjectTable;
 use super::pending_samples::{PendingSample, PendingSamples, SampleLabels};
+use super::selected_resources::SelectedResources;
 use super::selection::{Selection, StackMatches, Window, text_of};
 use super::state_times::resource_attributes;
 use super::thread_role::ThreadRole;
@@ -93,6 +94,16 @@ impl<'p> ProfileContext<'p> {
         }
     }
 
+    /// The part of the profile's time in which its samples can be in the window, in ns: all of a profile that
+    /// begins there, since samples without a time have the profile's start.
+    pub(super) fn ns_in(&self, window: Window) -> u64 {
+        let end_ns = self.start_ns.saturating_add(self.duration_ns).min(window.to_ns);
+        match window.has(self.start_ns) {
+            true => self.duration_ns,
+            false => end_ns.saturating_sub(window.from_ns),
+        }
+    }
+
     /// The weight of a value.
     fn weigh(&self, value: i64) -> i64 {
         match self.weight {
@@ -154,6 +165,11 @@ pub struct SampleReader<'s> {
     most_bytes: Option<usize>,
     /// The number of selected samples, those of idle threads included.
     pub selected_samples: u64,
+    /// The resources of the selected samples and, if no condition is about samples alone, those of profiles
+    /// without samples.
+    pub selected: SelectedResources,
+    /// Whether the resource of the present profile is among the selected ones.
+    is_noted: bool,
     /// The sum of the selected samples of idle threads, which are not passed to sinks
     /// ([`Selection::without_idle`]).
     pub idle: i64,
@@ -177,6 +193,8 @@ impl<'s> SampleReader<'s> {
             locations: Vec::new(),
             most_bytes: None,
             selected_samples: 0,
+            selected: SelectedResources::default(),
+            is_noted: false,
             idle: 0,
         }
     }
@@ -256,6 +274,11 @@ impl<'s> SampleReader<'s> {
     ) {
         let mut found = found.to_vec();
         self.selection.note_attributes(context.tables, &context.header.attribute_indices, &mut found);
+        let is_in_window = self.window.has(context.start_ns) || context.ns_in(self.window) > 0;
+        self.is_noted = is_in_window && self.selection.is_fulfilled_by_attributes(&found);
+        if self.is_noted {
+            self.selected.add(context.process, context.resource);
+        }
         // By the number of a sample's labels; `None` if they are not selected.
         let mut known: HashMap<u64, Option<SampleLabels>, FastState> = HashMap::default();
         let mut pending = PendingSamples::default();
@@ -329,15 +352,24 @@ impl<'s> SampleReader<'s> {
             if is_selected && idleness == Idleness::Idle {
                 self.leave_out(context, sample);
             } else if is_selected {
-                self.selected_samples += 1;
+                self.count(context, sample);
                 sink.take(context, &SelectedSample { sample, node, labels: number, thread });
             }
         });
     }
 
+    /// Counts a selected sample.
+    fn count(&mut self, context: &ProfileContext<'_>, sample: &Sample) {
+        self.selected_samples += 1;
+        if !self.is_noted && sum_in(context, sample, self.window) != 0 {
+            self.is_noted = true;
+            self.selected.add(context.process, context.resource);
+        }
+    }
+
     /// Counts a selected sample of an idle thread.
     fn leave_out(&mut self, context: &ProfileContext<'_>, sample: &Sample) {
-        self.selected_samples += 1;
+        self.count(context, sample);
         self.idle = self.idle.saturating_add(sum_in(context, sample, self.window));
     }
 

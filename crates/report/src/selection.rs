@@ -75,6 +75,12 @@ impl Selection {
         self.attributes.iter().any(|(key, _)| keys.contains(&&**key))
     }
 
+    /// Whether all samples with the attributes that were found are selected, whatever their traces and stacks
+    /// are. `found` is that of [`Selection::note`].
+    pub fn is_fulfilled_by_attributes(&self, found: &[bool]) -> bool {
+        self.trace.is_none() && !self.has_expressions() && found.iter().all(|&found| found)
+    }
+
     /// Whether frames are compared with expressions.
     pub fn has_expressions(&self) -> bool {
         !self.frames.is_empty() || !self.without.is_empty()

@@ -1,6 +1,6 @@
 //! The contents of profile files in outline: measures, times, resources.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use otlpprof_model::attribute_keys;
 use otlpprof_otlp::encoded::{EncodedMessage, EncodedTables};
@@ -13,10 +13,6 @@ use super::resource_survey::ResourceSurvey;
 use super::selection::text_of;
 use super::state_times::StateTimes;
 
-/// The prefix of a service that has no name (semantic conventions, "service.name"). The executable's name
-/// follows.
-const NAMELESS: &str = "unknown_service:";
-
 /// The outline of all messages.
 #[derive(Debug, Default)]
 pub struct Survey {
@@ -28,8 +24,6 @@ pub struct Survey {
     pub measures: BTreeMap<Measure, u64>,
     /// For each measure, the quantity and unit that its periods count; empty if unknown.
     pub period_types: BTreeMap<Measure, (String, String)>,
-    /// The services that the resources name.
-    pub services: BTreeSet<String>,
     /// The attributes of the resources that have profiles.
     pub resources: ResourceSurvey,
     /// The first start and the last end of a profile, in nanoseconds since 1970; `None` if no profile has a
@@ -59,10 +53,6 @@ impl Survey {
                 let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
                 (tables.key(attribute), value)
             });
-            for (_, value) in pairs.clone().filter(|(key, _)| *key == attribute_keys::SERVICE_NAME) {
-                let service = value.and_then(|value| tables.value_text(value));
-                self.services.extend(service.map(str::to_owned));
-            }
             if resource.scopes().flat_map(EncodedScope::profiles).next().is_some() {
                 self.resources.add(pairs.map(|(key, value)| (key, text_of(tables, value))));
             }
@@ -121,12 +111,6 @@ impl Survey {
         intervals.sort_unstable();
         let &(length_ns, start_ns) = intervals.get(intervals.len() / 2)?;
         Some(Interval { start_ns, length_ns })
-    }
-
-    /// The names of the services, separated by commas. A service without a name is called by its executable.
-    pub fn service_names(&self) -> String {
-        let names = self.services.iter().map(|name| name.strip_prefix(NAMELESS).unwrap_or(name));
-        names.collect::<Vec<_>>().join(", ")
     }
 
     /// The other measures that are taken at the same events as this one: their periods count the same

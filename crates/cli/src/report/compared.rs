@@ -91,5 +91,5 @@ fn read(
     inputs.read_beside(reader, &mut collected, |message| all.iter_mut().for_each(|all| all.add(message)))?;
     let own = collected.merged();
     let total_of_all = all.map_or_else(|| total(&own), |all| all.sum());
-    Ok(Side { own, total_of_all, profiled_ns: collected.profiled_ns(), idle: reader.idle })
+    Ok(Side { own, total_of_all, profiled_ns: collected.time.total_ns(), idle: reader.idle })
 }

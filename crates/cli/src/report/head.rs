@@ -6,6 +6,10 @@ use std::io::{self, Write};
 use otlpprof_report::code_kind::KindSums;
 use otlpprof_report::measure::Measure;
 use otlpprof_report::survey::Survey;
+use otlpprof_report::profiled_time::ProfiledTime;
+use otlpprof_report::resource_survey::ResourceSurvey;
+use otlpprof_report::selected_resources::SelectedResources;
+use otlpprof_report::selection::Window;
 
 use super::amount::{amount, percent};
 use super::idle_args;
@@ -18,16 +22,14 @@ use crate::print::time;
 pub(super) struct Head<'h> {
     /// The outline of the files.
     pub(super) survey: &'h Survey,
+    /// The processes and the time that are selected.
+    pub(super) covered: Covered<'h>,
     /// The measure that is shown.
     pub(super) measure: &'h Measure,
     /// The unit in which the measure is shown.
     pub(super) unit: &'h str,
     /// The total.
     pub(super) whole: i64,
-    /// The first time that is selected, in ns since 1970.
-    pub(super) from_ns: u64,
-    /// The time that the profiles cover, in ns.
-    pub(super) profiled_ns: u64,
     /// The part that the options select, if they do not select everything.
     pub(super) selected: Option<Selected<'h>>,
     /// The sum of idle threads that are left out.
@@ -36,6 +38,28 @@ pub(super) struct Head<'h> {
     pub(super) kinds: Option<KindSums>,
     /// The command that has the options which the lines name, with a space behind it; empty for this one.
     pub(super) command: &'h str,
+}
+
+/// The processes and the time that selected profiles cover.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Covered<'h> {
+    /// The resources, which tell the processes.
+    pub(super) resources: &'h ResourceSurvey,
+    /// The first time in the selected window, in ns since 1970; `None` if unknown.
+    pub(super) start_ns: Option<u64>,
+    /// The length of the time, in ns.
+    pub(super) profiled_ns: u64,
+}
+
+impl<'h> Covered<'h> {
+    /// Of the profiles whose time this is, those of these resources in the window.
+    pub(super) fn of(time: &ProfiledTime, selected: &'h SelectedResources, window: Window) -> Self {
+        Self {
+            resources: &selected.survey,
+            start_ns: time.start_ns(selected, window),
+            profiled_ns: time.selected_ns(selected),
+        }
+    }
 }
 
 /// A selected part of the samples.
@@ -49,13 +73,14 @@ pub(super) struct Selected<'h> {
 
 /// Writes the lines, and an empty one.
 pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Head { survey, measure, unit, whole, from_ns, profiled_ns, selected, idle, kinds, command } = head;
-    let services = survey.service_names();
+    let Head { survey, covered, measure, unit, whole, selected, idle, kinds, command } = head;
+    let Covered { resources, start_ns, profiled_ns } = covered;
+    let services = resources.service_names();
     let of = if services.is_empty() { String::new() } else { format!(" of {services}") };
-    let during = match (survey.times, profiled_ns) {
-        (Some((first, _)), 1..) => {
+    let during = match (start_ns, profiled_ns) {
+        (Some(start_ns), 1..) => {
             let profiled = amount(i64::try_from(profiled_ns).unwrap_or(i64::MAX), "nanoseconds");
-            format!(" in {profiled}, from {}", time::utc_seconds(first.max(from_ns)))
+            format!(" in {profiled}, from {}", time::utc_seconds(start_ns))
         }
         _ => String::new(),
     };
@@ -72,7 +97,7 @@ pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
     if let Some(line) = kinds.and_then(|kinds| kinds::line(&kinds, whole)) {
         writeln!(out, "{line}")?;
     }
-    let processes = processes::in_words(&survey.resources);
+    let processes = processes::in_words(resources);
     if !processes.is_empty() {
         let cores = processes::cores(measure, unit, whole, profiled_ns);
         writeln!(out, "{processes}{}", cores.map_or_else(String::new, |cores| format!("; {cores}")))?;

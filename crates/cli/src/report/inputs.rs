@@ -93,7 +93,7 @@ impl ProfileInputs {
 
     /// A title for what is made of the files: the services, or else the names of the files.
     pub(crate) fn title(&self) -> String {
-        let services = self.survey.service_names();
+        let services = self.survey.resources.service_names();
         if !services.is_empty() && services != NO_SERVICE {
             return services;
         }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::calls::Call;
 use super::diff::{Changes, DiffOptions};
-use super::head::Head;
+use super::head::{Covered, Head};
 use super::kinds;
 use super::labels::Shown;
 use super::single::by_total;
@@ -162,16 +162,17 @@ pub(super) fn print_changes(
 }
 
 fn head(head: Head<'_>) -> Map<String, Value> {
-    let Head { survey, measure, unit, whole, profiled_ns, selected, idle, kinds, .. } = head;
+    let Head { survey, covered, measure, unit, whole, selected, idle, kinds, .. } = head;
+    let Covered { resources, start_ns, profiled_ns } = covered;
     let others = survey.measures.keys().filter(|other| *other != measure).map(|other| &*other.name);
     let mut document = Map::new();
     let mut add = |name: &str, value: Value| drop(document.insert(name.to_owned(), value));
     add("type", json!(measure.name));
     add("unit", json!(unit));
     add("total", json!(whole));
-    add("services", json!(survey.services));
-    processes::add_json(&survey.resources, &mut add);
-    add("fromUnixNano", json!(survey.times.map(|(first, _)| first)));
+    add("services", json!(resources.services));
+    processes::add_json(resources, &mut add);
+    add("fromUnixNano", json!(start_ns));
     add("profiledNano", json!(profiled_ns));
     add("otherTypes", others.collect());
     let (conditions, of) = selected.map_or((&[][..], whole), |selected| (selected.conditions, selected.of));

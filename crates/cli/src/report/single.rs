@@ -17,7 +17,7 @@ use otlpprof_report::whole_sum::WholeSum;
 
 use super::amount::{amount, percent};
 use super::conditions;
-use super::head::{self, Head, Selected};
+use super::head::{self, Covered, Head, Selected};
 use super::inputs::ProfileInputs;
 use super::kinds;
 use super::labels;
@@ -42,13 +42,12 @@ pub(super) fn run(
     let mut all =
         (!selection.is_everything()).then(|| WholeSum::new(measure, form.weight, selection.without_idle));
     let (mut conditions, in_words) = (args.selection.conditions(), conditions::in_words(&selection));
-    let head = |whole, profiled_ns, kinds, all: Option<WholeSum<'_>>, idle| Head {
+    let head = |whole, covered, kinds, all: Option<WholeSum<'_>>, idle| Head {
         survey: &inputs.survey,
+        covered,
         measure,
         unit: form.weight.unit(measure),
         whole,
-        from_ns: window.from_ns,
-        profiled_ns,
         selected: all.map(|all| Selected { conditions: &in_words, of: all.sum() }),
         idle,
         kinds,
@@ -59,7 +58,8 @@ pub(super) fn run(
         read(inputs, &mut reader, &mut all, &mut sums)?;
         inputs.check_selected(reader.selected_samples, &conditions)?;
         ensure!(sums.whole() < i64::MAX, TOO_LARGE);
-        let head = head(sums.whole(), sums.time.total_ns(), None, all, reader.idle);
+        let covered = Covered::of(&sums.time, &reader.selected, window);
+        let head = head(sums.whole(), covered, None, all, reader.idle);
         return labels::print(args.form.format(), head, sums, args.most(), out);
     }
     let mut collected = Collected::new(measure, window, args.group_key());
@@ -76,7 +76,8 @@ pub(super) fn run(
     let is_folded = args.folds_vm_threads() && fold_vm_threads(&mut collected, &stacks, &mut reader);
     let own = collected.merged();
     check_sum(&own)?;
-    let head = head(total(&own), collected.profiled_ns(), kinds, all, reader.idle);
+    let covered = Covered::of(&collected.time, &reader.selected, window);
+    let head = head(total(&own), covered, kinds, all, reader.idle);
     match args.form.format() {
         Format::Json => json::print(args, head, &reader, &collected, &own, out)?,
         Format::Text => {
@@ -144,7 +145,7 @@ fn print_samples(
         let (value, share) = (amount(total(own), unit), percent(total(own), whole));
         out.write_all(if at > 0 { b"\n" } else { b"" })?;
         let programs = match key {
-            attribute_keys::PROCESS_PID => head.survey.resources.programs_of(name),
+            attribute_keys::PROCESS_PID => head.covered.resources.programs_of(name),
             _ => String::new(),
         };
         let of = if programs.is_empty() { programs } else { format!(" ({programs})") };
@@ -210,14 +211,13 @@ pub(crate) fn print_overview(
     let kinds = collected.kinds(&stacks);
     let is_folded = fold_vm_threads(&mut collected, &stacks, &mut reader);
     let (own, unit) = (collected.merged(), &*measure.unit);
-    let (whole, profiled_ns) = (total(&own), collected.profiled_ns());
+    let whole = total(&own);
     let head = Head {
         survey,
+        covered: Covered::of(&collected.time, &reader.selected, selection.window),
         measure,
         unit,
         whole,
-        from_ns: 0,
-        profiled_ns,
         selected: None,
         idle: reader.idle,
         kinds,

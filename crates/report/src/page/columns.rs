@@ -145,7 +145,7 @@ fn header(
     sections: &Sections,
 ) -> Value {
     let seconds = |side| {
-        let ns = rows.profiled_ns(side);
+        let ns = rows.time(side).total_ns();
         if ns == 0 { Value::Null } else { json!(ns as f64 / 1e9) }
     };
     let types = measures.iter().map(|(measure, _)| {

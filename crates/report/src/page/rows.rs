@@ -114,9 +114,9 @@ impl PageRows {
         self.labels.kept = Some(key);
     }
 
-    /// The time that the profiles of a side cover, in ns.
-    pub fn profiled_ns(&self, side: u8) -> u64 {
-        self.times[usize::from(side)].total_ns()
+    /// The time that the profiles of a side cover.
+    pub fn time(&self, side: u8) -> &ProfiledTime {
+        &self.times[usize::from(side)]
     }
 
     /// Merges steps until there are few enough rows, or few steps.
