@@ -10,14 +10,11 @@
 //! functions of the object's symbol table, or of the file SYMBOLS with the same addresses. Of addresses, ELF
 //! virtual ones in hexadecimal, one a line, one message is made, whose frames are these.
 
-mod addresses_support;
-
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, Read as _, Write as _};
 use std::path::Path;
 
-use addresses_support::addresses;
 use goblin::elf::Elf;
 use goblin::elf::sym::STT_FUNC;
 use otlpprof_elf::build_id;
@@ -246,4 +243,12 @@ fn message(
     let resource = Some(Resource::default());
     let of_resource = ResourceProfiles { resource, scope_profiles: vec![scope], schema_url: String::new() };
     ProfilesData { resource_profiles: vec![of_resource], dictionary: Some(tables.0) }
+}
+
+/// The addresses on standard input.
+fn addresses() -> Result<Vec<u64>, Box<dyn Error>> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let words = text.split_whitespace().map(|word| word.trim_start_matches("0x"));
+    Ok(words.map(|word| u64::from_str_radix(word, 16)).collect::<Result<_, _>>()?)
 }
