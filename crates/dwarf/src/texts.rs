@@ -1,7 +1,6 @@
 //! Names and paths, each kept once.
 
 use std::hash::BuildHasher as _;
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use foldhash::fast::FixedState;
@@ -9,6 +8,7 @@ use hashbrown::HashTable;
 
 use super::error::DwarfError;
 use super::limits;
+use super::text_list::TextList;
 
 /// The number of no text.
 pub(super) const NO_TEXT: u32 = u32::MAX;
@@ -30,7 +30,7 @@ impl SharedTexts {
     pub(super) fn into_inner(self) -> Texts {
         let mut texts = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         texts.numbers = HashTable::new();
-        texts.bytes.shrink_to_fit();
+        texts.list.shrink_to_fit();
         texts
     }
 }
@@ -38,9 +38,7 @@ impl SharedTexts {
 /// Texts, numbered in the order in which they were added.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    bytes: Vec<u8>,
-    /// The end of each text in `bytes`; it begins where the text before ends.
-    ends: Vec<usize>,
+    list: TextList,
     numbers: HashTable<u32>,
     hasher: FixedState,
 }
@@ -58,30 +56,24 @@ impl Texts {
         if let Some(&number) = self.numbers.find(hash, |&number| self.get(number) == text) {
             return Ok(number);
         }
-        let number = u32::try_from(self.ends.len()).ok().filter(|&number| number < NO_TEXT);
-        let number = number.filter(|_| self.bytes.len() + text.len() <= limits::TEXTS);
+        let number = u32::try_from(self.list.len()).ok().filter(|&number| number < NO_TEXT);
+        let number = number.filter(|_| self.list.bytes() + text.len() <= limits::TEXTS);
         let number = number.ok_or(DwarfError::Texts)?;
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
-        let (bytes, ends, hasher) = (&self.bytes, &self.ends, &self.hasher);
-        self.numbers.insert_unique(hash, number, |&number| hasher.hash_one(&bytes[place(ends, number)]));
+        self.list.push(text);
+        let (list, hasher) = (&self.list, &self.hasher);
+        self.numbers.insert_unique(hash, number, |&number| hasher.hash_one(list.get(number as usize)));
         Ok(number)
     }
 
     /// The text of this number.
     pub(super) fn get(&self, number: u32) -> &[u8] {
-        &self.bytes[place(&self.ends, number)]
+        self.list.get(number as usize)
     }
 
     /// The number of texts.
     pub(super) fn len(&self) -> usize {
-        self.ends.len()
+        self.list.len()
     }
-}
-
-fn place(ends: &[usize], number: u32) -> Range<usize> {
-    let number = number as usize;
-    number.checked_sub(1).map_or(0, |before| ends[before])..ends[number]
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::thread;
 
 use otlpprof_elf::symbols::demangle::demangle;
 
+use crate::text_list::TextList;
 use crate::texts::Texts;
 
 /// The fewest texts for which a thread is started.
@@ -12,10 +13,9 @@ const WORTH_A_THREAD: usize = 1 << 12;
 /// The texts that are linkage names, demangled.
 #[derive(Debug, Default)]
 pub(super) struct DemangledNames {
-    /// The names, one after another.
-    bytes: Vec<u8>,
-    /// For each name, in ascending order: the number of the linkage name, and the end of the name in `bytes`.
-    ends: Vec<(u32, usize)>,
+    names: TextList,
+    /// The number of each name's linkage name, in ascending order.
+    linkage_names: Vec<u32>,
 }
 
 impl DemangledNames {
@@ -34,9 +34,8 @@ impl DemangledNames {
         });
         let mut all = Self::default();
         for part in parts {
-            let before = all.bytes.len();
-            all.bytes.extend_from_slice(&part.bytes);
-            all.ends.extend(part.ends.into_iter().map(|(number, end)| (number, before + end)));
+            all.names.append(&part.names);
+            all.linkage_names.extend(part.linkage_names);
         }
         all
     }
@@ -47,8 +46,8 @@ impl DemangledNames {
             let text = String::from_utf8_lossy(texts.get(number));
             let name = demangle(&text);
             if name != *text {
-                found.bytes.extend_from_slice(name.as_bytes());
-                found.ends.push((number, found.bytes.len()));
+                found.names.push(name.as_bytes());
+                found.linkage_names.push(number);
             }
         }
         found
@@ -56,17 +55,16 @@ impl DemangledNames {
 
     /// The number of names.
     pub(super) fn len(&self) -> usize {
-        self.ends.len()
+        self.names.len()
     }
 
     /// The name at this position.
     pub(super) fn get(&self, position: usize) -> &[u8] {
-        let begin = position.checked_sub(1).map_or(0, |before| self.ends[before].1);
-        &self.bytes[begin..self.ends[position].1]
+        self.names.get(position)
     }
 
     /// The number of the text whose name is at this position.
     pub(super) fn linkage_name(&self, position: usize) -> u32 {
-        self.ends[position].0
+        self.linkage_names[position]
     }
 }
