@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use crate::main_class;
 
-/// The time between two looks.
+/// The time between two looks. There is no event to wait for in their place: without privileges, the kernel
+/// does not report the programs that descendants execute or the libraries that they map. The process
+/// connector and fanotify need capabilities, and perf events a setting that containers lack.
 const LOOK: Duration = Duration::from_millis(100);
 /// A JVM that so many looks in a row have found without the agent is taken for one that does not load it.
 /// The agent is loaded soon after the JVM's library.
