@@ -6,6 +6,9 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use otlpprof_otlp::to_json;
+use otlpprof_otlp::wire::ProfilesData;
+
 use crate::dwarf_support::{addresses, compile_cpp, compile_rust, expected, has_judges, judged, run};
 use crate::otlp_fixture::framed;
 use crate::symbolize_support::{
@@ -14,8 +17,6 @@ use crate::symbolize_support::{
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use otlpprof_otlp::to_json;
-use otlpprof_otlp::wire::ProfilesData;
 use prost::Message as _;
 
 /// The number of addresses of each object.
@@ -514,6 +515,27 @@ fn indexes_are_kept_and_made_again_when_they_are_torn() {
         assert_eq!(messages_of(&command.path("out.otlp")), result);
         assert_eq!(fs::read(index).unwrap().len(), whole.len(), "made again");
         assert_eq!(index_files().len(), 1, "nothing left beside it");
+    }
+}
+
+/// Regression: an object got a second index, of the same contents, once its executable was found beside its
+/// debug file.
+#[test]
+fn an_executable_that_adds_nothing_makes_no_index_of_its_own() {
+    let command = Command::new();
+    let [debug, code] = ["debug", "code"].map(|name| command.path(name));
+    [&debug, &code].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    run(&debug, "objcopy", &["--only-keep-debug", LIBRARY, "library.debug"]);
+    run(&code, "objcopy", &["--strip-all", LIBRARY, "library.so"]);
+    let object = ProfiledObject::of(Path::new(LIBRARY), "/opt/libddproftest.so");
+    let vaddrs = addresses(Path::new(LIBRARY), 50);
+    let both = [below(&debug), below(&code)].concat();
+    for (options, extension) in [(&both[..2], "used"), (&both, "symbols"), (&both[..2], "symbols")] {
+        assert_eq!(resolved(&command, &object, &vaddrs, options).0, vaddrs.len());
+        let files: Vec<_> =
+            fs::read_dir(command.indexes()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let [file] = &files[..] else { panic!("{files:?}") };
+        assert_eq!(file.extension().unwrap(), extension);
     }
 }
 

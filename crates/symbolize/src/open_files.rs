@@ -12,6 +12,7 @@ use otlpprof_dwarf::{Compiled, DwarfError, Inputs, compile};
 use otlpprof_elf::build_id;
 use otlpprof_elf::file::{ElfFile, FileError};
 use otlpprof_elf::source::{FileSource, Source};
+use goblin::elf::section_header::SHT_SYMTAB;
 use twox_hash::XxHash64;
 
 use super::address::Segments;
@@ -33,6 +34,7 @@ pub(super) struct OpenFiles {
     /// The file with the most information.
     debug: FileSource,
     debug_path: PathBuf,
+    /// The executable or library, if it is another file that has symbols which the file above lacks.
     executable: Option<FileSource>,
     supplementary: Option<FileSource>,
     package: Option<FileSource>,
@@ -50,13 +52,17 @@ impl OpenFiles {
         let Some(debug_path) = files.debug.as_ref().or(files.executable.as_ref()) else { return Ok(None) };
         let debug = open(debug_path)?;
         let other = files.executable.as_ref().filter(|path| *path != debug_path);
-        let executable = other.map(open).transpose()?;
+        let mut executable = other.map(open).transpose()?;
         let supplementary = files.supplementary.as_deref().map(open).transpose()?;
         let package = files.package.as_deref().map(open).transpose()?;
         let segments = match (other, &executable) {
             (Some(path), Some(executable)) => segments(path, executable, true)?,
             _ => segments(debug_path, &debug, files.executable.is_some())?,
         };
+        if has_symbol_table(&debug) {
+            // Nothing more is read of the executable, so that the index is the same with and without it.
+            executable = None;
+        }
         Ok(Some(Self {
             debug,
             debug_path: debug_path.clone(),
@@ -146,6 +152,12 @@ fn segments(path: &Path, file: &FileSource, has_offsets: bool) -> Result<Segment
     let headers = ElfFile::parse(file).and_then(|elf| elf.program_headers());
     let failed = |why| UnreadableFile { path: path.to_owned(), why };
     Ok(Segments::new(&headers.map_err(failed)?, has_offsets))
+}
+
+/// Whether a file has the symbol table that alone counts (`.symtab` with more than the empty first symbol).
+fn has_symbol_table(file: &FileSource) -> bool {
+    let sections = ElfFile::parse(file).and_then(|elf| elf.section_headers()).unwrap_or_default();
+    sections.iter().any(|section| section.sh_type == SHT_SYMTAB && section.sh_size > section.sh_entsize)
 }
 
 /// The build-id of a file, which need not have one: the locator has checked the file.
