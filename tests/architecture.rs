@@ -124,6 +124,20 @@ fn files_import_each_other_in_one_direction() {
     assert_none(&complaints.into_iter().collect::<Vec<_>>());
 }
 
+/// Cargo takes no version in `[workspace.dependencies]` from `workspace.package`, and accepts an older
+/// one, with which a published crate would miss what another one has added.
+#[test]
+fn crates_require_each_other_in_their_present_version() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let manifest = fs::read_to_string(path).expect("UTF-8");
+    let own = manifest.lines().filter(|line| line.contains("{ path = \"crates/"));
+    let required: Vec<_> = own.filter(|line| line.contains("version")).collect();
+    assert!(!required.is_empty());
+    let present = concat!("version = \"", env!("CARGO_PKG_VERSION"), "\"");
+    let others = required.iter().filter(|line| !line.contains(present));
+    assert_none(&others.map(|line| format!("{line}: not {present}")).collect::<Vec<_>>());
+}
+
 /// The documents that describe the code.
 fn maps() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
