@@ -13,10 +13,10 @@ use otlpprof_report::page::html;
 use otlpprof_report::page::rows::PageRows;
 use otlpprof_report::page::steps::Steps;
 use otlpprof_report::sample_reader::{SampleForm, SampleReader};
+use otlpprof_report::selected_resources::SelectedResources;
 use otlpprof_report::selection::Window;
 use otlpprof_report::sides::{self, Comparison};
 use otlpprof_report::survey::Survey;
-use otlpprof_report::selected_resources::SelectedResources;
 
 use super::outputs::DEFAULT_PAGE;
 use super::print::time;

@@ -36,8 +36,6 @@
 //! | `compile` | reads all units, or the units of some addresses, by several threads |
 //! | `owners` | the unit that an address belongs to |
 //! | `symbols` | symbol tables, which name the outermost function |
-//! | `compile` | reads all units, or the units of some addresses, by several threads |
-//! | `elsewhere` | names that are in another unit, or in the supplementary file |
 //! | `text_list` | texts, one after another |
 //! | `texts` | names and paths, each kept once |
 //! | `frame` | the answer for an address: a chain of functions with their lines |

@@ -16,6 +16,7 @@
 //! | Selection | Duty |
 //! |---|---|
 //! | [`selection`] | which samples are wanted |
+//! | [`selected_resources`] | the processes and services that a selection leaves |
 //! | `idle_threads` | which samples are of idle threads of the VM and of native code |
 //! | [`known_attributes`] | the attributes that exist, compared with wanted ones |
 //!

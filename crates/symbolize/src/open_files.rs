@@ -4,6 +4,7 @@ use std::hash::Hasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use goblin::elf::section_header::SHT_SYMTAB;
 use otlpprof_core::build_id::BuildId;
 use otlpprof_debug_files::split_units::SplitUnits;
 use otlpprof_debug_files::{ObjectFiles, ObjectIdentity};
@@ -12,7 +13,6 @@ use otlpprof_dwarf::{Compiled, DwarfError, Inputs, compile};
 use otlpprof_elf::build_id;
 use otlpprof_elf::file::{ElfFile, FileError};
 use otlpprof_elf::source::{FileSource, Source};
-use goblin::elf::section_header::SHT_SYMTAB;
 use twox_hash::XxHash64;
 
 use super::address::Segments;

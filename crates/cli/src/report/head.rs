@@ -5,11 +5,11 @@ use std::io::{self, Write};
 
 use otlpprof_report::code_kind::KindSums;
 use otlpprof_report::measure::Measure;
-use otlpprof_report::survey::Survey;
 use otlpprof_report::profiled_time::ProfiledTime;
 use otlpprof_report::resource_survey::ResourceSurvey;
 use otlpprof_report::selected_resources::SelectedResources;
 use otlpprof_report::selection::Window;
+use otlpprof_report::survey::Survey;
 
 use super::amount::{amount, percent};
 use super::idle_args;
