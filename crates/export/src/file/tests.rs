@@ -285,7 +285,7 @@ fn in_a_process_with_a_file_size_limit() {
 fn a_write_that_breaks_off_leaves_nothing() {
     let folder = TempDir::new().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let test = "export::file::tests::in_a_process_with_a_file_size_limit";
+    let test = "file::tests::in_a_process_with_a_file_size_limit";
     command.args(["--exact", test, "--nocapture"]).env(LIMITED, folder.path());
     // SAFETY: setrlimit and signal are async-signal-safe, as all code between fork and exec must be.
     unsafe {
