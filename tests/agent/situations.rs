@@ -1,6 +1,7 @@
 //! Programs whose call trees are known by construction, on every JDK: their stacks reach their roots, and no
 //! method has a caller that cannot call it.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -236,6 +237,33 @@ fn classes_adapters_and_stubs_of_an_aot_cache() {
         calls().flags(&MIXED).meeting(&["I2C/C2I adapters"]).assert_walked_on(&home);
         Situation::of("strings").flags(&flags).flags(&["-Xint"]).assert_walked_on(&home);
         Situation::of("exceptions").flags(&flags).by(StackWalker::Vmx).assert_walked_on(&home);
+    }
+}
+
+/// Compiled methods of which the VM makes a copy in a code heap of hot code, and enters the copy from then on
+/// (JDK 27; HotSpot: share/runtime/hotCodeCollector.cpp).
+#[test]
+fn compiled_methods_that_move_to_the_heap_of_hot_code() {
+    const FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/hot-code.log");
+    let flags = [
+        "-XX:+UnlockExperimentalVMOptions",
+        "-XX:+HotCodeHeap",
+        "-XX:HotCodeHeapSize=8m",
+        "-XX:HotCodeStartupDelaySeconds=1",
+        // With 0 the VM's thread keeps the JVM from ending.
+        "-XX:HotCodeIntervalSeconds=1",
+        "-XX:HotCodeSampleSeconds=1",
+        concat!("-Xlog:hotcode=debug:file=", env!("CARGO_TARGET_TMPDIR"), "/hot-code.log"),
+    ];
+    for home in java_homes_from(27) {
+        let situation = Situation::of("calls").flags(&flags);
+        let have_moved = |seconds| {
+            let is_walked = situation.is_walked_on(&home, seconds, LEAST);
+            let log = fs::read_to_string(FILE).unwrap();
+            is_walked && log.contains("Successful relocation")
+        };
+        let seconds = &CPU_SECONDS[2..];
+        assert!(seconds.iter().copied().any(have_moved), "{}: no method has moved", home.display());
     }
 }
 

@@ -353,8 +353,11 @@ fn frozen_frames_are_walked_on_zgc() {
 #[test]
 fn frozen_frames_are_walked_however_objects_are_laid_out() {
     Tree { options: &["-XX:-UseCompressedOops"], ..QUEUES }.check();
-    let compact = &["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"];
-    Tree { options: compact, java: 25, ..QUEUES }.check();
+    // From 27 on compact headers are the default.
+    for headers in ["-XX:+UseCompactObjectHeaders", "-XX:-UseCompactObjectHeaders"] {
+        let options = &["-XX:+UnlockExperimentalVMOptions", headers];
+        Tree { options, java: 25, ..QUEUES }.check();
+    }
 }
 
 /// With `vmx` the carrier's frames follow, to its root.
