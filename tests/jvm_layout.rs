@@ -8,6 +8,7 @@ mod loud_support;
 use std::ffi::CStr;
 use std::process::Command;
 
+use jdk_support::everything;
 use jvm_support::{STUBS, TestJvm, for_each_jdk, for_each_jdk_with};
 use otlpprof_core::address::CodeRange;
 use otlpprof_core::continuation::{MountedThreadLayout, References};
@@ -290,7 +291,7 @@ fn child_finds_wrong_descriptions() {
         let structs = jvm.vm_structs_by(&memory);
         // SAFETY: `jvm.env` belongs to this thread.
         let learnt = unsafe {
-            layout::learn(jvm.env, &structs, &memory, &STUBS).and_then(|Learnt { layout, gaps }| {
+            layout::learn(jvm.env, &structs, &memory, &STUBS).and_then(|Learnt { layout, gaps, .. }| {
                 if let Some(gap) = gaps.into_iter().next() {
                     return Err(gap.reason);
                 }
@@ -309,6 +310,77 @@ fn child_finds_wrong_descriptions() {
     }
 }
 
+/// Fields that the checks recognise by their values, the fastest ones to find first. Between releases, fields
+/// move to other structures; such fields are given by all names.
+const RECOGNISED: [&str; 20] = [
+    "HeapBlock::_header",
+    "HeapBlock::Header::_used",
+    "GrowableArray<int>::_data",
+    "JavaCallWrapper::_anchor",
+    "PcDesc::_pc_offset",
+    "Symbol::_body",
+    "Method::_constMethod",
+    "ThreadsList::_threads",
+    "CodeBlob::_name",
+    "CodeHeap::_log2_segment_size",
+    "ConstMethod::_constants",
+    "ConstMethod::_name_index",
+    "ConstMethod::_signature_index",
+    "ConstantPool::_pool_holder",
+    "Klass::_name",
+    "OSThread::_thread_id",
+    "Symbol::_length",
+    "nmethod::_method CompiledMethod::_method",
+    "nmethod::_scopes_data_offset CompiledMethod::_scopes_data_begin",
+    "nmethod::_scopes_pcs_offset",
+];
+
+/// The number of [`RECOGNISED`] that are tested unless everything is.
+const FASTEST: usize = 8;
+
+/// Fields with a value that other fields have as well. The layout is refused.
+const AMBIGUOUS: [&str; 2] = ["Method::_i2i_entry", "JavaThread::_anchor"];
+
+/// Regression: all Java frames lost their lines where libjvm did not describe one field.
+#[test]
+fn a_field_that_is_not_described_is_found_where_the_checks_recognise_it() {
+    for_each_jdk("child_finds_missing_fields", MIXED);
+}
+
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_finds_missing_fields() {
+    let jvm = TestJvm::create();
+    jvm.replay_stubs();
+    let learn = |memory: &dyn Memory| {
+        let structs = jvm.vm_structs_by(memory);
+        // SAFETY: `jvm.env` belongs to this thread.
+        unsafe { layout::learn(jvm.env, &structs, &ProcessMemory, &STUBS) }
+    };
+    let without = |names: &str| {
+        let memory = names.split(' ').find_map(|name| DamagedTables::without(&jvm, name));
+        learn(&memory.unwrap_or_else(|| panic!("libjvm does not describe {names}")))
+    };
+    let described = learn(&ProcessMemory).unwrap();
+    assert_eq!(described.found, None);
+    let number = if everything() { RECOGNISED.len() } else { FASTEST };
+    for names in &RECOGNISED[..number] {
+        // 11 has no ThreadsList.
+        if jvm.feature() == 11 && names.starts_with("ThreadsList") {
+            continue;
+        }
+        let Learnt { layout, gaps, found } = without(names).unwrap();
+        let found = found.map(|found| format!("{}::{}", found.structure, found.field));
+        assert!(found.is_some_and(|found| names.contains(&*found)), "{names}");
+        assert_eq!(format!("{layout:?}"), format!("{:?}", described.layout), "{names}");
+        assert!(gaps.is_empty(), "{names}: {gaps:?}");
+    }
+    for name in AMBIGUOUS {
+        let learnt = without(name);
+        assert!(matches!(learnt, Err(LayoutError::MissingField { .. })), "{name}: {learnt:?}");
+    }
+}
+
 /// The process's memory, with one number in libjvm's tables increased by eight: a field's offset, a static
 /// field's address, a type's size or a constant.
 struct DamagedTables {
@@ -320,6 +392,16 @@ impl DamagedTables {
 
     /// `None` if no entry has this name.
     fn new(jvm: &TestJvm, name: &str) -> Option<Self> {
+        Self::with(jvm, name, None)
+    }
+
+    /// The tables without this field, which has another name. `None` if no entry has this name.
+    fn without(jvm: &TestJvm, field: &str) -> Option<Self> {
+        Self::with(jvm, field, Some("FieldNameOffset"))
+    }
+
+    /// The tables with a damaged column, by default the one that describes the entry's place or value.
+    fn with(jvm: &TestJvm, name: &str, column: Option<&str>) -> Option<Self> {
         let variable = |name: &str| ProcessMemory.load_u64(jvm.symbol(name).unwrap()).unwrap();
         let text = |pointer: u64| {
             // SAFETY: the tables contain pointers to C strings.
@@ -346,7 +428,7 @@ impl DamagedTables {
                         }
                         _ => "OffsetOffset",
                     };
-                    return Some(Self { at: entry + part(number) });
+                    return Some(Self { at: entry + part(column.unwrap_or(number)) });
                 }
                 entry += part("ArrayStride");
             }

@@ -359,6 +359,21 @@ fn a_vm_that_does_not_describe_a_part_is_walked_by_the_others() {
     }
 }
 
+/// The walk is compared with the VM's own description, as on an untried release.
+#[test]
+fn a_vm_that_does_not_describe_a_field_is_walked_by_the_field_that_is_found() {
+    for home in newest_or_all() {
+        for field in ["Method::_constMethod", "nmethod::_scopes_pcs_offset"] {
+            let walked = walk_damaged(&[&format!("-{field}")], &home, StackWalker::Vm, libraries()[0], "");
+            let Finished { stderr, label, .. } = &walked.run;
+            let found = format!("libjvm does not describe {field}, which a search has found at ");
+            assert_eq!(stderr.matches(&found).count(), 1, "{label}: {stderr}");
+            assert!(!stderr.contains(": 0 Java frames were walked"), "{label}: {stderr}");
+            walked.reaches_roots(0.998);
+        }
+    }
+}
+
 /// The layout does not depend on the release, and the walk is compared with the VM's own description.
 #[test]
 fn a_vm_of_an_untried_release_is_walked_as_it_describes_itself() {

@@ -13,7 +13,7 @@ use otlpprof_core::vm_layout::VmLayout;
 use otlpprof_jvm::flags;
 use otlpprof_jvm::java_threads;
 use otlpprof_jvm::jvmti::Jvmti;
-use otlpprof_jvm::layout::{self, Gap, LayoutError, Learnt, Release};
+use otlpprof_jvm::layout::{self, Found, Gap, LayoutError, Learnt, Release};
 use otlpprof_jvm::libjvm::Libjvm;
 use otlpprof_jvm::live_phase;
 use otlpprof_jvm::method_ids;
@@ -154,7 +154,8 @@ impl Vm {
             let structs = self.structs.as_ref()?;
             // SAFETY: the contract gives the current thread's `env`.
             let learnt = unsafe { layout::learn(env, structs, &ProcessMemory, &STUBS) };
-            let checked = learnt.map(|Learnt { layout, gaps }| {
+            let found = learnt.as_ref().ok().and_then(|learnt| learnt.found);
+            let checked = learnt.map(|Learnt { layout, gaps, .. }| {
                 for Gap { effect, reason } in gaps {
                     log::warn!("{effect}: {reason}");
                 }
@@ -178,7 +179,7 @@ impl Vm {
                 layout
             });
             // SAFETY: the contract gives the current thread's `env`.
-            let checked = checked.and_then(|layout| unsafe { self.try_untried_release(env, layout) });
+            let checked = checked.and_then(|layout| unsafe { self.compare_stacks(env, layout, found) });
             let layout = checked
                 .inspect_err(|error| {
                     let otherwise = without_layout(self.async_get_call_trace);
@@ -201,27 +202,43 @@ impl Vm {
         });
     }
 
-    /// Compares a walk with the VM's description, if the walker was not tried on the JVM's release.
+    /// Compares walks with the VM's description, if the walker was not tried on the JVM's release, or if the
+    /// layout has a field that a search has found.
     ///
     /// # Safety
     /// `env` is the current thread's.
-    unsafe fn try_untried_release(
+    unsafe fn compare_stacks(
         &self,
         env: *mut JNIEnv,
         mut layout: VmLayout,
+        found: Option<Found>,
     ) -> Result<VmLayout, LayoutError> {
         let release = self.jvmti.version_number().map(Release::of_jvmti);
-        let Some(release) = release.ok().filter(|release| !release.is_known()) else { return Ok(layout) };
+        let untried = release.ok().filter(|release| !release.is_known());
+        if untried.is_none() && found.is_none() {
+            return Ok(layout);
+        }
         // SAFETY: the contract gives the current thread's `env`.
         let Agreed { frames, compiled, of_virtual_thread } =
             unsafe { stack_check::check(self.java_vm, self.jvmti, env, &layout) }?;
         let frozen = of_virtual_thread.as_ref().copied().unwrap_or(0);
-        log::info!(
-            "HotSpot {release} is read as it describes itself: this version of the agent was tried on {}. \
-             {frames} Java frames were walked as the VM describes them ({compiled} compiled), and {frozen} \
-             of a virtual thread",
-            Release::known_list()
+        let agreed = format!(
+            "{frames} Java frames were walked as the VM describes them ({compiled} compiled), and {frozen} \
+             of a virtual thread"
         );
+        if let Some(Found { structure, field, offset }) = found {
+            log::info!(
+                "libjvm does not describe {structure}::{field}, which a search has found at {offset}: \
+                 {agreed}"
+            );
+        }
+        if let Some(release) = untried {
+            log::info!(
+                "HotSpot {release} is read as it describes itself: this version of the agent was tried on \
+                 {}. {agreed}",
+                Release::known_list()
+            );
+        }
         if let (Err(error), Some(continuation)) = (of_virtual_thread, &mut layout.continuation) {
             warn_of_frozen_frames(&error);
             continuation.frozen = None;

@@ -25,7 +25,7 @@ enum Field {
 }
 
 /// The tables of one libjvm.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct VmStructs {
     fields: HashMap<String, Field>,
     type_sizes: HashMap<String, u64>,
@@ -90,6 +90,12 @@ impl VmStructs {
                 .insert(name, value.ok_or(LayoutError::Unreadable { what: "a constant of libjvm" })?);
             Ok(())
         })
+    }
+
+    /// Describes an instance field at this offset. The field has no type.
+    pub(super) fn set_offset(&mut self, structure: &'static str, field: &'static str, offset: u32) {
+        let field_at = Field::At { offset: offset.into(), type_name: 0 };
+        self.fields.insert(format!("{structure}::{field}"), field_at);
     }
 
     /// The offset of an instance field.

@@ -2,9 +2,10 @@
 //!
 //! Input: libjvm's own tables ([`VmStructs`]), the names of the stubs ([`StubTable`]), and JNI. The release
 //! decides nothing: fields and types that the tables have, and the code and the ids of the VM, show how the
-//! VM differs from others, so that a VM of a later release is read as it describes itself. Everything missing
-//! or implausible is a [`LayoutError`] that names the field; the walker then stays off. The facts after each
-//! part were checked on Temurin 11.0.13, 17.0.9, 21.0.8, 25.0.2 and 25.0.3 and on Debian's 17.
+//! VM differs from others, so that a VM of a later release is read as it describes itself. A field that the
+//! tables lack is searched for. Everything else that is missing or implausible is a [`LayoutError`] with the
+//! name of the field; the walker then stays off. The facts after each part were checked on Temurin 11.0.13,
+//! 17.0.9, 21.0.8, 25.0.2 and 25.0.3 and on Debian's 17.
 //!
 //! | Threads and frames | Duty |
 //! |---|---|
@@ -31,6 +32,7 @@
 //! | Trust | Duty |
 //! |---|---|
 //! | `release` | the releases of HotSpot, and the facts that only the release tells |
+//! | `search` | the search for a field that the tables lack |
 //! | `check` | comparisons with facts that are also known from other sources |
 //! | `error` | the reasons why a layout is refused |
 
@@ -47,6 +49,7 @@ mod monitor;
 mod mounted_thread;
 mod nmethod;
 mod release;
+mod search;
 mod stubs;
 mod thread;
 mod vframe_array;
@@ -72,6 +75,19 @@ pub struct Learnt {
     pub layout: VmLayout,
     /// The parts that are missing or implausible. The others are used.
     pub gaps: Vec<Gap>,
+    /// The field that libjvm does not describe, if the layout was learnt without its description.
+    pub found: Option<Found>,
+}
+
+/// A field that a search has found in its structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The structure.
+    pub structure: &'static str,
+    /// The field.
+    pub field: &'static str,
+    /// The field's place in the structure, in bytes.
+    pub offset: u32,
 }
 
 /// A part that a JVM's layout lacks.
@@ -96,7 +112,25 @@ pub unsafe fn learn(
     memory: &dyn Memory,
     stubs: &'static StubTable,
 ) -> Result<Learnt, LayoutError> {
-    let Learnt { mut layout, mut gaps } = build(structs, memory, stubs)?;
+    let stub_layout = stubs::stubs(structs, memory, stubs)?;
+    // SAFETY: the contract is that of `learn_by`.
+    let learn = |structs: &VmStructs| unsafe { learn_by(env, structs, memory, stubs, stub_layout) };
+    learn(structs).or_else(|error| search::for_missing(structs, error, learn))
+}
+
+/// [`learn`], without a search for a field that is not described.
+///
+/// # Safety
+///
+/// As for [`learn`].
+unsafe fn learn_by(
+    env: *mut JNIEnv,
+    structs: &VmStructs,
+    memory: &dyn Memory,
+    stubs: &'static StubTable,
+    stub_layout: StubLayout,
+) -> Result<Learnt, LayoutError> {
+    let Learnt { mut layout, mut gaps, .. } = build(structs, memory, stubs, stub_layout)?;
     // SAFETY: the contract is that of `of_current_thread`.
     let probe = unsafe { Probe::of_current_thread(env, memory, &layout.method) }?;
     layout.method.ids = probe.method_ids;
@@ -118,7 +152,7 @@ pub unsafe fn learn(
             _ => return Err(error),
         }
     }
-    Ok(Learnt { layout, gaps })
+    Ok(Learnt { layout, gaps, found: None })
 }
 
 const WITHOUT_DEOPTIMIZATION: &str = "frames that are to be deoptimised have no lines";
@@ -127,12 +161,16 @@ const WITHOUT_MONITOR: &str = "the owners of monitors are not recorded";
 
 /// The layout that libjvm's tables and code describe, not yet checked. Only JNI tells the meaning of
 /// jmethodIDs ([`Probe::method_ids`]).
-fn build(structs: &VmStructs, memory: &dyn Memory, stubs: &'static StubTable) -> Result<Learnt, LayoutError> {
+fn build(
+    structs: &VmStructs,
+    memory: &dyn Memory,
+    stubs: &'static StubTable,
+    stub_layout: StubLayout,
+) -> Result<Learnt, LayoutError> {
     // From 20 on UNSIGNED5 excludes the byte 0 (JDK-8292758, utilities/unsigned5.hpp), which no table tells.
     // In the same release `_comp_level` became a byte (JDK-8288477).
     let unsigned5_excluded = u8::from(structs.width_of(memory, "nmethod", "_comp_level")? == 1);
     let method = method::method(structs, memory, unsigned5_excluded)?;
-    let stub_layout = stubs::stubs(structs, memory, stubs)?;
     let mut gaps = Vec::new();
     let layout = VmLayout {
         has_continuations: thread::has_continuations(structs, stubs),
@@ -154,7 +192,7 @@ fn build(structs: &VmStructs, memory: &dyn Memory, stubs: &'static StubTable) ->
         }),
         stubs: stub_layout,
     };
-    Ok(Learnt { layout, gaps })
+    Ok(Learnt { layout, gaps, found: None })
 }
 
 /// The part, or `None` and a gap.
