@@ -447,6 +447,7 @@ fn a_vm_that_cannot_be_asked_either_runs_on_without_java_frames() {
                 "{label}"
             );
             assert_eq!(run.stderr.matches(": no Java frames").count(), 1, "{label}");
+            assert_eq!(run.stderr.matches("[otlpprof] warning").count(), 1, "{label}");
             assert!(!run.stderr.contains("are read from the JVM's structures"), "{label}");
             let stacks = cpu_stacks(&run.messages());
             let of_java = |stack: &&Stack| stack.frames.iter().any(|frame| frame.frame_type == "jvm");

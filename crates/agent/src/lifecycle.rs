@@ -219,7 +219,7 @@ impl Agent {
                     COLLECTIONS.announce();
                 }
             } else {
-                log::warn!("{otherwise}");
+                log::log!(self.vm.level_of_details(), "{otherwise}");
             }
         }
         if self.vm.is_hotspot() {

@@ -149,7 +149,7 @@ impl Vm {
     pub(super) unsafe fn learn(&self, env: *mut JNIEnv) {
         self.layout.get_or_init(|| {
             if let Err(error) = StubTable::replay(self.jvmti) {
-                log::warn!("the VM does not report the names of its stubs: {error}");
+                log::log!(self.level_of_details(), "the VM does not report the names of its stubs: {error}");
             }
             let structs = self.structs.as_ref()?;
             // SAFETY: the contract gives the current thread's `env`.
@@ -197,7 +197,9 @@ impl Vm {
         self.names.get_or_init(|| {
             // SAFETY: the contract gives the current thread's `env`.
             unsafe { ThreadNames::new(env) }
-                .inspect_err(|error| log::warn!("names of threads cannot be read: {error}"))
+                .inspect_err(|error| {
+                    log::log!(self.level_of_details(), "names of threads cannot be read: {error}");
+                })
                 .ok()
         });
     }
@@ -284,6 +286,12 @@ impl Vm {
     /// Whether the VM is HotSpot, which describes its structures.
     pub(super) fn is_hotspot(&self) -> bool {
         self.structs.is_some()
+    }
+
+    /// The level at which the log reports what this VM lacks besides its structures. If the VM is not
+    /// HotSpot, one line has already said so.
+    pub(super) fn level_of_details(&self) -> log::Level {
+        if self.is_hotspot() { log::Level::Warn } else { log::Level::Debug }
     }
 
     /// Whether Java frames are jmethodIDs, because AsyncGetCallTrace is their only source.
