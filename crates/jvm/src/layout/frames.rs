@@ -2,19 +2,45 @@
 //! libjvm exports few of them, and there may be no interpreted frame when the layout is learnt. The code that
 //! uses the slots always exists.
 
+use std::cell::Cell;
+
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{InterpreterFrameLayout, MethodLayout, StubLayout};
 
 use super::LayoutError;
 use crate::interpreter_slots;
 
-/// The slots of an interpreter frame, from the interpreter's code.
-pub(super) fn interpreter_frame(
+/// The VM's code, and the slots of interpreter frames that it was read for last. A search asks for them at
+/// each place of a field, and to read all code again takes most of its time.
+pub(super) struct InterpreterFrames<'a> {
+    memory: &'a dyn Memory,
+    pub(super) stubs: StubLayout,
+    /// The fields on the way to the constant pool, and the slots.
+    last: Cell<Option<([u32; 2], InterpreterFrameLayout)>>,
+}
+
+impl<'a> InterpreterFrames<'a> {
+    pub(super) const fn new(memory: &'a dyn Memory, stubs: StubLayout) -> Self {
+        Self { memory, stubs, last: Cell::new(None) }
+    }
+
+    /// The slots of an interpreter frame, from the interpreter's code.
+    pub(super) fn of(&self, method: &MethodLayout) -> Result<InterpreterFrameLayout, LayoutError> {
+        let fields = [method.const_method, method.constants];
+        if let Some((_, slots)) = self.last.get().filter(|(of, _)| *of == fields) {
+            return Ok(slots);
+        }
+        let slots = interpreter_frame(self.memory, &self.stubs, fields)?;
+        self.last.set(Some((fields, slots)));
+        Ok(slots)
+    }
+}
+
+fn interpreter_frame(
     memory: &dyn Memory,
     stubs: &StubLayout,
-    method: &MethodLayout,
+    to_constant_pool: [u32; 2],
 ) -> Result<InterpreterFrameLayout, LayoutError> {
-    let to_constant_pool = [method.const_method, method.constants];
     let used = interpreter_slots::of_interpreter(memory, stubs.codelets, to_constant_pool);
     Ok(InterpreterFrameLayout {
         sender_sp: only("interpreter_frame_sender_sp_offset", &used.sender_sp)?,

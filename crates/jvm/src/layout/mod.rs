@@ -65,6 +65,7 @@ use otlpprof_core::continuation::ContinuationLayout;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{NmethodLayout, VmLayout};
 
+use self::frames::InterpreterFrames;
 use super::stubs::StubTable;
 use super::vm_structs::VmStructs;
 
@@ -112,9 +113,9 @@ pub unsafe fn learn(
     memory: &dyn Memory,
     stubs: &'static StubTable,
 ) -> Result<Learnt, LayoutError> {
-    let stub_layout = stubs::stubs(structs, memory, stubs)?;
+    let interpreter = InterpreterFrames::new(memory, stubs::stubs(structs, memory, stubs)?);
     // SAFETY: the contract is that of `learn_by`.
-    let learn = |structs: &VmStructs| unsafe { learn_by(env, structs, memory, stubs, stub_layout) };
+    let learn = |structs: &VmStructs| unsafe { learn_by(env, structs, memory, stubs, &interpreter) };
     learn(structs).or_else(|error| search::for_missing(structs, error, learn))
 }
 
@@ -128,9 +129,9 @@ unsafe fn learn_by(
     structs: &VmStructs,
     memory: &dyn Memory,
     stubs: &'static StubTable,
-    stub_layout: StubLayout,
+    interpreter: &InterpreterFrames<'_>,
 ) -> Result<Learnt, LayoutError> {
-    let Learnt { mut layout, mut gaps, .. } = build(structs, memory, stubs, stub_layout)?;
+    let Learnt { mut layout, mut gaps, .. } = build(structs, memory, stubs, interpreter)?;
     // SAFETY: the contract is that of `of_current_thread`.
     let probe = unsafe { Probe::of_current_thread(env, memory, &layout.method) }?;
     layout.method.ids = probe.method_ids;
@@ -165,7 +166,7 @@ fn build(
     structs: &VmStructs,
     memory: &dyn Memory,
     stubs: &'static StubTable,
-    stub_layout: StubLayout,
+    interpreter: &InterpreterFrames<'_>,
 ) -> Result<Learnt, LayoutError> {
     // From 20 on UNSIGNED5 excludes the byte 0 (JDK-8292758, utilities/unsigned5.hpp), which no table tells.
     // In the same release `_comp_level` became a byte (JDK-8288477).
@@ -181,8 +182,8 @@ fn build(
             ..nmethod::nmethod(structs, memory, unsigned5_excluded)?
         },
         method,
-        thread: thread::thread(structs, memory, &stub_layout)?,
-        interpreter_frame: frames::interpreter_frame(memory, &stub_layout, &method)?,
+        thread: thread::thread(structs, memory, &interpreter.stubs)?,
+        interpreter_frame: interpreter.of(&method)?,
         vframe_array: part(&mut gaps, vframe_array::vframe_array(structs), WITHOUT_VFRAME_ARRAY),
         monitor: part(&mut gaps, monitor::monitor(structs), WITHOUT_MONITOR),
         continuation: thread::cont_entry(structs, stubs, memory)?.map(|entry| ContinuationLayout {
@@ -190,7 +191,7 @@ fn build(
             mounted: None,
             frozen: None,
         }),
-        stubs: stub_layout,
+        stubs: interpreter.stubs,
     };
     Ok(Learnt { layout, gaps, found: None })
 }
