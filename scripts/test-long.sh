@@ -33,6 +33,9 @@ declare -A steps=(
     [musl]="scripts/test-musl.sh"
     [musl-trixie]="scripts/test-musl.sh trixie"
     [offsets]="scripts/check-offsets.sh"
+    # The compiler of each full JDK. CI requires JDKs of every version.
+    [javac]="jdks=\$(scripts/install-debian-jdks.sh --full 11 17 21 25 26 27) &&
+        env -u CI OTLPPROF_TEST_JDKS=\$jdks cargo test --locked --test agent javac::"
     [packages]="scripts/package.sh && scripts/test-packages.sh"
     [reproducible]="scripts/test-reproducible.sh"
     [soak]="env OTLPPROF_TEST_EVERYTHING=1 PROFILE=release scripts/soak.sh --short"

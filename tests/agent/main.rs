@@ -39,6 +39,7 @@ mod by_timers;
 mod clocks;
 mod containers;
 mod contexts;
+mod damaged_descriptions;
 mod engine_contexts;
 mod engine_selection;
 mod engines;

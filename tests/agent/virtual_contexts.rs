@@ -343,11 +343,13 @@ fn no_sample_of_a_virtual_thread_has_anothers_span_where_all_is_interpreted() {
 #[test]
 fn virtual_threads_have_their_own_spans_on_every_heap() {
     for home in homes() {
-        let heaps: [(&[&str], u32); 5] = [
+        let heaps: [(&[&str], u32); 6] = [
             (&["-XX:+UseSerialGC"], 21),
             (&["-XX:+UseShenandoahGC"], 21),
             (&["-XX:-UseCompressedOops"], 21),
             (&["-XX:+UnlockExperimentalVMOptions", "-XX:+UseCompactObjectHeaders"], 25),
+            // From 27 on compact headers are the default.
+            (&["-XX:-UseCompactObjectHeaders"], 27),
             // The only kind of ZGC from JDK 24 on, which has a run of its own.
             (&["-XX:+UseZGC", "-XX:+ZGenerational"], 21),
         ];
