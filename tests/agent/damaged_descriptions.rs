@@ -109,7 +109,7 @@ fn assert_no_damage_ends_the_jvm(mode: &str) {
                 .argument(0.1)
                 .variable(
                     "JAVA_TOOL_OPTIONS",
-                    &format!("-agentpath:{}={damage}", built(env!("OTLPPROF_VM_DAMAGE"))),
+                    &format!("-agentpath:{}={damage}", built(otlpprof_testkit::VM_DAMAGE)),
                 )
                 .agent("cpu=500us,file=FILE")
                 .run();
