@@ -164,7 +164,9 @@ fn read_path(tokens: &[TokenTree], before: &[String], paths: &mut Vec<Vec<String
     match tokens.get(length) {
         Some(Group(tree)) if tree.delimiter() == Delimiter::Brace => {
             let branches: Vec<_> = tree.stream().into_iter().collect();
-            for branch in branches.split(|token| is_punct(token, ',')) {
+            // Nothing follows the last comma.
+            let branches = branches.split(|token| is_punct(token, ','));
+            for branch in branches.filter(|branch| !branch.is_empty()) {
                 read_path(branch, &names, paths);
             }
             length + 1

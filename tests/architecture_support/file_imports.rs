@@ -191,6 +191,11 @@ fn paths_lead_to_files() {
     );
     assert_eq!(imported_by("use super::Two;"), ["zone/mod.rs"], "a name that another file re-exports");
     assert_eq!(imported_by("use super::*;"), ["zone/mod.rs"]);
+    assert_eq!(
+        imported_by("use super::{\n    two::Two,\n    three::Three,\n};"),
+        ["zone/three/mod.rs", "zone/two.rs"],
+        "regression: a comma at the end was an import of the parent"
+    );
     assert_eq!(imported_by("mod inner;\npub use inner::Inner;"), ["zone/one/inner.rs"]);
     assert_eq!(imported_by("mod inner;\nfn f() { self::inner::g() }"), ["zone/one/inner.rs"]);
     assert_eq!(imported_by("use self::Own::First;\nenum Own { First }"), NONE);
