@@ -30,6 +30,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "options",
     "otlp",
     "pprof",
+    "protobuf",
     "report",
     "symbolize",
     "workers",
