@@ -11,7 +11,7 @@ use std::time::Duration;
 use otlpprof_core::thread::{ClockKind, ThreadRecord};
 use otlpprof_sampling::config::Config;
 use otlpprof_sampling::cpu;
-use otlpprof_signal::cpu::thread_cpu_ns;
+use otlpprof_signal::clock::thread_cpu_ns;
 use sampling_support::*;
 use steal_support::stolen_since_boot;
 

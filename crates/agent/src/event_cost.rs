@@ -1,8 +1,8 @@
 //! The cost of the VM's events in which no sample is taken: those in which a wait begins, and those in which
 //! virtual threads are mounted.
 
+use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::counters::COUNTERS;
-use otlpprof_signal::sample::monotonic_ns;
 
 /// Runs `body`, and adds its time to the events' cost, for the budget.
 pub(super) fn counted<T>(body: impl FnOnce() -> T) -> T {

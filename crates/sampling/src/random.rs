@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use otlpprof_core::byte_sampling::mix;
-use otlpprof_signal::cpu::thread_cpu_ns;
+use otlpprof_signal::clock::thread_cpu_ns;
 
 /// Returns an unpredictable number, cheaply: splitmix64 (Steele, Lea, Flood 2014) over a shared counter.
 pub(super) fn random() -> u64 {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
 use otlpprof_core::thread::{RecordState, ThreadRecord};
-use otlpprof_signal::sample::monotonic_ns;
+use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::thread_table::{
     RECORDS_PER_CHUNK, RecordChunk, forget_tid, note_tid, publish_records, record, record_of_tid,
 };

@@ -14,7 +14,8 @@ use std::{io, ptr, thread};
 
 use otlpprof_core::engine::Engine;
 use otlpprof_core::thread::{ClockKind, RecordState, ThreadRecord, current_os_tid};
-use otlpprof_signal::cpu::{SESSION, thread_cpu_ns};
+use otlpprof_signal::clock::thread_cpu_ns;
+use otlpprof_signal::cpu::SESSION;
 use otlpprof_signal::cpu_counters::{COUNTERS, add};
 use otlpprof_signal::thread_table::{record, record_of_tid};
 use parking_lot::Mutex;

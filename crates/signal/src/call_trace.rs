@@ -8,7 +8,7 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::method_ids::MethodIds;
 use otlpprof_core::record::{FrameKind, FrameRecord};
 
-use super::walk::FrameSink;
+use super::walk::sink::FrameSink;
 
 /// `ASGCT_CallFrame`: a bytecode index, negative if there is none, and a jmethodID, null if there is none.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use otlpprof_core::engine::Engine;
 
-use super::walk::{FrozenReason, WalkError};
+use super::walk::frozen_reason::FrozenReason;
+use super::walk::walk_error::WalkError;
 
 /// The longest time, in ns, of a sample of the deepest stack on a slow machine.
 const LONGEST_SAMPLE_NS: u64 = 500_000;

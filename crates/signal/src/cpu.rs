@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use otlpprof_core::engine::Engine;
 use otlpprof_core::thread::{RecordState, ThreadRecord};
 
+use super::clock::thread_cpu_ns;
 use super::cpu_account::{due_periods, epoch_at_first_tick, next_due_ns, settle, settle_ended};
 use super::cpu_counters::{COUNTERS, add};
 use super::fair_share::Handling;
 use super::kernel_stack;
+use super::occasion::Occasion;
+use super::perf_ioctl::PERF_EVENT_IOC_PERIOD;
 use super::sample_gate::SampleGate;
-use super::signal_owner::Occasion;
 use super::stretch::STRETCHES;
 
 /// A function that takes a sample of the current thread. Its arguments: the thread's record, the interrupted
@@ -210,9 +212,6 @@ fn weigh(record: &ThreadRecord, occasion: Occasion) -> i64 {
     weight
 }
 
-/// `PERF_EVENT_IOC_PERIOD` (include/uapi/linux/perf_event.h): `_IOW('$', 4, __u64)`.
-pub const PERF_EVENT_IOC_PERIOD: libc::Ioctl = 0x4008_2404;
-
 /// Handles the first overflow of the thread's event, which was opened with the thread's random part of an
 /// interval as its period. From here on the event runs freely, with a whole interval as its period.
 fn first_overflow(record: &ThreadRecord, interval_ns: i64) -> i64 {
@@ -240,14 +239,6 @@ fn first_expiry(record: &ThreadRecord, interval_ns: i64, overrun: i64) -> i64 {
     let next = TimerStart::At(next_due_ns(epoch_ns, due, interval_ns));
     set_timer(record.clock.handle(), next, interval_ns);
     due.saturating_sub(credited).max(0)
-}
-
-/// Reads the current thread's CPU clock, in ns.
-pub fn thread_cpu_ns() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }
 
 /// The moment at which a timer first expires, on its own clock.

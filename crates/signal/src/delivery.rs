@@ -10,7 +10,8 @@ use super::counters::COUNTERS as SAMPLE_COUNTERS;
 use super::cpu::take_sample;
 use super::cpu_counters::{COUNTERS, add};
 use super::handler_stack::with_room;
-use super::signal_owner::{Occasion, SignalOwner, owner_of};
+use super::occasion::Occasion;
+use super::signal_owner::{SignalOwner, owner_of};
 use super::{event, wall};
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);

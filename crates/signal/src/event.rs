@@ -20,10 +20,10 @@ use otlpprof_core::counts::counts;
 use otlpprof_core::engine::Engine;
 use otlpprof_core::thread::{EventAccount, RecordState, ThreadRecord};
 
-use super::cpu::PERF_EVENT_IOC_PERIOD;
+use super::clock::monotonic_ns;
 use super::kernel_stack;
+use super::perf_ioctl::PERF_EVENT_IOC_PERIOD;
 use super::safe_load::ProcessMemory;
-use super::sample::monotonic_ns;
 use super::sample_gate::SampleGate;
 use super::stretch::STRETCHES;
 use super::walk::registers::Registers;

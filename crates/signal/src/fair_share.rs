@@ -13,8 +13,7 @@ use std::sync::atomic::Ordering;
 
 use otlpprof_core::thread::CpuAccount;
 
-use super::cpu::thread_cpu_ns;
-use super::sample::monotonic_ns;
+use super::clock::{monotonic_ns, thread_cpu_ns};
 
 /// A sample that is being taken.
 pub(super) struct Handling {

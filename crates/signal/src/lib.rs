@@ -97,7 +97,7 @@
 pub mod buffer;
 pub mod call_trace;
 pub mod chain;
-mod clock;
+pub mod clock;
 pub mod counters;
 pub mod cpu;
 pub mod cpu_account;
@@ -111,6 +111,8 @@ pub mod handler_stack;
 pub mod kernel_stack;
 pub mod loader;
 pub mod native_memory;
+mod occasion;
+mod perf_ioctl;
 pub mod rate_limit;
 pub mod safe_load;
 pub mod sample;

@@ -18,6 +18,7 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::buffer::{self, NoStrip};
 use super::call_trace::{AsyncGetCallTrace, CallTraceSource, RootMethods};
+use super::clock::monotonic_ns;
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
 use super::handler_stack::{self, Room};
@@ -397,12 +398,4 @@ fn call_trace(java_thread: u64, context: *mut c_void, ids: MethodIds) -> Option<
         let function = std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function);
         Some(CallTraceSource::new(function, env, context, ids, &ROOTS))
     }
-}
-
-/// Reads CLOCK_MONOTONIC, in ns.
-pub fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid timespec; clock_gettime is async-signal-safe.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }

@@ -7,6 +7,7 @@ use otlpprof_core::thread::{ClockKind, ThreadRecord, current_os_tid};
 
 use super::cpu::{self, ProcessTimer};
 use super::cpu_counters::{COUNTERS, add};
+use super::occasion::Occasion;
 use super::thread_table::{FdOwner, SignalToken, fd_owner, record_of_tid};
 use super::{event, wall};
 
@@ -22,27 +23,6 @@ pub(super) enum SignalOwner {
     /// Other code, or a signal of ours that cannot be recognised any more, such as the last one of our
     /// process timer.
     PerhapsForeign,
-}
-
-/// The cause of a signal, as its `siginfo_t` describes it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Occasion {
-    /// An overflow of the event that serves as the thread's CPU clock.
-    Overflow,
-    /// An expiry of the thread's timer, with the number of further expiries that were merged into it.
-    Expiry {
-        /// `si_overrun`.
-        overrun: i64,
-    },
-    /// A request of the wall-clock sampler: not for the CPU engine.
-    WallRequest,
-    /// An overflow of the thread's event for the event engine: not for the CPU engine.
-    EventOverflow,
-    /// An expiry of the process's timer.
-    Itimer {
-        /// The number of periods that the expiry stands for.
-        periods: i64,
-    },
 }
 
 /// The fields of `siginfo_t` as the kernel lays them out on 64-bit machines

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use otlpprof_core::engine::{Engine, Pace};
 
+use super::clock::monotonic_ns;
 use super::counters::COUNTERS;
 use super::rate_limit::LIMITS;
-use super::sample::monotonic_ns;
 
 /// The stretch of each engine; 1: the engine samples as often as was asked for.
 pub struct Stretches([AtomicU32; Engine::COUNT]);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use otlpprof_core::thread::{RecordState, ThreadRecord};
 
-use super::cpu::thread_cpu_ns;
+use super::clock::thread_cpu_ns;
 use super::safe_load::ProcessMemory;
 use super::sample::NotRecorded;
 use super::sample_gate::SampleGate;

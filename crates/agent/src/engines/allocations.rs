@@ -16,7 +16,7 @@ use otlpprof_core::engine::Engine;
 use otlpprof_jvm::jvmti_error::JvmtiError;
 use otlpprof_jvm::jvmti_events::Event;
 use otlpprof_jvm::jvmti_table::RawEnv;
-use otlpprof_signal::sample::monotonic_ns;
+use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::stretch::STRETCHES;
 
 use super::gate::Gate;

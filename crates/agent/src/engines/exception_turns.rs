@@ -6,7 +6,7 @@ use jni::sys::JNIEnv;
 use otlpprof_core::byte_sampling::mix;
 use otlpprof_core::engine::Engine;
 use otlpprof_core::record::Subject;
-use otlpprof_signal::sample::monotonic_ns;
+use otlpprof_signal::clock::monotonic_ns;
 
 use super::own_sample;
 use crate::vm::Vm;

@@ -19,8 +19,8 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::record::Subject;
 use otlpprof_jvm::jvmti::Jvmti;
 use otlpprof_jvm::layout::Release;
+use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::safe_load::ProcessMemory;
-use otlpprof_signal::sample::monotonic_ns;
 use otlpprof_signal::stretch::thin;
 use parking_lot::Mutex;
 

@@ -27,7 +27,7 @@ use otlpprof_jvm::jvmti_error::JvmtiError;
 use otlpprof_jvm::jvmti_events::Event;
 use otlpprof_jvm::local_references;
 use otlpprof_options::TracedMethods;
-use otlpprof_signal::sample::monotonic_ns;
+use otlpprof_signal::clock::monotonic_ns;
 use parking_lot::Mutex;
 
 use super::class_hook::name_of;

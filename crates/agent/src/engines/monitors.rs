@@ -11,7 +11,7 @@ use otlpprof_core::engine::Engine;
 use otlpprof_core::record::Owner;
 use otlpprof_jvm::jvmti_events::Event;
 use otlpprof_jvm::jvmti_table::RawEnv;
-use otlpprof_signal::sample::monotonic_ns;
+use otlpprof_signal::clock::monotonic_ns;
 
 use super::gate::Gate;
 use super::own_sample;

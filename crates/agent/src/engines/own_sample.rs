@@ -7,8 +7,9 @@ use otlpprof_core::engine::Engine;
 use otlpprof_core::record::{Owner, Subject};
 use otlpprof_core::thread::ThreadRecord;
 use otlpprof_sampling::threads::{CurrentThread, current};
+use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::counters::COUNTERS;
-use otlpprof_signal::sample::{Sample, monotonic_ns, take_of_caller};
+use otlpprof_signal::sample::{Sample, take_of_caller};
 use otlpprof_signal::stretch::thin;
 
 use crate::subjects::SUBJECTS;

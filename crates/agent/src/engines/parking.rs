@@ -21,8 +21,8 @@ use otlpprof_core::record::Owner;
 use otlpprof_jvm::jvmti::Capability;
 use otlpprof_jvm::live_phase::LivePhaseMutex;
 use otlpprof_jvm::native_binding::{Binding, NativeMethod};
+use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::safe_load::ProcessMemory;
-use otlpprof_signal::sample::monotonic_ns;
 
 use super::gate::Gate;
 use super::own_sample;

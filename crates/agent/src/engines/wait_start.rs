@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use jni::sys::{JNIEnv, jobject};
 use otlpprof_core::record::Owner;
-use otlpprof_signal::sample::monotonic_ns;
+use otlpprof_signal::clock::monotonic_ns;
 use parking_lot::Mutex;
 
 use crate::vm::Vm;

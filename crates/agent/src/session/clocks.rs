@@ -1,6 +1,6 @@
 //! The two clocks at one moment.
 
-use otlpprof_signal::sample::monotonic_ns;
+use otlpprof_signal::clock::monotonic_ns;
 
 /// The monotonic clock and the time of day, read together.
 #[derive(Clone, Copy, Debug)]

@@ -34,8 +34,8 @@ use parking_lot::Mutex;
 pub use self::sampler::{SIGNALS_PER_S, VISITS_PER_S};
 
 use otlpprof_core::counts::counts;
+use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::delivery::install_handler;
-use otlpprof_signal::sample::monotonic_ns;
 use otlpprof_signal::thread_table::record;
 use otlpprof_signal::wall::{SESSION, WallSampleFn};
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use otlpprof_core::engine::Engine;
 use otlpprof_core::thread::{RecordState, ThreadRecord};
-use otlpprof_signal::sample::{SETUP, monotonic_ns};
+use otlpprof_signal::clock::monotonic_ns;
+use otlpprof_signal::sample::SETUP;
 use otlpprof_signal::stretch::STRETCHES;
 
 use super::signals::Sender;

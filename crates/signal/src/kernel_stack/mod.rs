@@ -20,8 +20,8 @@ use otlpprof_core::counts::counts;
 use otlpprof_core::event_ring::RingPlace;
 use otlpprof_core::memory::Memory;
 
-use super::walk::FrameSink;
 use super::walk::registers::Registers;
+use super::walk::sink::FrameSink;
 
 /// `perf_event_mmap_page.data_head`: the number of bytes that the kernel has written since the ring was made.
 pub const DATA_HEAD: u64 = 0x400;

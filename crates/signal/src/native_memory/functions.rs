@@ -3,8 +3,6 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::stand_ins;
-
 /// A function of the C library that allocates or frees memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -88,11 +86,6 @@ impl Function {
     /// Whether the function only allocates memory, and frees none.
     pub const fn only_allocates(self) -> bool {
         !matches!(self, Self::Free | Self::Munmap | Self::Realloc | Self::Reallocarray | Self::Mremap)
-    }
-
-    /// The address of the function's stand-in.
-    pub fn stand_in(self) -> u64 {
-        stand_ins::of(self) as u64
     }
 
     /// Stores the address of the function, before any import is redirected to its stand-in.

@@ -23,7 +23,7 @@ entry!(munmap => on_munmap);
 entry!(mremap => on_mremap);
 
 /// Returns the stand-in of a function.
-pub(super) fn of(function: Function) -> *const () {
+fn of(function: Function) -> *const () {
     let entry: extern "C" fn() = match function {
         Function::Malloc => malloc,
         Function::Calloc => calloc,
@@ -39,6 +39,13 @@ pub(super) fn of(function: Function) -> *const () {
         Function::Mremap => mremap,
     };
     entry as *const ()
+}
+
+impl Function {
+    /// The address of the function's stand-in.
+    pub fn stand_in(self) -> u64 {
+        of(self) as u64
+    }
 }
 
 /// Calls the function with the caller's arguments.

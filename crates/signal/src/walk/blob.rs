@@ -3,7 +3,8 @@
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{BlobPart, VmLayout};
 
-use super::{Walk, WalkError};
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 /// The kinds of blobs that a walker distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,40 @@ const ZGC_BARRIER: u64 = name_word(b"zgc_load");
 const SHENANDOAH: u64 = name_word(b"shenando");
 const COLLECTOR_STUB: u64 = name_word(b"ah_barri");
 
+/// The longest chain of segment map hops: each hop is at most 254 segments, and blobs are below 16 MiB.
+const MAX_SEGMENT_HOPS: usize = 1024;
+
 impl<M: Memory> Walk<'_, M> {
+    /// Whether `pc` is in the code cache.
+    pub(super) fn in_code_cache(&self, pc: u64) -> bool {
+        self.code_cache.bounds.contains(pc)
+    }
+
+    /// The CodeBlob in the allocated block around `pc`, found by code heap, segment map and block
+    /// (`CodeHeap::find_block_for`, memory/heap.cpp).
+    pub(super) fn blob_address(&self, vm: &VmLayout, pc: u64) -> Result<u64, WalkError> {
+        let heap = self.code_cache.heaps.iter().find(|heap| heap.code.contains(pc));
+        let heap = heap.ok_or(WalkError::NoCodeBlob)?;
+        let (low, shift) = (heap.code.start, heap.segment_shift);
+        let mut segment = pc.wrapping_sub(low).checked_shr(shift).ok_or(WalkError::Unreadable)?;
+        for _ in 0..MAX_SEGMENT_HOPS {
+            let hop = self.memory.load_u8(heap.segment_map.wrapping_add(segment));
+            match hop.ok_or(WalkError::Unreadable)? {
+                0 => {
+                    let block = low.wrapping_add(segment.wrapping_shl(shift));
+                    let used = block.wrapping_add(u64::from(vm.code_cache.block_used));
+                    if self.memory.load_u8(used) != Some(1) {
+                        return Err(WalkError::NoCodeBlob);
+                    }
+                    return Ok(block.wrapping_add(u64::from(vm.code_cache.block_size)));
+                }
+                u8::MAX => return Err(WalkError::NoCodeBlob),
+                hop => segment = segment.checked_sub(u64::from(hop)).ok_or(WalkError::NoCodeBlob)?,
+            }
+        }
+        Err(WalkError::NoCodeBlob)
+    }
+
     /// The blob around `pc`.
     pub(super) fn blob_at(&self, vm: &VmLayout, pc: u64) -> Result<Blob, WalkError> {
         let address = self.blob_address(vm, pc)?;

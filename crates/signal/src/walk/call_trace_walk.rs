@@ -8,8 +8,11 @@ use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_core::vm_layout::{CodeletKind, VmLayout};
 
 use super::blob::BlobKind;
+use super::cursor::{Cursor, MAX_STEPS, Step};
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
 use super::vm::{End, From};
-use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
+use super::walk_error::WalkError;
 use crate::call_trace::CallTraceEnd;
 use crate::counters::{COUNTERS, add};
 

@@ -5,8 +5,10 @@
 use otlpprof_core::memory::Memory;
 use otlpprof_core::stack_walker::StackWalker;
 
+use super::cursor::Cursor;
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
 use super::vm::From;
-use super::{Cursor, FrameSink, Walk};
 
 impl<M: Memory> Walk<'_, M> {
     /// Walks the stack from the last Java frame on into `sink`, in the same way for all walkers: no native

@@ -9,7 +9,10 @@ use otlpprof_core::unsigned5;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::blob::Blob;
-use super::{Cursor, FrameSink, Walk, WalkError};
+use super::cursor::Cursor;
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 /// Inlining depth beyond which a scope chain is taken for garbage (MaxInlineLevel is 15 by default).
 const MAX_INLINE_DEPTH: usize = 512;

@@ -5,9 +5,12 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::blob::Blob;
 use super::compiled::{Decoded, Part};
+use super::cursor::{Cursor, Step};
 use super::registers::Registers;
 use super::repeated::Repeated;
-use super::{Cursor, FrameSink, Step, Walk, WalkError};
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// Appends the Java frames that the compiled frame at `cursor` stands for, and finds its caller.

@@ -14,11 +14,16 @@ use otlpprof_core::continuation::{ContinuationLayout, FrozenLayout, KlassWord, R
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
+use super::arch;
 use super::arch::interpreter_frame::sender_sp;
 use super::blob::{Blob, BlobKind, StubKind};
 use super::compiled::{Decoded, Part};
+use super::cursor::{Cursor, MAX_STEPS};
+use super::frozen_reason::FrozenReason;
 use super::repeated::Repeated;
-use super::{Cursor, FrameSink, FrozenReason, MAX_STEPS, Walk, WalkError, arch};
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 /// The most chunks of one continuation, more than any has: each freeze that finds no room makes one.
 const MAX_CHUNKS: usize = 1024;

@@ -11,7 +11,10 @@ use otlpprof_core::record::FrameKind;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::blob::{Blob, BlobKind, StubKind};
-use super::{Cursor, FrameSink, Walk, WalkError};
+use super::cursor::Cursor;
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 /// The most elements of an array. More than any compiled frame's inlined methods are garbage.
 const MAX_ELEMENTS: u32 = 512;

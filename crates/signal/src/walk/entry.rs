@@ -4,7 +4,10 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::{Cursor, FrameSink, Step, Walk, WalkError};
+use super::cursor::{Cursor, Step};
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the entry frame at `cursor`. Its JavaCallWrapper keeps the anchor of the earlier Java

@@ -5,9 +5,13 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::record::FrameKind;
 use otlpprof_core::vm_layout::VmLayout;
 
+use super::arch;
 use super::arch::interpreter_frame::sender_sp;
+use super::cursor::Cursor;
 use super::registers::Registers;
-use super::{Cursor, FrameSink, Walk, WalkError, arch};
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 /// The most stack space that a C2I adapter reserves, in bytes. A method has at most 255 words of arguments
 /// (JVMS 4.3.3), and SP is aligned (cpu/*/sharedRuntime_*.cpp, gen_c2i_adapter, JDK 11-25).

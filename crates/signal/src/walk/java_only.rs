@@ -2,8 +2,9 @@
 
 use otlpprof_core::memory::Memory;
 
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
 use super::vm::{End, From};
-use super::{FrameSink, Walk};
 
 impl<M: Memory> Walk<'_, M> {
     /// Walks the Java frames into `sink`. The walk begins at `top`, the topmost frame, if that is in the code

@@ -3,8 +3,9 @@
 
 use otlpprof_core::memory::Memory;
 
+use super::cursor::{Cursor, Step};
 use super::frame_info::{self, SavedRegister};
-use super::{Cursor, Step, Walk};
+use super::stack_walk::Walk;
 
 /// The most native frames that are followed. Native code without a frame of the VM's below it is a
 /// mathematical function, a collector's function, or the dynamic linker.

@@ -11,6 +11,9 @@
 //! | `call_trace_walk` | native frames down to Java, then AsyncGetCallTrace (walkers `fp`, `dwarf`) |
 //! | `java_only` | Java frames without native ones (walker `no`) |
 //! | `called` | the frames below a call, for samples that a thread takes of itself |
+//! | `stack_walk` | the walk of one stack |
+//! | `cursor` | its position on the stack |
+//! | `walk_error` | the reasons why a walk cannot go on |
 //! | `sink` | the list of frames that a walk gives |
 //! | `site` | the code that a Java frame is in, recognised before a step |
 //!
@@ -42,6 +45,7 @@
 //! | `thawing` | these frames as they were before a thread began to thaw them |
 //! | `frozen_reason` | the reasons why frozen frames could not be read |
 //! | `relocated` | the new addresses of objects that ZGC has moved |
+//! | `retained_pages` | the pages of objects that ZGC is moving |
 //!
 //! | In the architecture's folder | Duty |
 //! |---|---|
@@ -84,10 +88,11 @@ mod code_cache;
 mod compiled;
 mod compiled_step;
 mod continuation;
+mod cursor;
 mod deoptimized;
 mod entry;
 pub mod frame_info;
-mod frozen_reason;
+pub(crate) mod frozen_reason;
 mod interpreted;
 mod java_only;
 mod kept_register;
@@ -95,14 +100,17 @@ pub mod mounted_thread;
 pub mod native;
 mod relocated;
 mod repeated;
+mod retained_pages;
 mod return_address;
-mod sink;
+pub(crate) mod sink;
 mod site;
+mod stack_walk;
 mod stub;
 mod thawing;
 mod undescribed;
 mod virtual_thread;
 pub mod vm;
+pub(crate) mod walk_error;
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64"]
@@ -174,261 +182,11 @@ mod arch {
 }
 
 pub use arch::registers;
+pub use cursor::{Cursor, MAX_STEPS, Step};
 pub use frozen_reason::FrozenReason;
 pub use sink::FrameSink;
-
-use std::cell::Cell;
-
-use otlpprof_core::collections::Collections;
-use otlpprof_core::memory::Memory;
-use otlpprof_core::object::ObjectMap;
-use otlpprof_core::stack_walker::StackWalker;
-use otlpprof_core::vm_layout::VmLayout;
-
-use crate::call_trace::CallTraceSource;
-use code_cache::CodeCache;
-use registers::Registers;
-use relocated::RetainedPages;
-
-/// The reason why a walk could not go on. Each is counted, and written into the stack as a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum WalkError {
-    /// The program counter is in no object, no code blob and no stub.
-    UnknownCode,
-    /// No unwind rule covers the program counter, and the frame pointer does not lead on.
-    NoUnwindRule,
-    /// The unwind rule needs a value that is not known here (an expression, a register of an inner frame).
-    UnsupportedRule,
-    /// The stack pointer would not move towards the root, or would leave the stack.
-    BadStackPointer,
-    /// Memory that the walk needs is not readable.
-    Unreadable,
-    /// No code blob is allocated at a program counter in the code cache.
-    NoCodeBlob,
-    /// A code blob without a usable frame size.
-    NoFrameSize,
-    /// An interpreter frame whose method or frame pointer is not plausible.
-    BadInterpreterFrame,
-    /// An entry frame whose call wrapper cannot be read.
-    BadEntryFrame,
-    /// The walk has taken more steps than any stack has frames.
-    TooManySteps,
-    /// Native frames above or between Java frames could not be walked. The stack goes on at the Java frame
-    /// anchor.
-    NativeFramesLost,
-    /// A virtual thread's frames do not lead on to the frames of its carrier.
-    BadContinuationEntry,
-    /// AsyncGetCallTrace does not know the Java frames, and no other source could.
-    NoCallTrace,
-}
-
-impl WalkError {
-    /// The number of reasons.
-    pub const COUNT: usize = 13;
-
-    /// All reasons.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::UnknownCode,
-        Self::NoUnwindRule,
-        Self::UnsupportedRule,
-        Self::BadStackPointer,
-        Self::Unreadable,
-        Self::NoCodeBlob,
-        Self::NoFrameSize,
-        Self::BadInterpreterFrame,
-        Self::BadEntryFrame,
-        Self::TooManySteps,
-        Self::NativeFramesLost,
-        Self::BadContinuationEntry,
-        Self::NoCallTrace,
-    ];
-
-    /// The reason as it stands in `[unwalkable: reason]` and in the counters' names.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::UnknownCode => "unknown_code",
-            Self::NoUnwindRule => "no_unwind_rule",
-            Self::UnsupportedRule => "unsupported_rule",
-            Self::BadStackPointer => "bad_stack_pointer",
-            Self::Unreadable => "unreadable_memory",
-            Self::NoCodeBlob => "no_code_blob",
-            Self::NoFrameSize => "no_frame_size",
-            Self::BadInterpreterFrame => "bad_interpreter_frame",
-            Self::BadEntryFrame => "bad_entry_frame",
-            Self::TooManySteps => "too_many_steps",
-            Self::NativeFramesLost => "native_frames_lost",
-            Self::BadContinuationEntry => "bad_continuation_entry",
-            Self::NoCallTrace => "no_call_trace",
-        }
-    }
-}
-
-/// The knowledge about thread and VM when a walk begins.
-#[derive(Clone, Copy, Debug)]
-pub struct Start<'a> {
-    /// The VM's layout, if it is known and trusted.
-    pub vm: Option<&'a VmLayout>,
-    /// The loaded objects.
-    pub objects: &'a ObjectMap,
-    /// The `JavaThread*`, or 0 for a thread that is not a Java thread.
-    pub java_thread: u64,
-    /// One past the highest address of the stack; `u64::MAX` if not known.
-    pub stack_high: u64,
-    /// The interrupted registers.
-    pub registers: Registers,
-    /// The way to walk the stack.
-    pub walker: StackWalker,
-    /// The function to ask for the thread's Java frames.
-    pub call_trace: Option<CallTraceSource>,
-    /// The times at which the VM moves objects on the heap.
-    pub collections: &'a Collections,
-    /// The dynamic linker, for objects that are not among `objects` yet.
-    pub loader: FindFrameHeader,
-}
-
-/// A function that returns the run-time address of `.eh_frame_hdr` of the object at a run-time address.
-pub type FindFrameHeader = fn(u64) -> Option<u64>;
-
-/// A walk of one stack.
-pub struct Walk<'a, M> {
-    /// The source of every load.
-    memory: &'a M,
-    vm: Option<&'a VmLayout>,
-    objects: &'a ObjectMap,
-    java_thread: u64,
-    stack_high: u64,
-    registers: Registers,
-    walker: StackWalker,
-    call_trace: Option<CallTraceSource>,
-    collections: &'a Collections,
-    loader: FindFrameHeader,
-    code_cache: CodeCache,
-    retained_pages: RetainedPages,
-    /// The number of undescribed code's instructions that this walk may still follow.
-    instructions_left: Cell<u32>,
-}
-
-/// A physical frame: the position of a walk between callee and caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor {
-    /// The program counter: where the thread was interrupted, or a return address.
-    pub pc: u64,
-    /// The stack pointer in this frame. For the caller of an interpreted frame this is the sender's
-    /// unextended SP.
-    pub sp: u64,
-    /// The frame pointer register in this frame.
-    pub fp: u64,
-    /// Whether `pc` is where the thread was interrupted (the topmost frame, or the one below a signal frame)
-    /// rather than a return address.
-    pub interrupted: bool,
-}
-
-impl Cursor {
-    /// The address to use for looking up symbols and rules. A return address belongs to the call before it.
-    pub const fn lookup_pc(&self) -> u64 {
-        if self.interrupted { self.pc } else { self.pc.wrapping_sub(1) }
-    }
-}
-
-/// The result of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The caller's frame.
-    Caller(Cursor),
-    /// This frame was the outermost.
-    Root,
-    /// The caller is frozen on the heap, in the chunks of the mounted continuation.
-    Frozen,
-}
-
-/// The most steps of one walk. Inlining makes more frames than steps, never fewer.
-pub const MAX_STEPS: usize = 16 * 1024;
-
-/// The most instructions of undescribed code that one walk follows: some tenths of a millisecond. The time is
-/// the program's, and counts as its CPU time.
-const MAX_FOLLOWED_INSTRUCTIONS: u32 = 2 * 1024;
-
-/// The largest frame, in bytes; a larger one is taken for an error. HotSpot's default stacks are 1 MiB, a
-/// main thread's stack is 8 MiB.
-const MAX_FRAME_BYTES: u64 = 16 * 1024 * 1024;
-
-impl<'a, M: Memory> Walk<'a, M> {
-    /// Prepares a walk from `start` on. Every load goes through `memory`.
-    #[inline(always)] // `start` is built in place: a handler's stack may be small.
-    pub fn new(memory: &'a M, start: Start<'a>) -> Self {
-        let Start {
-            vm,
-            objects,
-            java_thread,
-            stack_high,
-            registers,
-            walker,
-            call_trace,
-            collections,
-            loader,
-        } = start;
-        let code_cache = match vm {
-            Some(vm) => CodeCache::read(memory, &vm.code_cache, java_thread != 0),
-            None => CodeCache::default(),
-        };
-        Self {
-            memory,
-            vm,
-            objects,
-            java_thread,
-            stack_high,
-            registers,
-            walker,
-            call_trace,
-            collections,
-            loader,
-            code_cache,
-            retained_pages: RetainedPages::default(),
-            instructions_left: Cell::new(MAX_FOLLOWED_INSTRUCTIONS),
-        }
-    }
-
-    /// Walks the whole stack into `sink`, which always receives at least one frame.
-    pub fn walk(&self, sink: &mut FrameSink<'_>) {
-        match self.walker {
-            StackWalker::No => self.walk_java_only(self.top(), sink),
-            StackWalker::Fp | StackWalker::Dwarf => self.walk_with_call_trace(self.top(), sink),
-            StackWalker::Vm | StackWalker::Vmx => self.walk_vm(sink),
-        }
-    }
-
-    /// The topmost frame.
-    pub fn start(&self) -> Cursor {
-        Cursor { pc: self.registers.pc, sp: self.registers.sp(), fp: self.registers.fp(), interrupted: true }
-    }
-
-    /// Returns `caller` if its stack pointer is aligned, on the stack, and nearer to the root than
-    /// `cursor`'s.
-    fn check_progress(&self, cursor: &Cursor, caller: Cursor) -> Result<Cursor, WalkError> {
-        let is_leaf = cursor.interrupted && !arch::return_address::IS_PUSHED;
-        let grows = (caller.sp > cursor.sp || is_leaf && caller.sp == cursor.sp)
-            && caller.sp.wrapping_sub(cursor.sp) <= MAX_FRAME_BYTES;
-        if grows && caller.sp.is_multiple_of(8) && caller.sp <= self.stack_high {
-            Ok(caller)
-        } else {
-            Err(WalkError::BadStackPointer)
-        }
-    }
-
-    fn load(&self, address: u64) -> Result<u64, WalkError> {
-        self.memory.load_u64(address).ok_or(WalkError::Unreadable)
-    }
-
-    /// Loads the return address that is saved at `slot`.
-    fn load_return_address(&self, slot: u64) -> Result<u64, WalkError> {
-        self.load(slot).map(arch::return_address::strip)
-    }
-
-    fn load_i32(&self, address: u64) -> Result<i32, WalkError> {
-        self.memory.load_u32(address).map(|value| value as i32).ok_or(WalkError::Unreadable)
-    }
-}
+pub use stack_walk::{FindFrameHeader, Start, Walk};
+pub use walk_error::WalkError;
 
 #[cfg(test)]
 mod tests;

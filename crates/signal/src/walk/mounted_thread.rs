@@ -11,7 +11,7 @@ use otlpprof_core::continuation::{
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::Walk;
+use super::stack_walk::Walk;
 
 /// Whether the stack of a Java thread carries a virtual thread's frames. `None` if that is not known.
 pub fn carries_virtual_thread(memory: &impl Memory, vm: &VmLayout, java_thread: u64) -> Option<bool> {

@@ -8,8 +8,12 @@ use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 use otlpprof_core::unwind_table::UnwindTable;
 
+use super::cursor::{Cursor, MAX_STEPS, Step};
 use super::registers::{self, Registers};
-use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError, arch, frame_info};
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
+use super::{arch, frame_info};
 use crate::counters::{COUNTERS, add};
 
 impl<'a, M: Memory> Walk<'a, M> {

@@ -7,13 +7,14 @@
 //! zForwardingEntry.hpp, zHash.inline.hpp (JDK 21 and 25); in JDK 21 also gc/x/xHeap.inline.hpp
 //! (`remap_object`), xForwarding.inline.hpp, xForwardingEntry.hpp, xHash.inline.hpp.
 
-use std::cell::Cell;
-
 use otlpprof_core::continuation::{ForwardingLayout, FrozenLayout, References};
 use otlpprof_core::memory::Memory;
 
+use super::arch;
 use super::continuation::Frozen;
-use super::{FrozenReason, Walk, arch};
+use super::frozen_reason::FrozenReason;
+use super::retained_pages::RetainedPage;
+use super::stack_walk::Walk;
 
 /// The `rr` bits of a coloured pointer. Both bits are set in a reference from an old object to an old object
 /// (gc/z/zAddress.hpp, ZPointerRememberedMask).
@@ -25,25 +26,6 @@ const TO_MASK: u64 = (1 << 45) - 1;
 const INDEX_SHIFT: u32 = 46;
 /// The most entries that are probed. Half of a table's entries stay empty, so a longer run is garbage.
 const MAX_PROBES: usize = 1024;
-/// The most pages that are remembered: more than the chunks of a usual continuation are on.
-const MAX_PAGES: usize = 8;
-
-/// A page from which objects were read while its objects were being moved.
-#[derive(Clone, Copy, Debug, Default)]
-struct RetainedPage {
-    /// The address of the slot in the forwarding table that holds the page's ZForwarding.
-    slot: u64,
-    forwarding: u64,
-}
-
-/// The pages that must not change until a walk has read all objects that it needs.
-#[derive(Debug, Default)]
-pub(super) struct RetainedPages {
-    pages: Cell<[RetainedPage; MAX_PAGES]>,
-    /// The mask of bits that references must not have; 0 if no reference has been followed.
-    bad_mask: Cell<u64>,
-}
-
 /// Whether and where an object of a page that has a ZForwarding has moved.
 enum Relocation {
     /// The object's new offset in the heap.
@@ -168,19 +150,6 @@ impl<M: Memory> Walk<'_, M> {
             && pages.iter().filter(|page| page.forwarding != 0).all(|page| {
                 layout.forwarding.as_ref().is_some_and(|forwarding| self.is_retained(forwarding, page))
             })
-    }
-}
-
-impl RetainedPages {
-    /// Remembers `page`. Returns whether there was room for it.
-    fn remember(&self, page: RetainedPage) -> bool {
-        let mut pages = self.pages.get();
-        let is_free = |known: &&mut RetainedPage| known.forwarding == 0 || known.slot == page.slot;
-        let Some(free) = pages.iter_mut().find(is_free) else { return false };
-        let is_same = free.forwarding == 0 || free.forwarding == page.forwarding;
-        *free = page;
-        self.pages.set(pages);
-        is_same
     }
 }
 

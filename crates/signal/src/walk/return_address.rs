@@ -4,8 +4,9 @@ use otlpprof_core::address::RuntimeAddr;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::Walk;
+use super::arch;
 use super::blob::BlobKind;
+use super::stack_walk::Walk;
 
 impl<M: Memory> Walk<'_, M> {
     /// Whether `pc` can be a return address into code that calls stubs. That is an address in the interpreter
@@ -26,6 +27,11 @@ impl<M: Memory> Walk<'_, M> {
             return false;
         }
         self.is_after_call(pc)
+    }
+
+    /// Whether the instruction before `pc` is a call.
+    pub(super) fn is_after_call(&self, pc: u64) -> bool {
+        arch::return_address::is_after_call(self.memory, pc)
     }
 
     /// Whether `pc` is in code that can call a stub: compiled code, interpreter code, the call stub, or the

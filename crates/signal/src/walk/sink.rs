@@ -4,7 +4,8 @@ use otlpprof_core::address::RuntimeAddr;
 use otlpprof_core::object::LoadedObject;
 use otlpprof_core::record::{FrameKind, FrameRecord, NO_OBJECT};
 
-use super::{FrozenReason, WalkError};
+use super::frozen_reason::FrozenReason;
+use super::walk_error::WalkError;
 use crate::buffer::{RemotePool, RemoteRecord};
 use crate::counters::{COUNTERS, add};
 

@@ -6,8 +6,10 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::blob::{Blob, BlobKind, StubKind};
 use super::continuation::frozen_layout;
+use super::cursor::Cursor;
 use super::registers::Registers;
-use super::{Cursor, Walk, WalkError};
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 /// The code that a program counter in the code cache is in.
 pub(super) enum Site<'r> {

@@ -8,8 +8,11 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::blob::{Blob, StubKind};
+use super::cursor::Cursor;
 use super::registers::Registers;
-use super::{Cursor, FrameSink, Walk, WalkError};
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// Appends the adapter at `cursor`, and finds its caller. `interrupted` has the registers if the adapter

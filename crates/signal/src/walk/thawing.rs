@@ -22,7 +22,9 @@ use otlpprof_core::vm_layout::VmLayout;
 use super::continuation::{
     Chunk, Frozen, FrozenFrame, MAX_CHUNK_WORDS, METADATA_BYTES, Next, frozen_layout, sized_caller,
 };
-use super::{Cursor, FrozenReason, MAX_STEPS, Walk};
+use super::cursor::{Cursor, MAX_STEPS};
+use super::frozen_reason::FrozenReason;
+use super::stack_walk::Walk;
 
 /// The words that `prepare_thaw` adds to the chunk's `maxThawingSize`; the larger number applies where the
 /// stub has aligned the stack (`thaw_size`).

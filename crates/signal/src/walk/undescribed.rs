@@ -7,8 +7,9 @@
 use otlpprof_core::address::RuntimeAddr;
 use otlpprof_core::memory::Memory;
 
+use super::cursor::{Cursor, Step};
 use super::registers::{Registers, is_signal_return};
-use super::{Cursor, Step, Walk};
+use super::stack_walk::Walk;
 
 /// The number of consecutive callers, each after a call, that is accepted as proof.
 const MAX_CHECKED_FRAMES: usize = 64;

@@ -7,11 +7,15 @@ use otlpprof_core::record::FrameKind;
 use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_core::vm_layout::VmLayout;
 
+use super::arch;
 use super::blob::{Blob, BlobKind};
 use super::continuation::frozen_layout;
+use super::cursor::{Cursor, Step};
 use super::registers::Registers;
 use super::repeated::Repeated;
-use super::{Cursor, FrameSink, Step, Walk, WalkError, arch};
+use super::sink::FrameSink;
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// Appends the frozen frames, to which the frame at `cursor` returns. With `vm` the stack ends there;

@@ -9,10 +9,13 @@ use otlpprof_core::java_thread_state::JavaThreadState;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
+use super::cursor::{Cursor, MAX_STEPS, Step};
 use super::registers::Registers;
 use super::repeated::Repeated;
+use super::sink::FrameSink;
 use super::site::Site;
-use super::{Cursor, FrameSink, MAX_STEPS, Step, Walk, WalkError};
+use super::stack_walk::Walk;
+use super::walk_error::WalkError;
 use crate::counters::{COUNTERS, add};
 
 /// The frame at which a walk begins.

@@ -15,8 +15,10 @@ use otlpprof_core::vm_layout::VmLayout;
 use super::actions_before::ActionsBefore;
 use super::instructions::{instructions_before, pushed_record};
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// The most instructions before the interrupted one that are read. Adapters are shorter; their longest parts
 /// move arguments or save all registers.

@@ -16,8 +16,8 @@
 use otlpprof_core::memory::Memory;
 
 use super::instructions::{INSTRUCTION_BYTES, RET};
-use crate::walk::Walk;
 use crate::walk::blob::Stubs;
+use crate::walk::stack_walk::Walk;
 
 /// The most bytes that restore registers: a stub that restores all, vectors included, is shorter.
 const LONGEST_STUB_BYTES: u64 = 384;

@@ -8,8 +8,11 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{Around, INSTRUCTION_BYTES, Record};
+use crate::walk::cursor::{Cursor, Step};
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, FrameSink, Step, Walk, WalkError};
+use crate::walk::sink::FrameSink;
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 const SAVE_WRAPPER: u32 = 0xa93c_07a0;
 /// The number of bytes from the stub's start within which the arguments are saved.

@@ -4,7 +4,8 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use crate::walk::blob::Blob;
-use crate::walk::{Cursor, Walk};
+use crate::walk::cursor::Cursor;
+use crate::walk::stack_walk::Walk;
 
 impl<M: Memory> Walk<'_, M> {
     /// Always `None`: a collector's stub that compiled code calls makes a frame record before it calls out,

@@ -18,8 +18,10 @@ use super::reserved_zone::is_after_check;
 use super::string_stage::TABLE_BYTES;
 use crate::walk::blob::Blob;
 use crate::walk::compiled::Part;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// The most bytes between the making of the frame and `frame_complete`: barriers lie between.
 const PROLOGUE_BYTES: usize = 256;

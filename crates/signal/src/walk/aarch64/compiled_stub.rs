@@ -6,8 +6,9 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{BR_X8, INSTRUCTION_BYTES, is_call, moved_immediate};
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk};
+use crate::walk::stack_walk::Walk;
 
 /// `isb`
 const ISB: u32 = 0xd503_3fdf;

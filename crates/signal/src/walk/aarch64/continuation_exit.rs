@@ -9,7 +9,7 @@ use otlpprof_core::memory::Memory;
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, RET};
 use super::return_address::strip;
-use crate::walk::Cursor;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
 
 /// The most bytes of code between the change of SP and the return.

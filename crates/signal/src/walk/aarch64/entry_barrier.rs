@@ -3,8 +3,10 @@
 use otlpprof_core::memory::Memory;
 
 use super::instructions::INSTRUCTION_BYTES;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of a method that may no longer be entered, if the entry barrier's stub is about to have the

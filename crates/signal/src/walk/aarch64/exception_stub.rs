@@ -18,9 +18,11 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, is_register_jump};
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
+use crate::walk::stack_walk::Walk;
 use crate::walk::stub::left_at;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::walk_error::WalkError;
 
 /// `ldp x29, x3, [sp], 16`
 const POP_TO_X3: u32 = 0xa8c1_0ffd;

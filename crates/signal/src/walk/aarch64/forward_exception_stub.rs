@@ -7,8 +7,10 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::INSTRUCTION_BYTES;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// `stp x8, x12, [sp, -16]!` and `ldp x8, x12, [sp], 16` (MacroAssembler::call_VM_leaf_base).
 const PUSH_FOR_CALL: u32 = 0xa9bf_33e8;

@@ -13,8 +13,10 @@ use otlpprof_core::vm_layout::VmLayout;
 use super::actions_before::ActionsBefore;
 use super::instructions::{instructions_before, is_call, leaves, pushed_record};
 use super::return_address::strip;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// The register in which the sender's SP is preserved across a barrier's call.
 pub(super) const KEPT_SENDER_SP: u8 = 19;

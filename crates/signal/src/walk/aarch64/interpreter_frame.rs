@@ -4,7 +4,8 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, leaves};
-use crate::walk::{Cursor, Walk};
+use crate::walk::cursor::Cursor;
+use crate::walk::stack_walk::Walk;
 
 /// The stack pointer of the sender's frame. `saved` is the sender's SP that the interpreter frame at `fp` has
 /// saved. While a method is interpreted, its SP lies below the whole room of its expression stack, but the

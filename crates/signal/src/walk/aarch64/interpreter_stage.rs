@@ -17,8 +17,11 @@ use otlpprof_core::record::FrameKind;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::INSTRUCTION_BYTES;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, FrameSink, Walk, WalkError};
+use crate::walk::sink::FrameSink;
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// Appends the interrupted interpreter frame and finds its caller.

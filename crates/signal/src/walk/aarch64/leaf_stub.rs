@@ -7,8 +7,10 @@ use otlpprof_core::vm_layout::VmLayout;
 use super::instructions::{
     INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, RET, has_pushed_record, pushed_record,
 };
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// The most instructions with a record in a stub that native code calls: `mov x29, sp`, loading the slow
 /// function's address, the call.

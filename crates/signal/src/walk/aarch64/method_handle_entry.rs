@@ -7,8 +7,10 @@ use super::frameless_entry::KEPT_SENDER_SP;
 use super::instructions::{has_pushed_record, pushed_record};
 use super::leaf_stub::leaf_caller;
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of an interpreter's entry for a method handle intrinsic. An entry with a trailing

@@ -10,8 +10,10 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{Around, Record};
 use crate::walk::blob::{Blob, BlobKind};
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// The most bytes between SP and a stub's own frame record: stubs save registers, SVE's included.
 const MAX_STUB_FRAME: u64 = 32 * 1024;

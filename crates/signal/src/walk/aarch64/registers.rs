@@ -4,7 +4,7 @@ use libc::{c_void, mcontext_t, siginfo_t, ucontext_t};
 use otlpprof_core::memory::Memory;
 
 use super::return_address::strip;
-use crate::walk::WalkError;
+use crate::walk::walk_error::WalkError;
 
 /// The general registers of an interrupted thread by DWARF number (DWARF for the Arm 64-bit Architecture,
 /// "DWARF register names"), and the program counter.

@@ -8,7 +8,6 @@
 use otlpprof_core::memory::Memory;
 
 use super::instructions::{INSTRUCTION_BYTES, is_call};
-use crate::walk::Walk;
 
 const ADDRESS_BITS: u32 = 48;
 
@@ -21,10 +20,8 @@ pub(in crate::walk) const fn strip(saved: u64) -> u64 {
     saved & ((1 << ADDRESS_BITS) - 1)
 }
 
-impl<M: Memory> Walk<'_, M> {
-    /// Whether the instruction before `pc` is a call.
-    pub(in crate::walk) fn is_after_call(&self, pc: u64) -> bool {
-        pc.is_multiple_of(INSTRUCTION_BYTES)
-            && self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES)).is_some_and(is_call)
-    }
+/// Whether the instruction before `pc` is a call.
+pub(in crate::walk) fn is_after_call(memory: &impl Memory, pc: u64) -> bool {
+    pc.is_multiple_of(INSTRUCTION_BYTES)
+        && memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES)).is_some_and(is_call)
 }

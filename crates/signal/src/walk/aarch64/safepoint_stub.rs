@@ -9,8 +9,10 @@ use otlpprof_core::memory::Memory;
 
 use super::instructions::{Around, INSTRUCTION_BYTES, Record};
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// The most bytes of code before the record is corrected.
 const MAX_SAVING_BYTES: usize = 512;

@@ -2,7 +2,8 @@
 
 use otlpprof_core::memory::Memory;
 
-use crate::walk::{Cursor, Walk};
+use crate::walk::cursor::Cursor;
+use crate::walk::stack_walk::Walk;
 
 impl<M: Memory> Walk<'_, M> {
     /// Always `None`. A return address on the stack does not show where the caller's frame begins, unlike on

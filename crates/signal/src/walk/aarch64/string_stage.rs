@@ -10,8 +10,9 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::INSTRUCTION_BYTES;
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk};
+use crate::walk::stack_walk::Walk;
 
 pub(super) const TABLE_BYTES: u64 = 256;
 /// `sub sp, sp, 256`

@@ -8,7 +8,7 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{DROP_PAIR, INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, is_call, leaves};
-use crate::walk::Walk;
+use crate::walk::stack_walk::Walk;
 
 const PAIR_BYTES: u64 = 16;
 /// The most instructions between the push of the arrays and their pop.

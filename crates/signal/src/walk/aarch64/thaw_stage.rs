@@ -13,7 +13,7 @@ use otlpprof_core::continuation::ThawStub;
 use otlpprof_core::memory::Memory;
 
 use super::instructions::{INSTRUCTION_BYTES, POP_RECORD};
-use crate::walk::Cursor;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
 
 /// The bytes of a frame record, and of the pair that a call of the VM pushes.

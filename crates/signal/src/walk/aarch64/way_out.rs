@@ -8,8 +8,9 @@ use otlpprof_core::memory::Memory;
 
 use super::instructions::{INSTRUCTION_BYTES, distance_of_19_bits, is_register_jump};
 use super::return_address::strip;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk};
+use crate::walk::stack_walk::Walk;
 
 /// The most instructions that are followed on all paths together. Unrolled loops have hundreds.
 const MAX_INSTRUCTIONS: usize = 1024;

@@ -11,8 +11,10 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::bytes_to_return::ReturnSlot;
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// The most bytes of an adapter. Its longest part saves all registers.
 const MAX_ADAPTER_BYTES: u64 = 4096;

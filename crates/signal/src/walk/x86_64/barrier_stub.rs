@@ -12,8 +12,8 @@
 
 use otlpprof_core::memory::Memory;
 
-use crate::walk::Walk;
 use crate::walk::blob::Stubs;
+use crate::walk::stack_walk::Walk;
 
 /// The most bytes that restore registers: a stub that restores all, vectors included, is shorter.
 const LONGEST_STUB_BYTES: usize = 768;

@@ -8,7 +8,8 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{MAX_BYTES, length};
 use crate::walk::blob::Blob;
-use crate::walk::{Cursor, Walk};
+use crate::walk::cursor::Cursor;
+use crate::walk::stack_walk::Walk;
 
 /// The most instructions that are followed: more than a barrier has that saves all registers twice.
 const MAX_INSTRUCTIONS: usize = 512;

@@ -6,8 +6,11 @@
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
+use crate::walk::cursor::{Cursor, Step};
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, FrameSink, Step, Walk, WalkError};
+use crate::walk::sink::FrameSink;
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// `push rbp`.
 const PUSH_BYTES: u64 = 1;

@@ -5,7 +5,8 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::bytes_to_return::End;
 use crate::walk::blob::Blob;
-use crate::walk::{Cursor, Walk};
+use crate::walk::cursor::Cursor;
+use crate::walk::stack_walk::Walk;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of a collector's stub that compiled code calls. The stub saves registers one by one, and

@@ -15,8 +15,10 @@ use otlpprof_core::vm_layout::VmLayout;
 use super::bytes_to_return::{End, ReturnSlot};
 use crate::walk::blob::Blob;
 use crate::walk::compiled::Part;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// The number of bytes before `frame_complete` that are searched for the allocating `sub`. Entry checks and
 /// barriers lie between.

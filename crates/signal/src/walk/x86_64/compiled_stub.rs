@@ -5,8 +5,9 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk};
+use crate::walk::stack_walk::Walk;
 
 const JMP: u8 = 0xe9;
 const JMP_SHORT: u8 = 0xeb;

@@ -6,7 +6,7 @@
 use otlpprof_core::continuation::ContinuationLayout;
 use otlpprof_core::memory::Memory;
 
-use crate::walk::Cursor;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
 
 /// The most bytes of code between the change of RSP and the return.

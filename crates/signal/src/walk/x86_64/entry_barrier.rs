@@ -3,7 +3,9 @@
 use otlpprof_core::memory::Memory;
 
 use super::other_stub::MAX_STUB_FRAME;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::cursor::Cursor;
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of `method_entry_barrier` (cpu/x86/stubGenerator_x86_64.cpp, generate_method_entry_barrier,

@@ -14,9 +14,11 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
+use crate::walk::stack_walk::Walk;
 use crate::walk::stub::left_at;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::walk_error::WalkError;
 
 const POP_RDX: u8 = 0x5a;
 const POP_RCX: u8 = 0x59;

@@ -6,8 +6,10 @@
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 const SUB_RSP_8: [u8; 4] = [0x48, 0x83, 0xec, 0x08];
 const ADD_RSP_8: [u8; 4] = [0x48, 0x83, 0xc4, 0x08];

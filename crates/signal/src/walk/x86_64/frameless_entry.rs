@@ -10,8 +10,10 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::bytes_to_return::{End, ReturnSlot};
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// `mov rsp, r13`.
 const TAKE_SENDER_SP: [u8; 3] = [0x49, 0x8b, 0xe5];

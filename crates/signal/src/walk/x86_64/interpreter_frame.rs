@@ -3,7 +3,8 @@
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use crate::walk::{Cursor, Walk};
+use crate::walk::cursor::Cursor;
+use crate::walk::stack_walk::Walk;
 
 /// The stack pointer of the sender's frame. `saved` is the sender's SP that the interpreter frame at `_fp`
 /// has saved.

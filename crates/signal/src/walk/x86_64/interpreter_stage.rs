@@ -16,8 +16,11 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::record::FrameKind;
 use otlpprof_core::vm_layout::VmLayout;
 
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, FrameSink, Walk, WalkError};
+use crate::walk::sink::FrameSink;
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// `mov rbp, rsp` follows the one-byte `push rbp`, and is three bytes long itself.
 const PUSH_FP_BYTES: u64 = 1;

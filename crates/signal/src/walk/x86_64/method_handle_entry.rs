@@ -6,8 +6,10 @@ use otlpprof_core::vm_layout::VmLayout;
 use super::bytes_to_return::ReturnSlot;
 use super::frameless_entry::SENDER_SP;
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of an interpreter's entry for a method handle intrinsic. These entries have no frame, and

@@ -8,8 +8,10 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::compiled_stage::is_pop_to_stack;
 use crate::walk::blob::{Blob, BlobKind, StubKind};
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 /// The most bytes between SP and a stub's own frame pointer: stubs save registers, AVX-512's included.
 pub(super) const MAX_STUB_FRAME: u64 = 16 * 1024;

@@ -3,7 +3,7 @@
 use libc::{c_void, ucontext_t};
 use otlpprof_core::memory::Memory;
 
-use crate::walk::WalkError;
+use crate::walk::walk_error::WalkError;
 
 /// The general registers of an interrupted thread by DWARF number (System V psABI for x86_64, table 3.36),
 /// and the program counter.

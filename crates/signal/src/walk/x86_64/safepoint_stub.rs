@@ -18,8 +18,10 @@
 use otlpprof_core::memory::Memory;
 
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 const PUSH_RBX: u8 = 0x53;
 const POP_RBP: u8 = 0x5d;

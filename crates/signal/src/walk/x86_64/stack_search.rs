@@ -7,7 +7,8 @@
 use otlpprof_core::address::RuntimeAddr;
 use otlpprof_core::memory::Memory;
 
-use crate::walk::{Cursor, Walk};
+use crate::walk::cursor::Cursor;
+use crate::walk::stack_walk::Walk;
 
 /// The most words of the stack that are searched. Hand-written code rarely has more in its frame.
 const MAX_WORDS: u64 = 512;

@@ -12,8 +12,9 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk};
+use crate::walk::stack_walk::Walk;
 
 /// `mov eax, ecx; sub ecx, edx; push rcx; cmovle edx, eax`.
 const COMPARE: [u8; 8] = [0x8b, 0xc1, 0x2b, 0xca, 0x51, 0x0f, 0x4e, 0xd0];

@@ -4,8 +4,10 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use crate::walk::blob::{Blob, StubKind};
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk, WalkError};
+use crate::walk::stack_walk::Walk;
+use crate::walk::walk_error::WalkError;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of the stub of this kind that was interrupted at `cursor`.

@@ -9,8 +9,8 @@
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use crate::walk::Walk;
 use crate::walk::blob::{BlobKind, StubKind};
+use crate::walk::stack_walk::Walk;
 
 const CALL: u8 = 0xe8;
 const CALL_BYTES: u64 = 5;

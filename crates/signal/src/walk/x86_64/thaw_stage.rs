@@ -15,7 +15,7 @@
 use otlpprof_core::continuation::ThawStub;
 use otlpprof_core::memory::Memory;
 
-use crate::walk::Cursor;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
 
 /// `mov rsp, rbx`.

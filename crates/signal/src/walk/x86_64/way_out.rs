@@ -9,8 +9,9 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{MAX_BYTES, length};
 use crate::walk::blob::Blob;
+use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
-use crate::walk::{Cursor, Walk};
+use crate::walk::stack_walk::Walk;
 
 /// The most instructions that are followed on all paths together. Unrolled loops have hundreds.
 const MAX_INSTRUCTIONS: usize = 1024;

@@ -4,9 +4,10 @@ use otlpprof_core::object::ObjectMap;
 use otlpprof_core::record::FrameKind::{self, Native, Unwalkable};
 use otlpprof_core::unwind_rule::{CfaRule, FpRule};
 
+use crate::walk::WalkError;
+use crate::walk::stack_walk::MAX_FOLLOWED_INSTRUCTIONS;
 use crate::walk::tests::native::{BASE, object_with_gap, rule};
 use crate::walk::tests::vm_world::*;
-use crate::walk::{MAX_FOLLOWED_INSTRUCTIONS, WalkError};
 
 /// The code that no rule covers, after the code of the functions that have called it.
 const CODE_START: u64 = BASE + GAP;
