@@ -32,6 +32,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "pprof",
     "protobuf",
     "report",
+    "sampling",
     "signal",
     "symbolize",
     "workers",

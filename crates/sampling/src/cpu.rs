@@ -17,11 +17,12 @@ use thiserror::Error;
 
 use super::clock::{ITIMER, check_kernel_frames, probe_perf, probe_timer};
 use super::config::{ArmedConfig, ClockChoice, Config};
+use super::forked_child::FORKED;
 use super::handler_watch::{self, Watch, WatchGuard};
 use super::process_account::ProcessAccount;
 use super::stoppable_thread::StoppableThread;
 use super::tasks::{self, Tasks};
-use super::{kernel_rings, own_threads, poller, random, thread_start, threads};
+use super::{kernel_names, own_threads, poller, random, thread_start, threads};
 
 /// The reason why CPU sampling could not start.
 #[derive(Debug, Error)]
@@ -121,7 +122,7 @@ pub fn prepare(config: &Config) -> Result<(), StartError> {
 /// Starts to sample every thread of the process except the profiler's own, including threads that start
 /// later. `sample` is called in a signal handler on the sampled thread.
 pub fn start(config: &Config, sample: SampleFn) -> Result<CpuSampling, StartError> {
-    if threads::FORKED.load(Ordering::Relaxed) {
+    if FORKED.load(Ordering::Relaxed) {
         return Err(StartError::ForkedChild);
     }
     check_limits(config)?;
@@ -193,7 +194,7 @@ impl CpuSampling {
 
 impl Drop for CpuSampling {
     fn drop(&mut self) {
-        if threads::FORKED.load(Ordering::Relaxed) {
+        if FORKED.load(Ordering::Relaxed) {
             return;
         }
         SESSION.close();
@@ -276,7 +277,7 @@ fn has_kernel_frames(clock: Option<ClockKind>) -> bool {
         None => return false,
         Some(ClockKind::Perf) => match check_kernel_frames() {
             Ok(()) => {
-                kernel_rings::read_names_ahead();
+                kernel_names::read_ahead();
                 return true;
             }
             Err(refusal) => refusal.to_string(),
@@ -305,7 +306,7 @@ fn tick_ns() -> i64 {
 /// that are held for ever, stops profiling.
 fn handle_forks() {
     extern "C" fn in_child() {
-        threads::FORKED.store(true, Ordering::SeqCst);
+        FORKED.store(true, Ordering::SeqCst);
         SESSION.close();
         // A panic here must not end the child.
         let _ = catch_unwind(|| {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use otlpprof_signal::delivery::{handler_is_installed, install_handler};
 use parking_lot::Mutex;
 
-use super::threads;
+use super::forked_child::FORKED;
 
 /// An engine's signal.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ pub(super) fn begin(watch: Watch) -> WatchGuard {
 impl Drop for WatchGuard {
     fn drop(&mut self) {
         // In a forked child the lock may be held for ever.
-        if !threads::FORKED.load(Ordering::Relaxed) {
+        if !FORKED.load(Ordering::Relaxed) {
             WATCHING.lock().retain(|watching| watching.watch.signal != self.0);
         }
     }

@@ -8,19 +8,15 @@
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 
 use otlpprof_core::event_ring::{EventRing, RingPlace};
 use otlpprof_elf::image::page_size;
-use otlpprof_elf::kernel::{self, Kernel, KernelSymbolsError};
+use otlpprof_elf::kernel::{self, KernelSymbolsError};
 use otlpprof_signal::kernel_stack::COUNTS;
-use parking_lot::Mutex;
 use perf_event_open_sys::bindings::{
     PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_REGS_USER, perf_event_attr, perf_event_sample_format,
 };
 use thiserror::Error;
-
-use super::own_threads;
 
 /// The largest number of rings at a time: 16 MB with pages of 4 KB.
 const MOST_RINGS: usize = 2048;
@@ -82,29 +78,6 @@ pub(super) fn check(open: impl FnOnce() -> io::Result<i32>) -> Result<(), Kernel
     // SAFETY: the descriptor was opened by this function.
     unsafe { libc::close(descriptor) };
     ring.map(drop)
-}
-
-/// The threads that read the kernel's symbols, one for each engine that asks for them.
-static READERS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
-
-/// Reads the kernel's symbols in a separate thread, so that no other thread waits for them.
-pub(super) fn read_names_ahead() {
-    let read = own_threads::spawn("otlpprof-kernel", || {
-        Kernel::running();
-    });
-    match read {
-        Ok(thread) => READERS.lock().push(thread),
-        Err(error) => log::debug!("the kernel's symbols are read only when they are needed: {error}"),
-    }
-}
-
-/// Waits until no thread is reading the kernel's symbols.
-pub fn join_readers() {
-    let readers = std::mem::take(&mut *READERS.lock());
-    for thread in readers {
-        // A panic in the thread has been reported already.
-        let _ = thread.join();
-    }
 }
 
 /// Maps the ring of the event `descriptor`, and publishes it in `ring`. A thread for which no ring can be

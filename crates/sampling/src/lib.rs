@@ -26,6 +26,8 @@
 //! | [`thread_records`] | the threads' records |
 //! | `tasks` | the kernel's list of threads |
 //! | [`task_file`] | the files in which the kernel describes a thread |
+//! | `forked_child` | whether this process is a forked child, which is not profiled |
+//! | `ended_threads` | the CPU time of threads that have ended |
 //! | `foreign_proc` | the threads' ids if /proc belongs to another PID namespace |
 //!
 //! | Other engines | Duty |
@@ -33,6 +35,7 @@
 //! | [`wall`] | wall-clock sampling: which threads are signalled, and when |
 //! | [`perf_events`] | sampling by any perf event |
 //! | `perf_descriptor` | descriptors of perf events |
+//! | `kernel_names` | reads the names of the kernel's functions before they are needed |
 //! | `kernel_rings` | the rings into which the kernel writes its own frames |
 //! | [`native_memory`] | native memory: start and stop, and the choice of redirected imports |
 //! | `imports` | redirects imports of objects to functions of ours |
@@ -49,11 +52,14 @@
 mod clock;
 pub mod config;
 pub mod cpu;
+mod ended_threads;
 mod exec;
 mod foreign_proc;
+mod forked_child;
 mod handler_wait;
 mod handler_watch;
 mod imports;
+mod kernel_names;
 mod kernel_rings;
 pub mod native_memory;
 pub mod own_threads;
@@ -73,4 +79,5 @@ mod thread_start;
 pub mod threads;
 pub mod wall;
 
-pub use kernel_rings::{KernelFrames, join_readers as join_kernel_readers};
+pub use kernel_names::join_readers as join_kernel_readers;
+pub use kernel_rings::KernelFrames;

@@ -6,33 +6,14 @@
 //! both.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use otlpprof_signal::cpu::SESSION;
 use otlpprof_signal::cpu_counters::{COUNTERS, add};
 
+use super::ended_threads::ENDS;
 use super::tasks::Tasks;
 use super::{clock, thread_records, threads};
-
-/// The total CPU time that ended threads reported.
-pub(super) struct EndedThreads {
-    begun: AtomicU64,
-    finished: AtomicU64,
-    used_ns: AtomicI64,
-}
-
-pub(super) static ENDS: EndedThreads =
-    EndedThreads { begun: AtomicU64::new(0), finished: AtomicU64::new(0), used_ns: AtomicI64::new(0) };
-
-impl EndedThreads {
-    /// Calls `end`, which removes a thread from the tables and returns the CPU time, in ns, that is known of
-    /// it.
-    pub(super) fn note(&self, end: impl FnOnce() -> i64) {
-        self.begun.fetch_add(1, Ordering::SeqCst);
-        self.used_ns.fetch_add(end(), Ordering::SeqCst);
-        self.finished.fetch_add(1, Ordering::SeqCst);
-    }
-}
 
 /// The error, in ns, of readings of several clocks that are not taken at one moment.
 const NOISE_NS: i64 = 5_000_000;

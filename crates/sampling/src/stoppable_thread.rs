@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{own_threads, threads};
+use super::forked_child::FORKED;
+use super::own_threads;
 
 /// The running thread. Dropping it stops the thread and joins it; not in a forked child, in which the thread
 /// does not exist.
@@ -50,7 +51,7 @@ impl Stop {
 impl Drop for StoppableThread {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        if threads::FORKED.load(Ordering::Relaxed) {
+        if FORKED.load(Ordering::Relaxed) {
             std::mem::forget(thread);
             return;
         }

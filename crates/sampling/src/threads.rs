@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{io, ptr, thread};
 
 use otlpprof_core::engine::Engine;
@@ -21,16 +21,14 @@ use otlpprof_signal::thread_table::{record, record_of_tid};
 use parking_lot::Mutex;
 
 use super::config::ArmedConfig;
+use super::ended_threads::ENDS;
+use super::forked_child::FORKED;
 use super::handler_wait::HandlerWait;
-use super::process_account::ENDS;
+use super::perf_events::thread_event;
 use super::random::random;
 use super::tasks::Tasks;
 use super::thread_records::{all_records, claim, release};
-use super::{clock, kernel_rings, perf_events, refusals};
-
-/// Whether this process is a forked child of a profiled one. The child is not profiled, and takes no lock of
-/// this module.
-pub(super) static FORKED: AtomicBool = AtomicBool::new(false);
+use super::{clock, kernel_rings, refusals};
 
 /// The clock and the signal of the present session.
 static ARMED: Mutex<Option<ArmedConfig>> = Mutex::new(None);
@@ -101,7 +99,7 @@ fn arm(tid: i32, base_ns: i64, prepare: impl FnOnce(&ThreadRecord)) -> Option<&'
         });
         return None;
     }
-    perf_events::arm(record);
+    thread_event::arm(record);
     UNSAMPLED.lock().remove(&tid);
     record.state.store(RecordState::Armed as u32, Ordering::SeqCst);
     add(&COUNTERS.threads_armed, 1);
@@ -143,7 +141,7 @@ fn take_down(record: &'static ThreadRecord) -> bool {
         return false;
     }
     clock::disarm(record);
-    perf_events::disarm(record);
+    thread_event::disarm(record);
     let is_busy = || record.busy.load(Ordering::SeqCst) || record.event.busy.load(Ordering::SeqCst);
     if !HandlerWait::new().for_handler(is_busy) {
         // The record is never reused: the handler may still continue.

@@ -22,18 +22,19 @@
 //! | `signals` | the signal that asks a thread for a sample |
 //! | `waiting_place` | the place where a thread waits, as the kernel reports it |
 
+mod counts;
 mod sampler;
 mod signals;
 mod waiting_place;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
-pub use self::sampler::{SIGNALS_PER_S, VISITS_PER_S};
+pub use self::counts::{COUNTS, WallCounts};
+pub use self::sampler::{Repeat, SIGNALS_PER_S, VISITS_PER_S, WallConfig};
 
-use otlpprof_core::counts::counts;
 use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::delivery::install_handler;
 use otlpprof_signal::thread_table::record;
@@ -41,62 +42,11 @@ use otlpprof_signal::wall::{SESSION, WallSampleFn};
 
 use self::sampler::Sampler;
 use super::cpu::StartError;
+use super::forked_child::FORKED;
 use super::handler_wait::HandlerWait;
 use super::handler_watch::{self, Watch, WatchGuard};
 use super::stoppable_thread::{Stop, StoppableThread};
 use super::thread_records::for_each_thread;
-use super::threads;
-
-/// The configuration of wall-clock sampling, as asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WallConfig {
-    /// The time between two visits of a thread, if the budgets allow it.
-    pub interval: Duration,
-    /// The signal that is sent to a thread.
-    pub signal: i32,
-    /// The longest duration of a round over all threads, unless there are too many threads for it.
-    pub longest_round: Duration,
-}
-
-/// Time that a thread has spent at the place where its last sample found it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeat {
-    /// The sample's number.
-    pub number: u32,
-    /// The time in ns.
-    pub ns: u64,
-    /// CLOCK_MONOTONIC, in ns, at the visit.
-    pub monotonic_ns: u64,
-    index: u32,
-    generation: u32,
-}
-
-counts! {
-    /// Counts of the sampler since the process began.
-    WallCounts {
-        /// Threads visited.
-        visits,
-        /// Signals sent.
-        signals,
-        /// Visits at which the thread was still at the same place.
-        idle,
-        /// Visits at which a thread was to be signalled but was not, because there are too many threads:
-        /// other samples stand for it.
-        unasked,
-        /// Signals that the system refused to send, for lack of room for queued signals.
-        signals_refused,
-        /// Signals that were not handled in time, and were sent again.
-        signals_lost,
-        /// Rounds that took longer than the interval, because there are too many threads.
-        long_rounds,
-        /// Times that a foreign handler was found in place of ours.
-        handler_replaced,
-    }
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
 
 static REPEATS: Mutex<Vec<Repeat>> = Mutex::new(Vec::new());
 /// The sampler of the running session.
@@ -165,7 +115,7 @@ impl Drop for WallSampling {
     fn drop(&mut self) {
         SESSION.close();
         drop(self.sampler.take());
-        if threads::FORKED.load(Ordering::Relaxed) {
+        if FORKED.load(Ordering::Relaxed) {
             return;
         }
         let wait = HandlerWait::new();

@@ -10,13 +10,37 @@ use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::sample::SETUP;
 use otlpprof_signal::stretch::STRETCHES;
 
+use super::counts::{COUNTS, count};
 use super::signals::Sender;
 use super::waiting_place::{WaitingState, whereabouts};
-use super::{COUNTS, Repeat, WallConfig, count};
 use crate::clock::cpu_time_of;
 use crate::random::random;
 use crate::run_delay::RunAccount;
 use crate::thread_records::all_records;
+
+/// The configuration of wall-clock sampling, as asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallConfig {
+    /// The time between two visits of a thread, if the budgets allow it.
+    pub interval: Duration,
+    /// The signal that is sent to a thread.
+    pub signal: i32,
+    /// The longest duration of a round over all threads, unless there are too many threads for it.
+    pub longest_round: Duration,
+}
+
+/// Time that a thread has spent at the place where its last sample found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// The sample's number.
+    pub number: u32,
+    /// The time in ns.
+    pub ns: u64,
+    /// CLOCK_MONOTONIC, in ns, at the visit.
+    pub monotonic_ns: u64,
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
 
 /// The largest number of threads that are visited in a second: a visit takes some 300 ns.
 pub const VISITS_PER_S: f64 = 20_000.0;

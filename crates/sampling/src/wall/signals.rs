@@ -13,7 +13,7 @@ use otlpprof_core::thread::ThreadRecord;
 use otlpprof_signal::thread_table::SignalToken;
 use otlpprof_signal::wall::SESSION;
 
-use super::{COUNTS, count};
+use super::counts::{COUNTS, count};
 use crate::refusals;
 
 /// The sender of wall-clock signals.
