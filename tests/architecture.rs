@@ -26,6 +26,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "elf",
     "export",
     "incomplete_file",
+    "jfr",
     "model",
     "options",
     "otlp",

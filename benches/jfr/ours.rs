@@ -9,7 +9,8 @@ use otlpprof_jfr::chunk::Chunk;
 use otlpprof_jfr::numbers::{Numbers, element_type};
 use otlpprof_jfr::projection::Projection;
 use otlpprof_jfr::reading::ChunkReader;
-use otlpprof_jfr::values::{Constant, Value};
+use otlpprof_jfr::types::Constant;
+use otlpprof_jfr::values::Value;
 use otlpprof_otlp::{EncodeOptions, encode};
 
 /// The argument that makes this program serve: `SERVE read FILE`, `SERVE read_typed FILE`, or

@@ -7,7 +7,8 @@ use crate::jfr_support::synthetic::{LONG, STACK_TRACE, STRING, THREAD_STATE, Typ
 use otlpprof_jfr::chunk::{Chunk, OpenChunk};
 use otlpprof_jfr::events::SkippedTypes;
 use otlpprof_jfr::recording::Chunks;
-use otlpprof_jfr::values::{Constant, Value};
+use otlpprof_jfr::types::Constant;
+use otlpprof_jfr::values::Value;
 
 /// The offsets of a chunk's events, by the position of their type.
 fn offsets(chunk: Chunk<'_>) -> BTreeMap<usize, Vec<u64>> {

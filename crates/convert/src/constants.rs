@@ -1,8 +1,7 @@
 //! Converted constants of a chunk: each is converted once.
 
 use otlpprof_jfr::chunk::Chunk;
-use otlpprof_jfr::types::TypeIndex;
-use otlpprof_jfr::values::Constant;
+use otlpprof_jfr::types::{Constant, TypeIndex};
 
 /// A converted value for each constant of a type. A value is found by the constant's position: keys are valid
 /// in one chunk only, and a vector is faster than any map.

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use otlpprof_jfr::chunk::Chunk;
-use otlpprof_jfr::values::{Constant, Struct, Value};
+use otlpprof_jfr::types::Constant;
+use otlpprof_jfr::values::{Struct, Value};
 use otlpprof_model::{AttributeId, AttributeSetId, Link, LinkId, Tables, attribute_keys, label};
 
 use super::constants::ConvertedConstants;

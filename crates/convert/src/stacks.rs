@@ -7,8 +7,8 @@ use foldhash::fast::RandomState;
 use otlpprof_jfr::chunk::Chunk;
 use otlpprof_jfr::numbers::{Numbers, element_type};
 use otlpprof_jfr::projection::Projection;
-use otlpprof_jfr::types::TypeIndex;
-use otlpprof_jfr::values::{Constant, Value};
+use otlpprof_jfr::types::{Constant, TypeIndex};
+use otlpprof_jfr::values::Value;
 use otlpprof_model::{
     Execution, Frame, FrameId, FrameType, FunctionId, JavaMethod, LONGEST_NAME, REMOTE_METHOD, RemoteFrame,
     StackId, Tables, is_hotspot_stub, markers,

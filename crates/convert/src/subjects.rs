@@ -1,8 +1,8 @@
 //! The classes that events refer to: of an allocated or live object, of a monitor, of an exception.
 
 use otlpprof_jfr::chunk::Chunk;
-use otlpprof_jfr::types::{FieldKind, Type};
-use otlpprof_jfr::values::{Constant, Value};
+use otlpprof_jfr::types::{Constant, FieldKind, Type};
+use otlpprof_jfr::values::Value;
 use otlpprof_model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS};
 use otlpprof_model::{LONGEST_NAME, java_type_name};
 

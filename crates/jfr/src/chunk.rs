@@ -1,23 +1,16 @@
 //! One chunk: its index, with everything needed to read its events, and its constants.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
-use super::events::Events;
-use super::framing::{CHECKPOINT, Frame, METADATA};
-use super::header::{ChunkHeader, HEADER_LEN};
+use super::framing::{CHECKPOINT, Frame, METADATA, frame_at, is_cut};
+use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 use super::known_metadata::KnownMetadata;
 use super::metadata::Metadata;
 use super::next_chunk::{self, ChunkSearch};
 use super::pools::Pools;
-use super::strings::RawString;
-use super::types::TypeIndex;
-use super::values::{Constant, Value, read_value};
-
-/// The most references that are followed from one string to another. No writer chains strings.
-const MOST_STRING_HOPS: usize = 4;
+use super::types::{Constant, TypeIndex};
 
 /// The index of a chunk: everything that is known of it except its bytes.
 #[derive(Clone, Debug)]
@@ -224,25 +217,10 @@ impl<'c> Chunk<'c> {
         self.bytes
     }
 
-    /// The chunk's events, in the order in which they were written. This is not the order of their times.
-    pub fn events(&self) -> Events<'c> {
-        Events::new(*self, HEADER_LEN, self.bytes.len())
-    }
-
     #[inline]
     pub(super) fn cursor(&self, at: usize, end: usize) -> Cursor<'c> {
         let header = &self.index.header;
         Cursor::new(self.bytes, at, self.index.base, header.compressed_integers()).up_to(end)
-    }
-
-    /// The value of a constant; `None` if the chunk does not have this key. JDK 17 never writes some of the
-    /// constants that it refers to.
-    pub fn resolve(&self, constant: Constant) -> Option<Value<'c>> {
-        let at = self.index.pools.find(constant.of, constant.key)?;
-        let mut cursor = self.cursor(at, self.bytes.len());
-        let kind = super::values::constant_kind(self.metadata(), constant.of);
-        // The checkpoint was parsed over this value, so it can be read.
-        read_value(&mut cursor, kind, false, *self).ok()
     }
 
     /// The first byte of a constant's value; 0 if the chunk does not have this key. For [`Numbers::each`],
@@ -271,59 +249,5 @@ impl<'c> Chunk<'c> {
     /// The number of constants of a type.
     pub fn constant_count(&self, of: TypeIndex) -> usize {
         self.index.pools.count(of)
-    }
-
-    /// The text of a string, whether inline or in the string pool, or of a constant that stands for a string
-    /// (`jdk.types.Symbol`).
-    pub fn text(&self, value: Value<'c>) -> Option<Cow<'c, str>> {
-        self.string(value)?.text()
-    }
-
-    /// The beginning of the text of a string, as for [`Chunk::text`]. At most `most` bytes or UTF-16 units
-    /// are decoded. In UTF-8 the last character is whole.
-    pub fn text_up_to(&self, value: Value<'c>, most: usize) -> Option<Cow<'c, str>> {
-        self.string(value)?.up_to(most).text()
-    }
-
-    fn string(&self, value: Value<'c>) -> Option<RawString<'c>> {
-        let mut value = value;
-        for _ in 0..MOST_STRING_HOPS {
-            value = match value {
-                Value::String(RawString::Pool(key)) => {
-                    let of = self.metadata().string_type()?;
-                    self.resolve(Constant { of, key })?
-                }
-                Value::String(string) => return Some(string),
-                Value::Constant(constant) => self.resolve(constant)?,
-                Value::Struct(of) if of.type_of().is_simple || of.type_of().fields.len() == 1 => {
-                    of.fields().next()?.ok()?.1
-                }
-                _ => return None,
-            };
-        }
-        None
-    }
-}
-
-/// The event at an offset that the header gives.
-pub(super) fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, JfrError> {
-    let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER_LEN && at < cursor.end());
-    let Some(at) = at else { return Err(cursor.error(Problem::OutOfBounds)) };
-    cursor.seek(at);
-    Frame::read(&mut cursor)
-}
-
-/// Whether another chunk begins here: magic, version 1 or 2, minor version below 256. Read as an event, these
-/// bytes would be an event of 70 bytes with type id 76 and an unlikely content.
-pub(super) fn begins_chunk(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"FLR\0\0\x02\0") || bytes.starts_with(b"FLR\0\0\x01\0")
-}
-
-/// Whether the event at the cursor may be valid but lacks its last bytes.
-pub(super) fn is_cut(mut cursor: Cursor<'_>) -> bool {
-    let left = cursor.left();
-    match cursor.int() {
-        Ok(size) => size as u32 as usize > left || (size > 0 && cursor.long().is_err()),
-        Err(_) => true,
     }
 }

@@ -6,6 +6,7 @@ use super::chunk::Chunk;
 use super::cursor::Cursor;
 use super::error::JfrError;
 use super::framing::{CHECKPOINT, Frame, METADATA};
+use super::header::HEADER_LEN;
 use super::metadata::Metadata;
 use super::types::{Type, TypeIndex};
 use super::values::Struct;
@@ -45,6 +46,13 @@ impl<'c> Event<'c> {
     /// The event's offset in the recording.
     pub fn offset(&self) -> u64 {
         self.values.chunk.offset() + self.start as u64
+    }
+}
+
+impl<'c> Chunk<'c> {
+    /// The chunk's events, in the order in which they were written. This is not the order of their times.
+    pub fn events(&self) -> Events<'c> {
+        Events::new(*self, HEADER_LEN, self.bytes.len())
     }
 }
 

@@ -1,9 +1,8 @@
 //! Finds the end of a chunk whose header does not give its size, while its bytes arrive.
 
-use super::chunk::{begins_chunk, is_cut};
 use super::cursor::Cursor;
-use super::framing::Frame;
-use super::header::{ChunkHeader, HEADER_LEN};
+use super::framing::{Frame, is_cut};
+use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 
 /// Walks the events of a chunk, and keeps the offset reached.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
+use super::header::HEADER_LEN;
 
 /// The type id of metadata events.
 pub(super) const METADATA: i64 = 0;
@@ -47,6 +48,23 @@ impl Frame {
         let payload = cursor.at();
         cursor.seek(at + size);
         Some(Self { at, payload, end: at + size, type_id })
+    }
+}
+
+/// The event at an offset that the header gives.
+pub(super) fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, JfrError> {
+    let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER_LEN && at < cursor.end());
+    let Some(at) = at else { return Err(cursor.error(Problem::OutOfBounds)) };
+    cursor.seek(at);
+    Frame::read(&mut cursor)
+}
+
+/// Whether the event at the cursor may be valid but lacks its last bytes.
+pub(super) fn is_cut(mut cursor: Cursor<'_>) -> bool {
+    let left = cursor.left();
+    match cursor.int() {
+        Ok(size) => size as u32 as usize > left || (size > 0 && cursor.long().is_err()),
+        Err(_) => true,
     }
 }
 

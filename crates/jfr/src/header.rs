@@ -98,6 +98,12 @@ impl ChunkHeader {
     }
 }
 
+/// Whether a chunk begins here: magic, version 1 or 2, minor version below 256. Read as an event, these
+/// bytes would be an event of 70 bytes with type id 76 and an unlikely content.
+pub(super) fn begins_chunk(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"FLR\0\0\x02\0") || bytes.starts_with(b"FLR\0\0\x01\0")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

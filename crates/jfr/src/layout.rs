@@ -2,7 +2,6 @@
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
-use super::metadata::Metadata;
 use super::strings::RawString;
 use super::types::{Field, FieldKind, Type, TypeIndex};
 
@@ -22,6 +21,23 @@ pub(super) struct Layout {
     steps: Vec<Step>,
     /// The reason why the values after the steps cannot be skipped.
     broken: Option<Problem>,
+}
+
+/// The layouts of a chunk's types, by the types' positions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layouts(Vec<Layout>);
+
+impl Layouts {
+    /// `layouts` has one for each type.
+    pub(super) fn new(layouts: Vec<Layout>) -> Self {
+        Self(layouts)
+    }
+
+    /// The layout of a type.
+    #[inline]
+    pub(super) fn of(&self, of: TypeIndex) -> &Layout {
+        &self.0[of.0 as usize]
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,22 +133,22 @@ impl Layout {
 
     /// Skips the values.
     #[inline(always)]
-    pub(super) fn skip(&self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
+    pub(super) fn skip(&self, cursor: &mut Cursor<'_>, layouts: &Layouts) -> Result<(), JfrError> {
         // Fast paths for the most frequent layouts.
         match (&self.steps[..], self.broken) {
             ([], None) => Ok(()),
             (&[Step::Integers(count)], None) => cursor.skip_compressed(count),
-            _ => self.skip_at(cursor, metadata, 0),
+            _ => self.skip_at(cursor, layouts, 0),
         }
     }
 
-    fn skip_at(&self, cursor: &mut Cursor<'_>, metadata: &Metadata, level: usize) -> Result<(), JfrError> {
+    fn skip_at(&self, cursor: &mut Cursor<'_>, layouts: &Layouts, level: usize) -> Result<(), JfrError> {
         for step in &self.steps {
             match *step {
                 Step::Integers(count) => cursor.skip_compressed(count)?,
                 Step::Bytes(len) => cursor.skip_bytes(len)?,
                 Step::Text => RawString::skip(cursor)?,
-                Step::Array(element) => skip_array(element, cursor, metadata, level)?,
+                Step::Array(element) => skip_array(element, cursor, layouts, level)?,
             }
         }
         match self.broken {
@@ -162,10 +178,10 @@ pub(super) fn skip_values(
     kind: FieldKind,
     count: usize,
     cursor: &mut Cursor<'_>,
-    metadata: &Metadata,
+    layouts: &Layouts,
 ) -> Result<(), JfrError> {
     match element(kind, cursor.compressed()) {
-        Ok(element) => skip_elements(element, count, cursor, metadata, 0),
+        Ok(element) => skip_elements(element, count, cursor, layouts, 0),
         Err(problem) => Err(cursor.error(problem)),
     }
 }
@@ -176,10 +192,10 @@ pub(super) fn skip_values(
 pub(super) fn count_structs(
     of: TypeIndex,
     cursor: &mut Cursor<'_>,
-    metadata: &Metadata,
+    layouts: &Layouts,
 ) -> Result<usize, JfrError> {
     let (at, count) = (*cursor, cursor.count()?);
-    if count > MOST_EMPTY_ELEMENTS && metadata.get(of).layout.is_empty() {
+    if count > MOST_EMPTY_ELEMENTS && layouts.of(of).is_empty() {
         return Err(at.error(Problem::EmptyElements(count)));
     }
     Ok(count)
@@ -189,21 +205,21 @@ pub(super) fn count_structs(
 fn skip_array(
     element: Element,
     cursor: &mut Cursor<'_>,
-    metadata: &Metadata,
+    layouts: &Layouts,
     level: usize,
 ) -> Result<(), JfrError> {
     let count = match element {
-        Element::Struct(of) => count_structs(of, cursor, metadata)?,
+        Element::Struct(of) => count_structs(of, cursor, layouts)?,
         _ => cursor.count()?,
     };
-    skip_elements(element, count, cursor, metadata, level)
+    skip_elements(element, count, cursor, layouts, level)
 }
 
 fn skip_elements(
     element: Element,
     count: usize,
     cursor: &mut Cursor<'_>,
-    metadata: &Metadata,
+    layouts: &Layouts,
     level: usize,
 ) -> Result<(), JfrError> {
     match element {
@@ -211,13 +227,13 @@ fn skip_elements(
         Element::Bytes(len) => cursor.skip_bytes(count.saturating_mul(len)),
         Element::Text => (0..count).try_for_each(|_| RawString::skip(cursor)),
         Element::Struct(of) => {
-            let layout = &metadata.get(of).layout;
+            let layout = layouts.of(of);
             match (&layout.steps[..], layout.broken) {
                 ([], None) => Ok(()),
                 (&[Step::Integers(integers)], None) => cursor.skip_compressed(count.saturating_mul(integers)),
                 (&[Step::Bytes(len)], None) => cursor.skip_bytes(count.saturating_mul(len)),
                 _ if level == MOST_LEVELS => Err(cursor.error(Problem::TooDeep)),
-                _ => (0..count).try_for_each(|_| layout.skip_at(cursor, metadata, level + 1)),
+                _ => (0..count).try_for_each(|_| layout.skip_at(cursor, layouts, level + 1)),
             }
         }
     }

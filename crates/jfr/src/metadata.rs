@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::elements::{Element, Elements};
 use super::error::{JfrError, Problem};
 use super::key_index::KeyIndex;
-use super::layout::{FEWEST_STEPS, Layout};
+use super::layout::{FEWEST_STEPS, Layout, Layouts};
 use super::types::{Annotation, Field, FieldKind, Setting, Type, TypeIndex};
 
 /// Type ids below this number are looked up in a table.
@@ -19,6 +19,7 @@ const NO_TYPE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     types: Vec<Type>,
+    layouts: Layouts,
     /// The position of each type with a small id, by the id.
     direct: Vec<u32>,
     other: KeyIndex,
@@ -106,18 +107,15 @@ impl Metadata {
             metadata.bare_stacks = metadata.find_by_name("jdk.types.StackTrace");
         }
         let mut budget = Layout::budget(&metadata.types);
-        for position in 0..metadata.types.len() {
-            let types = &metadata.types;
-            let fields = types[position].fields.iter();
-            let layout = match &*types[position].name {
-                // The layout of a constant in the string pool.
-                "java.lang.String" => {
-                    Layout::of_fields([&string_itself()].into_iter(), types, compressed, &mut budget)
-                }
-                _ => Layout::of_fields(fields, types, compressed, &mut budget),
-            };
-            metadata.types[position].layout = layout;
-        }
+        let types = &metadata.types;
+        let layouts = types.iter().map(|of| match &*of.name {
+            // The layout of a constant in the string pool.
+            "java.lang.String" => {
+                Layout::of_fields([&string_itself()].into_iter(), types, compressed, &mut budget)
+            }
+            _ => Layout::of_fields(of.fields.iter(), types, compressed, &mut budget),
+        });
+        metadata.layouts = Layouts::new(layouts.collect());
         Ok(metadata)
     }
 
@@ -133,7 +131,6 @@ impl Metadata {
             fields: Vec::new(),
             annotations: Vec::new(),
             settings: Vec::new(),
-            layout: Layout::default(),
         });
         match usize::try_from(id).ok().filter(|&id| id < DIRECT_IDS) {
             Some(id) => {
@@ -204,11 +201,17 @@ impl Metadata {
         &self.types
     }
 
+    /// The layouts of the types.
+    #[inline]
+    pub(super) fn layouts(&self) -> &Layouts {
+        &self.layouts
+    }
+
     /// The budget of [`Layout::of_fields`] for parts of this type. If the whole type was expanded within the
     /// budget of all types, its parts need no limit. Otherwise the limit is small, since any number of types
     /// may be read so.
     pub(super) fn layout_budget(&self, of: TypeIndex) -> usize {
-        let is_expanded = self.get(of).layout.is_whole() && self.string_type != Some(of);
+        let is_expanded = self.layouts.of(of).is_whole() && self.string_type != Some(of);
         if is_expanded { usize::MAX } else { FEWEST_STEPS }
     }
 

@@ -1,10 +1,9 @@
 //! Finds the chunk after a truncated one, whose end is not where its header says: another recording may
 //! follow it in the file.
 
-use super::chunk::{begins_chunk, frame_at};
 use super::cursor::Cursor;
-use super::framing::{CHECKPOINT, Frame, METADATA};
-use super::header::{ChunkHeader, HEADER_LEN};
+use super::framing::{CHECKPOINT, Frame, METADATA, frame_at};
+use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 use super::known_metadata::KnownMetadata;
 
 /// The most places that are examined closely. HotSpot's checkpoints contain a copy of the chunk's header for

@@ -7,8 +7,8 @@ use super::chunk::Chunk;
 use super::cursor::Cursor;
 use super::error::JfrError;
 use super::layout::Layout;
-use super::types::{Field, FieldKind, TypeIndex};
-use super::values::{Array, Constant, Struct, Value};
+use super::types::{Constant, Field, FieldKind, TypeIndex};
+use super::values::{Array, Struct, Value};
 
 /// The number of constants that are fetched together.
 const BATCH: usize = 32;
@@ -178,7 +178,7 @@ impl Numbers {
             return Ok(());
         }
         for _ in 0..array.len() {
-            let pass_rest = |cursor: &mut Cursor<'_>| self.after.skip(cursor, chunk.metadata());
+            let pass_rest = |cursor: &mut Cursor<'_>| self.after.skip(cursor, chunk.metadata().layouts());
             with(self.next(&mut cursor, chunk, four, pass_rest)?);
         }
         Ok(())
@@ -214,7 +214,7 @@ impl Numbers {
         for step in &self.steps {
             let (slot, kind) = match step {
                 Step::Pass(layout) => {
-                    layout.skip(cursor, metadata)?;
+                    layout.skip(cursor, metadata.layouts())?;
                     continue;
                 }
                 Step::Compressed(range) => {

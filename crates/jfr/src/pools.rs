@@ -7,8 +7,7 @@ use super::framing::{CHECKPOINT, Frame};
 use super::key_index::KeyIndex;
 use super::layout::Layout;
 use super::metadata::Metadata;
-use super::types::TypeIndex;
-use super::values::Constant;
+use super::types::{Constant, TypeIndex};
 
 /// The constants of one type.
 #[derive(Clone, Debug, Default)]
@@ -134,7 +133,7 @@ impl Pool {
         metadata: &Metadata,
         news: &mut Option<Vec<Constant>>,
     ) -> Result<(), JfrError> {
-        let layout = &metadata.get(of).layout;
+        let layout = metadata.layouts().of(of);
         let may_be_bare = metadata.bare_stacks() == Some(of);
         let count = cursor.count()?;
         for number in 1..=count {
@@ -147,7 +146,7 @@ impl Pool {
                 continue;
             }
             // A value is added only if it can be skipped, and so can be read.
-            layout.skip(cursor, metadata)?;
+            layout.skip(cursor, metadata.layouts())?;
             self.len += cursor.at() - begin;
             if self.keys.add(key, self.len / size_of::<u32>()).is_some() {
                 self.offsets.push(at);
@@ -178,7 +177,7 @@ fn is_bare_stack(cursor: Cursor<'_>, layout: &Layout, metadata: &Metadata, is_la
     }
     let mut after_whole = cursor;
     is_last
-        && (layout.skip(&mut after_whole, metadata).is_err()
+        && (layout.skip(&mut after_whole, metadata.layouts()).is_err()
             || after_whole.left() > 0
                 && !after_whole.long().is_ok_and(|type_id| metadata.find(type_id).is_some()))
 }

@@ -69,7 +69,7 @@ impl<const N: usize> Projection<N> {
         let mut cursor = values.cursor();
         let metadata = values.chunk.metadata();
         for field in &self.fields {
-            field.before.skip(&mut cursor, metadata)?;
+            field.before.skip(&mut cursor, metadata.layouts())?;
             let mut pending = Pending::Nothing;
             let slot = &mut read[field.slot];
             read_value_to(&mut cursor, field.kind, field.is_array, values.chunk, &mut pending, |read| {

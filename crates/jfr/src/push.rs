@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::chunk::{Chunk, ChunkIndex, begins_chunk, is_cut};
+use super::chunk::{Chunk, ChunkIndex};
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
 use super::events::Event;
-use super::framing::{CHECKPOINT, Frame, METADATA};
-use super::header::{ChunkHeader, HEADER_LEN};
+use super::framing::{CHECKPOINT, Frame, METADATA, is_cut};
+use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 use super::known_metadata::KnownMetadata;
 use super::pools::{Checkpoint, Pools};
 use super::references::{MissingConstant, References};
-use super::values::Constant;
+use super::types::Constant;
 
 /// The bit in a checkpoint's mask that says that a flush wrote it.
 const FLUSH: u8 = 1;

@@ -1,8 +1,8 @@
 //! A recording in memory: a sequence of chunks.
 
-use super::chunk::{OpenChunk, begins_chunk};
+use super::chunk::OpenChunk;
 use super::error::JfrError;
-use super::header::{ChunkHeader, HEADER_LEN};
+use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 use super::known_metadata::KnownMetadata;
 use super::next_chunk::{self, ChunkSearch};
 

@@ -7,8 +7,8 @@
 use super::chunk::Chunk;
 use super::events::Event;
 use super::strings::RawString;
-use super::types::TypeIndex;
-use super::values::{Constant, Struct, Value};
+use super::types::{Constant, TypeIndex};
+use super::values::{Struct, Value};
 
 /// The deepest nesting of constants in constants: a stack, its frames, a method, a class, its package, its
 /// module, a loader, the loader's class. Deeper constants are taken as known.

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use super::layout::Layout;
-
 /// The position of a type in [`super::metadata::Metadata`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeIndex(pub(super) u32);
@@ -34,7 +32,6 @@ pub struct Type {
     pub annotations: Vec<Annotation>,
     /// The settings of an event.
     pub settings: Vec<Setting>,
-    pub(super) layout: Layout,
 }
 
 /// A field of a type.
@@ -80,6 +77,15 @@ pub enum FieldKind {
     /// An inline value of a type that the metadata does not describe, by its id. Neither this value nor the
     /// following ones can be read.
     Unknown(i64),
+}
+
+/// A reference to a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Constant {
+    /// The type of the constant.
+    pub of: TypeIndex,
+    /// The constant's key.
+    pub key: i64,
 }
 
 /// A fact about a type, a field or a setting, such as a unit.

@@ -1,12 +1,17 @@
 //! Values of fields: primitive values, inline structs, and references to constants.
 
+use std::borrow::Cow;
+
 use super::chunk::Chunk;
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
-use super::layout::count_structs;
+use super::layout::{count_structs, skip_values};
 use super::metadata::Metadata;
 use super::strings::RawString;
-use super::types::{Field, FieldKind, Type, TypeIndex};
+use super::types::{Constant, Field, FieldKind, Type, TypeIndex};
+
+/// The most references that are followed from one string to another. No writer chains strings.
+const MOST_STRING_HOPS: usize = 4;
 
 /// The value of a field.
 #[derive(Clone, Copy, Debug)]
@@ -35,15 +40,6 @@ pub enum Value<'c> {
     Struct(Struct<'c>),
     /// Several values.
     Array(Array<'c>),
-}
-
-/// A reference to a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Constant {
-    /// The type of the constant.
-    pub of: TypeIndex,
-    /// The constant's key.
-    pub key: i64,
 }
 
 /// A sequence of fields: of an event, of a constant, or of an inline struct.
@@ -106,6 +102,49 @@ impl<'c> Value<'c> {
             },
             _ => None,
         }
+    }
+}
+
+impl<'c> Chunk<'c> {
+    /// The value of a constant; `None` if the chunk does not have this key. JDK 17 never writes some of the
+    /// constants that it refers to.
+    pub fn resolve(&self, constant: Constant) -> Option<Value<'c>> {
+        let at = self.index.pools.find(constant.of, constant.key)?;
+        let mut cursor = self.cursor(at, self.bytes.len());
+        let kind = constant_kind(self.metadata(), constant.of);
+        // The checkpoint was parsed over this value, so it can be read.
+        read_value(&mut cursor, kind, false, *self).ok()
+    }
+
+    /// The text of a string, whether inline or in the string pool, or of a constant that stands for a string
+    /// (`jdk.types.Symbol`).
+    pub fn text(&self, value: Value<'c>) -> Option<Cow<'c, str>> {
+        self.string(value)?.text()
+    }
+
+    /// The beginning of the text of a string, as for [`Chunk::text`]. At most `most` bytes or UTF-16 units
+    /// are decoded. In UTF-8 the last character is whole.
+    pub fn text_up_to(&self, value: Value<'c>, most: usize) -> Option<Cow<'c, str>> {
+        self.string(value)?.up_to(most).text()
+    }
+
+    fn string(&self, value: Value<'c>) -> Option<RawString<'c>> {
+        let mut value = value;
+        for _ in 0..MOST_STRING_HOPS {
+            value = match value {
+                Value::String(RawString::Pool(key)) => {
+                    let of = self.metadata().string_type()?;
+                    self.resolve(Constant { of, key })?
+                }
+                Value::String(string) => return Some(string),
+                Value::Constant(constant) => self.resolve(constant)?,
+                Value::Struct(of) if of.type_of().is_simple || of.type_of().fields.len() == 1 => {
+                    of.fields().next()?.ok()?.1
+                }
+                _ => return None,
+            };
+        }
+        None
     }
 }
 
@@ -266,8 +305,8 @@ impl Pending {
     fn pass_it(&mut self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing => Ok(()),
-            Self::Struct(of) => metadata.get(of).layout.skip(cursor, metadata),
-            Self::Array { kind, count } => super::layout::skip_values(kind, count, cursor, metadata),
+            Self::Struct(of) => metadata.layouts().of(of).skip(cursor, metadata.layouts()),
+            Self::Array { kind, count } => skip_values(kind, count, cursor, metadata.layouts()),
         }
     }
 }
@@ -308,7 +347,7 @@ pub(super) fn read_value_to<'c, T>(
     }
     if is_array {
         let count = match kind {
-            FieldKind::Struct(of) => count_structs(of, cursor, chunk.metadata()),
+            FieldKind::Struct(of) => count_structs(of, cursor, chunk.metadata().layouts()),
             _ => cursor.count(),
         };
         return match count {
