@@ -17,6 +17,7 @@ use architecture_support::source::{Source, crates, dependencies_of, file_of, sou
 const WITHOUT_CIRCLES: &[&str] = &[
     "agent",
     "aggregate",
+    "cli",
     "collapsed",
     "context",
     "convert",

@@ -17,11 +17,11 @@ use otlpprof_otlp::wire::Sample;
 use serde_json::{Value, json};
 
 use super::call_grammar::CallGrammar;
-use super::format_args::FormatArgs;
+use super::exit_codes::EXIT_FAILED;
+use super::format_args::{Format, FormatArgs};
 use super::input::Input;
 use super::report::{DEFAULT_TOP, print_rest};
 use super::terminal::{self, write_json};
-use super::{EXIT_FAILED, Format};
 
 /// Count the samples whose stack reaches its root
 ///

@@ -13,9 +13,10 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use otlpprof_options::shell_word::quoted;
 
+use super::exit_codes::EXIT_BAD_INPUT;
 use super::{
-    EXIT_BAD_INPUT, agent_string, attach, check_stacks, collect, completions, convert, executable, export,
-    flamegraph, merge, payload, print, report, run, symbolize, symbols, terminal, top, validate,
+    agent_string, attach, check_stacks, collect, completions, convert, executable, export, flamegraph, merge,
+    payload, print, report, run, symbolize, symbols, terminal, top, validate,
 };
 
 /// Profile Java programs; read, check and receive OpenTelemetry profiles.

@@ -9,8 +9,6 @@ use anyhow::Context as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use super::command_line;
-
 /// Print a shell's completions of this command
 ///
 /// For bash, for example: `otlpprof completions bash >~/.local/share/bash-completion/completions/otlpprof`
@@ -29,16 +27,18 @@ pub(super) struct ManArgs {
     folder: PathBuf,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+/// Prints the completions of the command line with this grammar.
+pub(super) fn run(args: &Args, mut command: clap::Command) -> anyhow::Result<ExitCode> {
     // Written in one piece, since the generator panics when a pipe is closed.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command_line::command(), "otlpprof", &mut script);
+    clap_complete::generate(args.shell, &mut command, "otlpprof", &mut script);
     io::stdout().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn write_man_pages(args: &ManArgs) -> anyhow::Result<ExitCode> {
-    let mut command = command_line::command().disable_help_subcommand(true);
+/// Writes the pages of the command line with this grammar.
+pub(super) fn write_man_pages(args: &ManArgs, command: clap::Command) -> anyhow::Result<ExitCode> {
+    let mut command = command.disable_help_subcommand(true);
     command.build();
     write_page(&command, &args.folder)?;
     Ok(ExitCode::SUCCESS)

@@ -14,6 +14,7 @@ use otlpprof_report::measure::Measure;
 use otlpprof_report::sample_reader::{SampleForm, SampleReader};
 use otlpprof_report::selection::Selection;
 
+use super::report::conditions;
 use super::report::inputs::ProfileInputs;
 use super::report::selection_args::SelectionArgs;
 use super::report::stack_args::StackArgs;
@@ -141,7 +142,7 @@ impl Export<'_> {
 
     /// Checks the options that select samples if none was read.
     fn check_selected(&self, reader: &SampleReader<'_>) -> anyhow::Result<()> {
-        self.inputs.check_selected(reader.selected_samples, &self.args.selection.conditions())
+        conditions::check_selected(self.inputs, reader.selected_samples, &self.args.selection.conditions())
     }
 
     /// The unit of a measure's values.

@@ -237,7 +237,7 @@ fn write(
     }
     new.read(&mut reader, &mut rows)?;
     match base {
-        None => new.check_selected(reader.selected_samples, &wanted.conditions())?,
+        None => conditions::check_selected(new, reader.selected_samples, &wanted.conditions())?,
         Some(base) if reader.selected_samples == 0 => {
             conditions::check_exist(&[&base.inputs, new], &wanted.conditions())?;
         }

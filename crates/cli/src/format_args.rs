@@ -1,6 +1,16 @@
 //! The form of a result, with one word for JSON in all commands.
 
-use super::Format;
+use clap::ValueEnum;
+
+/// The format of a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document
+    Json,
+}
 
 /// The option for the form of a result.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]

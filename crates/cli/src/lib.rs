@@ -78,6 +78,7 @@ mod counted;
 mod duration;
 mod event_args;
 mod executable;
+mod exit_codes;
 mod export;
 mod flamegraph;
 mod format_args;
@@ -108,24 +109,9 @@ mod whole_messages;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::ValueEnum;
-
 use self::command_line::Command;
-
-/// The format of a result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// One JSON document
-    Json,
-}
-
-/// The checked condition does not hold.
-const EXIT_FAILED: u8 = 1;
-/// The command line or an input is wrong.
-const EXIT_BAD_INPUT: u8 = 2;
+use self::exit_codes::EXIT_BAD_INPUT;
+use self::terminal::is_closed_pipe;
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
@@ -156,8 +142,8 @@ pub fn run() -> ExitCode {
         Command::Symbols(args) => symbols::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::CheckStacks(args) => check_stacks::run(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => completions::write_man_pages(&args),
+        Command::Completions(args) => completions::run(&args, command_line::command()),
+        Command::Man(args) => completions::write_man_pages(&args, command_line::command()),
     };
     match result {
         Ok(code) => code,
@@ -174,9 +160,4 @@ pub fn run() -> ExitCode {
 fn print_options() -> anyhow::Result<ExitCode> {
     io::stdout().write_all(otlpprof_options::help().as_bytes())?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let io_error = error.downcast_ref::<io::Error>();
-    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

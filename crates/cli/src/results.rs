@@ -10,7 +10,8 @@ use super::outputs::Outputs;
 use super::report::DEFAULT_TOP;
 use super::report::idle_args::IdleArgs;
 use super::report::selection_args::SelectionArgs;
-use super::{flamegraph, is_closed_pipe, report, terminal, whole_file};
+use super::terminal::is_closed_pipe;
+use super::{flamegraph, report, terminal, whole_file};
 
 /// The options of the report.
 #[derive(Clone, Debug, clap::Args)]

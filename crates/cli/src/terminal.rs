@@ -26,6 +26,12 @@ pub(super) fn is_harmful(char: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Whether the reader of standard output has closed it.
+pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let io_error = error.downcast_ref::<io::Error>();
+    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
 /// Displays text in one line, with harmful characters escaped.
 pub(super) struct Shown<T>(pub(super) T);
 

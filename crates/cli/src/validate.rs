@@ -12,12 +12,12 @@ use otlpprof_otlp::validate::validate_stream;
 use serde_json::{Value, json};
 
 use super::counted::counted;
-use super::format_args::FormatArgs;
+use super::exit_codes::{EXIT_BAD_INPUT, EXIT_FAILED};
+use super::format_args::{Format, FormatArgs};
 use super::input::Input;
 use super::report::content::Content;
 use super::report::profile_file::ProfileFile;
 use super::terminal::{self, write_json};
-use super::{EXIT_BAD_INPUT, EXIT_FAILED, Format};
 
 /// Check files against every rule of OTLP profiles
 ///

@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
+use super::account_names::{group_name, user_name};
 use super::error::AttachError;
-use super::process::{Status, group_name, user_name};
+use super::status::Status;
 
 /// The ids and capabilities that the kernel compares with those of a process (ptrace(2), "Ptrace access mode
 /// checking").

@@ -6,8 +6,10 @@ use std::io::{self, Read as _, Write};
 
 use serde_json::{Value, json};
 
+use super::account_names::user_name;
 use super::error::AttachError;
-use super::process::{JvmProcess, Status, user_name};
+use super::process::JvmProcess;
+use super::status::Status;
 use super::target_files::TargetFiles;
 use crate::main_class;
 

@@ -30,6 +30,7 @@
 //! | `error` | the reasons why a JVM cannot be commanded, each with the remedy |
 
 mod access;
+mod account_names;
 mod command;
 mod countdown;
 mod error;
@@ -44,16 +45,14 @@ mod record;
 mod recording_file;
 mod refused_options;
 mod state;
+mod status;
 mod stream;
+mod target_args;
 mod target_files;
 mod target_user;
 
-use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
-
-use otlpprof_export::answer::Answer;
 
 use self::command::Received;
 pub(super) use self::error::AttachError;
@@ -62,10 +61,10 @@ use self::jvm_agent::JvmAgent;
 pub(super) use self::jvm_name::JvmName;
 pub(super) use self::record::{RecordArgs, record};
 pub(super) use self::stream::{AgentStream, Opened, StreamArgs};
-use super::event_args::EventArgs;
-use super::format_args::FormatArgs;
+use self::target_args::{AgentArgs, Target};
+use super::exit_codes::EXIT_FAILED;
+use super::format_args::{Format, FormatArgs};
 use super::terminal::{self, write_json};
-use super::{EXIT_FAILED, Format, duration};
 
 /// Load the agent into a running JVM and start to profile
 #[derive(Debug, clap::Args)]
@@ -112,37 +111,6 @@ pub(super) struct FlushArgs {
 pub(super) struct ListArgs {
     #[command(flatten)]
     form: FormatArgs,
-}
-
-/// The JVM.
-#[derive(Debug, clap::Args)]
-struct Target {
-    /// The JVM's process id, or a part of its main class's name
-    jvm: JvmName,
-    /// Give up if the JVM does not answer within this time
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
-    timeout: Duration,
-}
-
-/// The agent that is loaded.
-#[derive(Debug, clap::Args)]
-struct AgentArgs {
-    /// Options of the agent, such as cpu=5ms,wall. Relative paths begin at the current folder
-    #[arg(value_name = "AGENT_OPTIONS", default_value = "", hide_default_value = true)]
-    options: String,
-    #[command(flatten)]
-    events: EventArgs,
-    /// The agent's library. The default is libotlpprof.so beside this command, in ../lib, or in
-    /// ../lib/otlpprof
-    #[arg(long, value_name = "PATH")]
-    library: Option<PathBuf>,
-}
-
-impl AgentArgs {
-    /// The agent string, with the chosen events.
-    fn options(&self) -> Result<String, AttachError> {
-        Ok(self.events.with_events(&self.options)?)
-    }
 }
 
 /// A command to the agent.
@@ -201,16 +169,11 @@ fn run(target: &Target, form: FormatArgs, request: &Request<'_>) -> anyhow::Resu
             out.flush()?;
         }
         Format::Text => {
-            print_warnings(&answer)?;
+            state::print_warnings(&answer)?;
             writeln!(terminal::stderr(), "otlpprof: {}", answer.message)?;
         }
     }
     Ok(if answer.succeeded { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
-}
-
-/// Prints the warnings that the agent has logged while it carried out a request.
-fn print_warnings(answer: &Answer) -> io::Result<()> {
-    answer.warnings().try_for_each(|line| writeln!(terminal::stderr(), "the agent: {line}"))
 }
 
 fn answer(target: &Target, request: &Request<'_>) -> Result<Received, AttachError> {

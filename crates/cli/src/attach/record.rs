@@ -16,10 +16,12 @@ use super::interrupts::Interrupts;
 use super::jvm_agent::JvmAgent;
 use super::recording_file::RecordingFile;
 use super::refused_options::refuse;
-use super::{AgentArgs, Target, print_warnings};
+use super::state::print_warnings;
+use super::target_args::{AgentArgs, Target};
+use crate::exit_codes::{EXIT_BAD_INPUT, EXIT_FAILED};
 use crate::outputs::{OutputArgs, Outputs};
 use crate::results::{self, ReportArgs, Stream, Written, say};
-use crate::{EXIT_BAD_INPUT, EXIT_FAILED, agent_string, browser, duration, spool, terminal};
+use crate::{agent_string, browser, duration, spool, terminal};
 
 /// Options that the command sets itself.
 const OWN_OPTIONS: [&str; 6] = ["file", "endpoint", "format", "loop", "delay", "duration"];

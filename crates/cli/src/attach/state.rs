@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use otlpprof_export::answer::{Answer, LoggedError, SessionState};
 
 use crate::counted::counted;
+use crate::terminal;
 
 /// Prints the answer in a few lines.
 pub(super) fn print(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
@@ -33,6 +34,11 @@ pub(super) fn print(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "last error   {line} at {}", time(error.unix_ms))?;
     }
     Ok(())
+}
+
+/// Prints the warnings that the agent has logged while it carried out a request.
+pub(super) fn print_warnings(answer: &Answer) -> io::Result<()> {
+    answer.warnings().try_for_each(|line| writeln!(terminal::stderr(), "the agent: {line}"))
 }
 
 fn print_session(session: &SessionState, out: &mut impl Write) -> io::Result<()> {

@@ -16,9 +16,10 @@ use otlpprof_jfr::error::JfrError;
 
 use super::super::signals::Signals;
 use super::super::terminal;
+use super::args::Args;
 use super::output::{Output, Validity};
 use super::summary::{self, Summary};
-use super::{Args, windows};
+use super::windows;
 
 /// Number of bytes read at a time, and number of such parts that may wait for the conversion.
 const READ_LEN: usize = 1 << 16;
@@ -93,10 +94,10 @@ pub(super) fn run(args: &Args, interval: Duration) -> anyhow::Result<ExitCode> {
             || !following.reported.is_empty()
             || (!following.has_converted && bounds.are_none()) =>
         {
-            ExitCode::from(super::super::EXIT_BAD_INPUT)
+            ExitCode::from(super::super::exit_codes::EXIT_BAD_INPUT)
         }
         Validity::Valid => ExitCode::SUCCESS,
-        Validity::Invalid => ExitCode::from(super::super::EXIT_FAILED),
+        Validity::Invalid => ExitCode::from(super::super::exit_codes::EXIT_FAILED),
     })
 }
 

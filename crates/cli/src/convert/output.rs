@@ -16,7 +16,7 @@ use otlpprof_otlp::{EncodeOptions, Parts, Payload, encode, encode_around};
 
 use super::super::validate::print_verdict;
 use super::super::whole_file;
-use super::{Args, OutputFormat};
+use super::args::{Args, OutputFormat};
 
 /// The most bytes of a protobuf message (protobuf.dev, "Proto Limits").
 const LARGEST_MESSAGE: u64 = i32::MAX as u64;

@@ -18,8 +18,9 @@ use super::super::report::profile_file::ProfileFile;
 use super::super::sums::labels::{SHOWN_LABELS, span_json};
 use super::super::sums::{Sums, TopStack, value};
 use super::super::terminal::JsonWriter;
+use super::args::Args;
+use super::messages::each_message;
 use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
-use super::{Args, each_message};
 
 /// Prints the messages and sums of all files. The first error of a file that cannot be read any further is
 /// put into `broken`.

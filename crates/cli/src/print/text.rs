@@ -12,8 +12,9 @@ use super::super::report::content::Content;
 use super::super::report::profile_file::ProfileFile;
 use super::super::sums::labels::{SHOWN_LABELS, span_text};
 use super::super::sums::{Sum, Sums, TopStack, value};
+use super::args::Args;
 use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
-use super::{Args, raw, time};
+use super::{raw, time};
 
 pub(super) fn print_message(
     file: &ProfileFile,

@@ -9,16 +9,17 @@ use otlpprof_report::selection::Selection;
 use otlpprof_report::sides;
 use otlpprof_report::whole_sum::WholeSum;
 
+use super::args::Args;
 use super::compare_args::{empty_side, measure_of_either};
 use super::conditions;
 use super::diff::{Changes, DiffOptions, Side};
 use super::idle_args;
 use super::inputs::ProfileInputs;
+use super::json;
 use super::json::ChangesHead;
 use super::single::check_sum;
 use super::style::Style;
-use super::{Args, json};
-use crate::Format;
+use crate::format_args::Format;
 
 /// Writes the change from `base` to `new`.
 pub(super) fn run(

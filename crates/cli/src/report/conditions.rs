@@ -1,11 +1,14 @@
 //! The conditions of a selection: in words, and compared with the attributes that exist.
 
+use std::io::Write as _;
+
 use anyhow::bail;
 use otlpprof_report::known_attributes::{Missing, WantedAttribute, compare};
 use otlpprof_report::selection::Selection;
 
 use super::inputs::ProfileInputs;
 use crate::print::time;
+use crate::terminal;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -47,6 +50,29 @@ pub(crate) fn check_exist(all: &[&ProfileInputs], conditions: &[Condition]) -> a
         }
     }
     Ok(())
+}
+
+/// Checks the conditions of a selection that has left no sample. An empty result alone would not tell
+/// whether an option has a mistake: writes a line to standard error if the attributes exist.
+///
+/// # Errors
+/// If an attribute of a condition does not exist in the files.
+pub(crate) fn check_selected(
+    inputs: &ProfileInputs,
+    selected_samples: u64,
+    conditions: &[Condition],
+) -> anyhow::Result<()> {
+    let all: u64 = inputs.survey.measures.values().sum();
+    if selected_samples > 0 || all == 0 {
+        return Ok(());
+    }
+    check_exist(&[inputs], conditions)?;
+    let during = inputs
+        .survey
+        .times
+        .map(|(first, last)| format!(" from {} to {}", time::utc_seconds(first), time::utc_seconds(last)));
+    let during = during.unwrap_or_default();
+    Ok(writeln!(terminal::stderr(), "otlpprof: no sample is selected of the {all} in the files{during}")?)
 }
 
 /// The conditions of a selection in words; none if everything is selected.

@@ -13,13 +13,12 @@ use otlpprof_report::sample_reader::{SampleReader, SampleSink};
 use otlpprof_report::survey::Survey;
 use otlpprof_symbolize::Symbolizer;
 
-use super::conditions::{self, Condition};
 use super::content::Content;
 use super::made_messages::MadeMessages;
 use super::profile_file::ProfileFile;
 use super::read_ahead::each_message_ahead;
-use crate::print::time;
-use crate::{EXIT_BAD_INPUT, terminal};
+use crate::exit_codes::EXIT_BAD_INPUT;
+use crate::terminal;
 
 /// The service of a process that has no name (semantic conventions, "service.name").
 const NO_SERVICE: &str = "unknown_service";
@@ -118,28 +117,6 @@ impl ProfileInputs {
         let mut err = terminal::stderr();
         summary.lines().iter().try_for_each(|line| writeln!(err, "{line}"))?;
         Ok(())
-    }
-
-    /// Checks the conditions of a selection that has left no sample. An empty result alone would not tell
-    /// whether an option has a mistake: writes a line to standard error if the attributes exist.
-    ///
-    /// # Errors
-    /// If an attribute of a condition does not exist in the files.
-    pub(crate) fn check_selected(
-        &self,
-        selected_samples: u64,
-        conditions: &[Condition],
-    ) -> anyhow::Result<()> {
-        let all: u64 = self.survey.measures.values().sum();
-        if selected_samples > 0 || all == 0 {
-            return Ok(());
-        }
-        conditions::check_exist(&[self], conditions)?;
-        let during = self.survey.times.map(|(first, last)| {
-            format!(" from {} to {}", time::utc_seconds(first), time::utc_seconds(last))
-        });
-        let during = during.unwrap_or_default();
-        Ok(writeln!(terminal::stderr(), "otlpprof: no sample is selected of the {all} in the files{during}")?)
     }
 
     /// The exit code of a command that has shown these files: it says whether one is damaged.

@@ -14,14 +14,15 @@ use otlpprof_report::sample_reader::SampleReader;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
+use super::args::Args;
 use super::calls::Call;
 use super::diff::{Changes, DiffOptions};
+use super::groups::by_total;
 use super::head::{Covered, Head};
 use super::kinds;
 use super::labels::Shown;
-use super::single::by_total;
 use super::table::kind_name;
-use super::{Args, peek, processes};
+use super::{peek, processes};
 use crate::terminal;
 
 /// Writes the report that the options request.

@@ -1,13 +1,11 @@
 //! The attributes of samples, profiles and resources, each value with its sum.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use otlpprof_report::attribute_sums::{AttributeSum, AttributeSums, Others};
 
 use super::amount::{amount, percent};
 use super::head::{self, Head};
-use super::json;
-use crate::Format;
 
 /// The values of an attribute that are shown.
 pub(super) struct Shown<'s> {
@@ -33,17 +31,13 @@ impl<'s> Shown<'s> {
 
 /// Writes the attributes, at most `most` values of each.
 pub(super) fn print(
-    format: Format,
     head: Head<'_>,
     sums: AttributeSums<'_>,
     most: usize,
     out: &mut dyn Write,
-) -> anyhow::Result<()> {
+) -> io::Result<()> {
     let (has_counters, has_more_keys) = (sums.has_counters, sums.has_more_keys);
     let labels = sums.into_attributes();
-    if format == Format::Json {
-        return Ok(json::print_labels(head, &labels, most, out)?);
-    }
     head::print(head, out)?;
     let Head { unit, whole, .. } = head;
     let columns = |value: i64| format!("{:>10} {:>5.1} %", amount(value, unit), percent(value, whole));

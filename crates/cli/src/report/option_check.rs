@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 
-use super::Args;
+use super::args::Args;
 
 impl Args {
     /// Fails if two forms of a report are wanted, or an option that the form does not take.

@@ -1,6 +1,5 @@
 //! A report of one set of profiles.
 
-use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use anyhow::ensure;
@@ -16,17 +15,19 @@ use otlpprof_report::survey::Survey;
 use otlpprof_report::whole_sum::WholeSum;
 
 use super::amount::{amount, percent};
+use super::args::Args;
 use super::conditions;
+use super::groups::by_total;
 use super::head::{self, Covered, Head, Selected};
 use super::inputs::ProfileInputs;
+use super::json;
 use super::kinds;
 use super::labels;
 use super::peek::{self, PeekOptions};
 use super::style::Style;
 use super::table::{self, TableOptions};
 use super::tree::{self, TreeOptions};
-use super::{Args, json};
-use crate::Format;
+use crate::format_args::Format;
 
 /// Writes the report that the options request.
 pub(super) fn run(
@@ -56,11 +57,15 @@ pub(super) fn run(
     if args.labels {
         let mut sums = AttributeSums::new(measure, window);
         read(inputs, &mut reader, &mut all, &mut sums)?;
-        inputs.check_selected(reader.selected_samples, &conditions)?;
+        conditions::check_selected(inputs, reader.selected_samples, &conditions)?;
         ensure!(sums.whole() < i64::MAX, TOO_LARGE);
         let covered = Covered::of(&sums.time, &reader.selected, window);
         let head = head(sums.whole(), covered, None, all, reader.idle);
-        return labels::print(args.form.format(), head, sums, args.most(), out);
+        match args.form.format() {
+            Format::Json => json::print_labels(head, &sums.into_attributes(), args.most(), out)?,
+            Format::Text => labels::print(head, sums, args.most(), out)?,
+        }
+        return Ok(());
     }
     let mut collected = Collected::new(measure, window, args.group_key());
     read(inputs, &mut reader, &mut all, &mut collected)?;
@@ -70,7 +75,7 @@ pub(super) fn run(
         }
         conditions.push(condition);
     }
-    inputs.check_selected(reader.selected_samples, &conditions)?;
+    conditions::check_selected(inputs, reader.selected_samples, &conditions)?;
     let stacks = StackCodes::of(&reader.tree, &reader.frames);
     let kinds = collected.kinds(&stacks);
     let is_folded = args.folds_vm_threads() && fold_vm_threads(&mut collected, &stacks, &mut reader);
@@ -153,13 +158,6 @@ fn print_samples(
         print_stacks(args, style, head, reader, own, out)?;
     }
     Ok(())
-}
-
-/// The groups, the one with the highest total first.
-pub(super) fn by_total<'c>(collected: &'c Collected<'_>) -> Vec<(&'c str, SelfValues)> {
-    let mut groups: Vec<_> = collected.groups().into_iter().collect();
-    groups.sort_by_cached_key(|(name, own)| (Reverse(total(own)), *name));
-    groups
 }
 
 /// Writes stacks as callers and callees, as a tree or as a table.

@@ -16,10 +16,11 @@ use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_symbolize::Symbolizer;
 use otlpprof_symbolize::resolved_message::ResolvedMessage;
 
+use crate::exit_codes::EXIT_BAD_INPUT;
 use crate::report::content::Content;
 use crate::report::profile_file::ProfileFile;
 use crate::report::read_ahead::each_message_ahead;
-use crate::{EXIT_BAD_INPUT, terminal, whole_file};
+use crate::{terminal, whole_file};
 
 /// The number of resolved messages that wait to be written.
 const WAITING: usize = 2;

@@ -13,8 +13,9 @@ use otlpprof_debug_files::examined::{ExamineError, open};
 use otlpprof_debug_files::store::{Belonging, Incoming, Outcome, Placed, Store, StoreError};
 
 use super::package::each_elf_file;
-use super::{StoreArg, shown_size};
-use crate::EXIT_FAILED;
+use super::place_args::StoreArg;
+use super::size::shown_size;
+use crate::exit_codes::EXIT_FAILED;
 use crate::terminal;
 
 /// Put executables and debug files into the store

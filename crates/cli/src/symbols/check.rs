@@ -8,11 +8,11 @@ use otlpprof_debug_files::{Locator, NotLocated, ObjectFiles, ObjectIdentity};
 use otlpprof_symbolize::needs::Needs;
 use serde_json::{Value, json};
 
-use super::PlaceArgs;
-use crate::format_args::FormatArgs;
+use super::place_args::PlaceArgs;
+use crate::exit_codes::EXIT_FAILED;
+use crate::format_args::{Format, FormatArgs};
 use crate::report::inputs::ProfileInputs;
 use crate::terminal::{self, write_json};
-use crate::{EXIT_FAILED, Format};
 
 /// Show which files a profile needs for names, and which are there
 ///

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use otlpprof_debug_files::store::StoredFile;
 use serde_json::{Value, json};
 
-use super::{StoreArg, shown_size};
-use crate::format_args::FormatArgs;
+use super::place_args::StoreArg;
+use super::size::shown_size;
+use crate::exit_codes::EXIT_FAILED;
+use crate::format_args::{Format, FormatArgs};
 use crate::terminal::{self, write_json};
-use crate::{EXIT_FAILED, Format};
 
 /// List the files of the store
 ///

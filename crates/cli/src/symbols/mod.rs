@@ -15,13 +15,11 @@ mod list;
 pub mod package;
 mod place_args;
 mod prune;
+mod size;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Subcommand;
-use otlpprof_debug_files::store::Store;
 
 pub(super) use self::place_args::{PlaceArgs, default_cache};
 
@@ -46,22 +44,6 @@ enum Command {
     Prune(prune::Args),
 }
 
-/// The option for the store.
-#[derive(Debug, clap::Args)]
-struct StoreArg {
-    /// The store's folder, in place of OTLPPROF_SYMBOLS
-    #[arg(long, value_name = "DIR")]
-    store: Option<PathBuf>,
-}
-
-impl StoreArg {
-    fn store(&self) -> anyhow::Result<Store> {
-        let folder = self.store.clone().or_else(place_args::default_store);
-        let advice = "no folder for the store: name one by --store, OTLPPROF_SYMBOLS or HOME";
-        Ok(Store::at(folder.context(advice)?))
-    }
-}
-
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Add(args) => add::run(args),
@@ -69,16 +51,4 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Check(args) => check::run(args),
         Command::Prune(args) => prune::run(args),
     }
-}
-
-/// A number of bytes, for people.
-fn shown_size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut size = bytes as f64;
-    let mut unit = 0;
-    while size >= 1024.0 && unit + 1 < UNITS.len() {
-        size /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{size:.1} {}", UNITS[unit]) }
 }

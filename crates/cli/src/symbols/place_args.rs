@@ -7,9 +7,30 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use otlpprof_debug_files::Places;
 use otlpprof_debug_files::debuginfod::{DebuginfodClient, Settings};
+use otlpprof_debug_files::store::Store;
 use otlpprof_elf::debug_file_places::DEBUG_ROOT;
 
 use crate::terminal;
+
+/// The option for the store.
+#[derive(Debug, clap::Args)]
+pub(super) struct StoreArg {
+    /// The store's folder, in place of OTLPPROF_SYMBOLS
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+}
+
+impl StoreArg {
+    /// The store.
+    ///
+    /// # Errors
+    /// If neither the option nor the environment names a folder.
+    pub(super) fn store(&self) -> anyhow::Result<Store> {
+        let folder = self.store.clone().or_else(default_store);
+        let advice = "no folder for the store: name one by --store, OTLPPROF_SYMBOLS or HOME";
+        Ok(Store::at(folder.context(advice)?))
+    }
+}
 
 /// The places of executables and debug files.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -100,7 +121,7 @@ fn own_folder(xdg: &str, below_home: &str) -> Option<PathBuf> {
 }
 
 /// The store's folder where no option names one.
-pub(super) fn default_store() -> Option<PathBuf> {
+fn default_store() -> Option<PathBuf> {
     if let Some(folder) = variable("OTLPPROF_SYMBOLS") {
         return Some(folder.into());
     }

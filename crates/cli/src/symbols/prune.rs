@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use otlpprof_debug_files::store::StoredFile;
 
-use super::{StoreArg, shown_size};
+use super::place_args::StoreArg;
+use super::size::shown_size;
 use crate::terminal;
 
 /// Remove files from the store

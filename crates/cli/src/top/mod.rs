@@ -41,9 +41,10 @@ use self::screen::Screen;
 use self::source::{OpenedSource, Source};
 use self::view::{Effect, View};
 use super::attach::{AttachError, Interrupts, JvmName, StreamArgs};
+use super::exit_codes::EXIT_FAILED;
 use super::report::Sort;
 use super::report::selection_args::SampleArgs;
-use super::{EXIT_FAILED, duration, terminal};
+use super::{duration, terminal};
 
 /// The bounds of the interval. The agent has the same.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);

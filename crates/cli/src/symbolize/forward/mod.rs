@@ -37,8 +37,9 @@ use self::queue::{Pending, Queue};
 use crate::collect::message::{Answer, Encoding};
 use crate::collect::protocol::Received;
 use crate::collect::server::{Server, Sink};
+use crate::exit_codes::EXIT_FAILED;
 use crate::signals::Signals;
-use crate::{EXIT_FAILED, terminal};
+use crate::terminal;
 
 /// How long requests in progress may take after a signal to end.
 const GRACE: Duration = Duration::from_secs(5);

@@ -2,8 +2,9 @@
 
 use std::io::Read;
 
+use super::content::{skip, with_content};
+use super::error::PackageError;
 use super::numbers::of_text;
-use super::{PackageError, with_content};
 
 pub(super) const MAGIC: &[u8] = b"!<arch>\n";
 
@@ -13,7 +14,7 @@ pub(super) fn each_file(
     mut take: impl FnMut(&[u8], &mut dyn Read) -> Result<(), PackageError>,
 ) -> Result<(), PackageError> {
     let damaged = |why| PackageError::Damaged { format: "deb", why };
-    super::skip(from, MAGIC.len() as u64)?;
+    skip(from, MAGIC.len() as u64)?;
     loop {
         let mut header = Vec::new();
         (&mut *from).take(60).read_to_end(&mut header)?;

@@ -2,8 +2,9 @@
 
 use std::io::Read;
 
+use super::content::{skip, with_content};
+use super::error::PackageError;
 use super::numbers::of_text;
-use super::{PackageError, skip, with_content};
 
 /// The first bytes, without the last digit: 1, or 2 with checksums, which are not checked.
 pub(super) const MAGIC: &[u8] = b"07070";

@@ -14,7 +14,9 @@
 //! | `numbers` | numbers that archives hold as text |
 
 mod ar;
+mod content;
 mod cpio;
+mod error;
 mod numbers;
 mod rpm;
 mod tar;
@@ -27,12 +29,12 @@ use lzma_rust2::XzReader;
 
 use otlpprof_convert::Unpacked;
 
+use self::error::MOST_BYTES;
+pub use self::error::PackageError;
+
 /// The most packings within each other: an image has its layers' archives, compressed, in its own,
 /// compressed.
 const MOST_PACKINGS: usize = 8;
-
-/// The most bytes that a package may become, those of all packings within each other added up.
-const MOST_BYTES: u64 = 256 << 30;
 
 /// The most memory for xz, in KiB. Its largest preset needs 64 MiB.
 const XZ_MEMORY_KIB: u32 = 128 << 10;
@@ -42,41 +44,6 @@ const HEAD_LEN: u64 = 512;
 
 /// The bytes that are read at once for xz.
 const READ_LEN: usize = 64 << 10;
-
-/// A package that cannot be read to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum PackageError {
-    /// The bytes cannot be read, or cannot be decompressed.
-    #[error(transparent)]
-    Read(#[from] io::Error),
-    /// The package breaks its format.
-    #[error("{format} package is damaged: {why}")]
-    Damaged {
-        /// The format.
-        format: &'static str,
-        /// The rule that is broken.
-        why: &'static str,
-    },
-    /// A form of the format that is not known.
-    #[error("{format} package: {what} is not supported")]
-    Unknown {
-        /// The format.
-        format: &'static str,
-        /// The form.
-        what: &'static str,
-    },
-    /// The package becomes too many bytes.
-    #[error("the package unpacks to more than {MOST_BYTES} bytes")]
-    TooLarge,
-    /// The file is no package.
-    #[error(
-        "neither an ELF file nor a package: .deb, .rpm, .tar, .cpio, plain or compressed with gzip, xz, zstd"
-    )]
-    NoPackage,
-    /// The ELF file could not be taken.
-    #[error(transparent)]
-    Taken(anyhow::Error),
-}
 
 /// Takes an ELF file: its path in the package, and its bytes.
 pub type Take<'a> = dyn FnMut(&OsStr, &mut dyn Read) -> anyhow::Result<()> + 'a;
@@ -213,53 +180,5 @@ impl<R: Read> Read for Bounded<R> {
         let len = self.from.read(&mut into[..len])?;
         self.left -= len as u64;
         Ok(len)
-    }
-}
-
-/// Reads and discards what is left.
-fn drain(from: &mut dyn Read) -> io::Result<u64> {
-    io::copy(from, &mut io::sink())
-}
-
-/// Reads exactly so many bytes.
-fn skip(from: &mut dyn Read, len: u64) -> io::Result<()> {
-    match drain(&mut from.take(len))? {
-        skipped if skipped == len => Ok(()),
-        _ => Err(io::ErrorKind::UnexpectedEof.into()),
-    }
-}
-
-/// Calls `take` with a file of an archive, and goes on to the file's end and its padding.
-fn with_content(
-    from: &mut dyn Read,
-    len: u64,
-    alignment: u64,
-    take: impl FnOnce(&mut dyn Read) -> Result<(), PackageError>,
-) -> Result<(), PackageError> {
-    let mut content = Content { from: &mut *from, left: len };
-    take(&mut content)?;
-    drain(&mut content)?;
-    Ok(skip(from, len.next_multiple_of(alignment) - len)?)
-}
-
-/// The bytes of a file of an archive, which must be as many as the archive declares.
-struct Content<'a> {
-    from: &'a mut dyn Read,
-    left: u64,
-}
-
-impl Read for Content<'_> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let len = into.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        // A reader of xz takes a read of no bytes for the end of a block.
-        if len == 0 {
-            return Ok(0);
-        }
-        let read = self.from.read(&mut into[..len])?;
-        self.left -= read as u64;
-        if read == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the package ends within a file"));
-        }
-        Ok(read)
     }
 }

@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use super::{PackageError, skip};
+use super::content::skip;
+use super::error::PackageError;
 
 pub(super) const MAGIC: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
 

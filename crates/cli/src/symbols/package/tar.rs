@@ -2,8 +2,9 @@
 
 use std::io::{self, Read};
 
+use super::content::with_content;
+use super::error::PackageError;
 use super::numbers::of_text;
-use super::{PackageError, with_content};
 
 const BLOCK: u64 = 512;
 /// The most bytes of a header that extends the next one. Longer ones are not read: only a path is lost.
