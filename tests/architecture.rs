@@ -28,6 +28,7 @@ const WITHOUT_CIRCLES: &[&str] = &[
     "export",
     "incomplete_file",
     "jfr",
+    "jvm",
     "model",
     "options",
     "otlp",

@@ -14,8 +14,9 @@ use jvm_support::{TestJvm, for_each_jdk};
 use otlpprof_core::vm_layout::MethodLayout;
 use otlpprof_jvm::class_methods;
 use otlpprof_jvm::jvmti::Capability;
+use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
-use otlpprof_jvm::jvmti_table::{Capabilities, RawEnv};
+use otlpprof_jvm::jvmti_table::Capabilities;
 use otlpprof_jvm::methods::{MethodId, MethodTable, MethodTableLimits};
 use otlpprof_signal::safe_load::ProcessMemory;
 

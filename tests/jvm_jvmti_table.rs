@@ -12,9 +12,10 @@ use std::process::Command;
 use jvm_support::{TestJvm, for_each_jdk, java_builds};
 use loud_support::not_tested;
 use otlpprof_jvm::jvmti::{Capability, Phase};
+use otlpprof_jvm::jvmti_env::SLOTS;
 use otlpprof_jvm::jvmti_error::ERROR_NAMES;
 use otlpprof_jvm::jvmti_events::Event;
-use otlpprof_jvm::jvmti_table::{Capabilities, FUNCTIONS, REPLACED, RawThreadInfo, SLOTS};
+use otlpprof_jvm::jvmti_table::{Capabilities, FUNCTIONS, REPLACED, RawThreadInfo};
 
 /// Events with their names in `jvmti.h`: of the enumerator and of the callback.
 const EVENTS: [(Event, &str, &str); 10] = [

@@ -14,8 +14,8 @@ use jni::sys::{JNI_VERSION_1_8, JNIEnv, JavaVM, JavaVMInitArgs, JavaVMOption, ji
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 use otlpprof_jvm::jvmti::Jvmti;
+use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_events::EventCallbacks;
-use otlpprof_jvm::jvmti_table::RawEnv;
 use otlpprof_jvm::layout::{self, Release};
 use otlpprof_jvm::libjvm::Libjvm;
 use otlpprof_jvm::stubs::StubTable;

@@ -8,9 +8,10 @@
 
 use std::sync::OnceLock;
 
-use otlpprof_jvm::extension_events::{ExtensionCallback, VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT};
+use otlpprof_jvm::extension_events::{VIRTUAL_THREAD_MOUNT, VIRTUAL_THREAD_UNMOUNT};
 use otlpprof_jvm::jvmti::Jvmti;
 use otlpprof_jvm::jvmti_error::JvmtiError;
+use otlpprof_jvm::jvmti_events::ExtensionCallback;
 use otlpprof_jvm::live_phase::LivePhaseMutex;
 
 /// The callbacks of both events. They catch panics.

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jni::sys::{JNIEnv, jobject};
 use otlpprof_context::{published_threads, threads};
 use otlpprof_jvm::jvmti::{Capability, Jvmti};
+use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
 use otlpprof_jvm::jvmti_events::Event;
-use otlpprof_jvm::jvmti_table::{Capabilities, RawEnv};
+use otlpprof_jvm::jvmti_table::Capabilities;
 use otlpprof_jvm::live_phase::LivePhaseMutex;
 
 use super::guarded::guarded;

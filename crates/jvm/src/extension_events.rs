@@ -4,14 +4,14 @@
 //! As for other events, the VM sends an extension event once a callback is set and the event is enabled by
 //! its index.
 
-use std::ffi::{CStr, c_char, c_uint};
+use std::ffi::CStr;
 use std::ptr::null_mut;
 
-use jni::sys::{JNIEnv, jboolean, jint, jobject};
+use jni::sys::jint;
 
 use super::jvmti::{Jvmti, check};
 use super::jvmti_error::{JvmtiError, NOT_AVAILABLE};
-use super::jvmti_table::RawEnv;
+use super::jvmti_events::{ExtensionCallback, RawExtensionEvent};
 
 /// Sent on the carrier after a mount, when the virtual thread is the current thread and the transition has
 /// ended.
@@ -20,32 +20,6 @@ pub const VIRTUAL_THREAD_MOUNT: &CStr = c"com.sun.hotspot.events.VirtualThreadMo
 /// Sent on the carrier before the transition of an unmount begins, while the virtual thread is still the
 /// current thread. Also sent before a virtual thread ends.
 pub const VIRTUAL_THREAD_UNMOUNT: &CStr = c"com.sun.hotspot.events.VirtualThreadUnmount";
-
-/// The callback of the two events: `jvmtiExtensionEvent`, called with the JVMTI environment, the JNI
-/// environment and a thread. HotSpot declares it with variable arguments, which both ABIs pass like fixed
-/// ones.
-pub type ExtensionCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
-
-/// `jvmtiExtensionEventInfo`.
-#[derive(Debug)]
-#[repr(C)]
-pub struct RawExtensionEvent {
-    index: jint,
-    id: *mut c_char,
-    short_description: *mut c_char,
-    parameter_count: jint,
-    parameters: *mut RawParameter,
-}
-
-/// `jvmtiParamInfo`.
-#[derive(Debug)]
-#[repr(C)]
-pub struct RawParameter {
-    name: *mut c_char,
-    kind: c_uint,
-    base_type: c_uint,
-    null_ok: jboolean,
-}
 
 impl Jvmti {
     /// The index of an extension event; an error if this VM has no event of that name.

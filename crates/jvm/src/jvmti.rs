@@ -6,11 +6,10 @@ use std::ptr::{NonNull, null_mut};
 
 use jni::sys::{JavaVM, jint, jmethodID, jobject};
 
+use super::jvmti_env::{Interface, RawEnv};
 use super::jvmti_error::{JvmtiError, NOT_AVAILABLE};
 use super::jvmti_events::{Event, EventCallbacks};
-use super::jvmti_table::{
-    AgentThreadMain, Capabilities, Interface, LiveInterface, RawEnv, RawFrame, RawThreadInfo,
-};
+use super::jvmti_table::{AgentThreadMain, Capabilities, LiveInterface, RawFrame, RawThreadInfo};
 use super::live_phase;
 use super::modified_utf8;
 

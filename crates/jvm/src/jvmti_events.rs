@@ -1,10 +1,10 @@
 //! JVMTI's events and their callbacks (JVM Tool Interface 11-25, `jvmti.h`).
 
-use std::ffi::{c_char, c_uchar, c_void};
+use std::ffi::{c_char, c_uchar, c_uint, c_void};
 
 use jni::sys::{JNIEnv, jboolean, jint, jlong, jmethodID, jobject};
 
-use super::jvmti_table::RawEnv;
+use super::jvmti_env::RawEnv;
 
 /// `jvmtiEvent`: the events that the agent may enable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,6 +107,31 @@ pub type ClassFileLoadHookCallback = unsafe extern "system" fn(
 /// replacement.
 pub type NativeMethodBindCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, *mut c_void, *mut *mut c_void);
+
+/// `jvmtiExtensionEvent`: a callback with the JVMTI environment, the JNI environment and a thread. HotSpot
+/// declares it with variable arguments, which both ABIs pass like fixed ones.
+pub type ExtensionCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
+
+/// `jvmtiExtensionEventInfo`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct RawExtensionEvent {
+    pub(super) index: jint,
+    pub(super) id: *mut c_char,
+    pub(super) short_description: *mut c_char,
+    pub(super) parameter_count: jint,
+    pub(super) parameters: *mut RawParameter,
+}
+
+/// `jvmtiParamInfo`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct RawParameter {
+    pub(super) name: *mut c_char,
+    pub(super) kind: c_uint,
+    pub(super) base_type: c_uint,
+    pub(super) null_ok: jboolean,
+}
 
 /// The callback of an event that the agent never enables.
 pub type Unused = *const c_void;

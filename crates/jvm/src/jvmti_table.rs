@@ -7,21 +7,8 @@ use std::ffi::{c_char, c_int, c_uchar, c_void};
 
 use jni::sys::{JNIEnv, jboolean, jint, jlong, jmethodID, jobject};
 
-use super::extension_events::{ExtensionCallback, RawExtensionEvent};
-use super::jvmti_events::EventCallbacks;
-
-/// The number of slots of the table, including the reserved first one.
-pub const SLOTS: usize = 156;
-
-/// The target of a `jvmtiEnv*`: a pointer to the function table.
-pub type RawEnv = *const Interface;
-
-/// The function table.
-#[derive(Debug)]
-#[repr(C)]
-pub struct Interface {
-    slots: [*const c_void; SLOTS],
-}
+use super::jvmti_env::{Interface, RawEnv, SLOTS};
+use super::jvmti_events::{EventCallbacks, ExtensionCallback, RawExtensionEvent};
 
 /// `jvmtiCapabilities`: 128 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -74,6 +74,7 @@ pub mod interpreter_code;
 pub mod java_calls;
 pub mod java_threads;
 pub mod jvmti;
+pub mod jvmti_env;
 pub mod jvmti_error;
 pub mod jvmti_events;
 pub mod jvmti_table;

@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use jni::sys::jint;
 
 use super::jvmti::Jvmti;
+use super::jvmti_env::{Interface, RawEnv};
 use super::jvmti_error::NOT_AVAILABLE;
-use super::jvmti_table::{Interface, REPLACED, RawEnv};
+use super::jvmti_table::REPLACED;
 
 /// `RedefineClasses` and `RetransformClasses`: the number of classes, and their descriptions.
 type ChangeClasses = unsafe extern "system" fn(*mut RawEnv, jint, *const c_void) -> jint;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use otlpprof_core::memory::Memory;
 
-use super::layout::LayoutError;
+use super::layout::error::LayoutError;
 
 /// An upper bound of the entries of a table in HotSpot 11-25; a longer one is not a table.
 const MAX_ENTRIES: usize = 100_000;
@@ -155,6 +155,23 @@ impl VmStructs {
         match self.fields.get(&format!("{structure}::{field}")) {
             Some(Field::Static(address)) => Ok(*address),
             _ => Err(LayoutError::MissingField { structure, field }),
+        }
+    }
+
+    /// The pointer in a static variable; an error if the pointer is null.
+    pub fn static_pointer(
+        &self,
+        memory: &dyn Memory,
+        structure: &'static str,
+        field: &'static str,
+    ) -> Result<u64, LayoutError> {
+        let address = self.static_address(structure, field)?;
+        match memory.load_u64(address) {
+            None => Err(LayoutError::implausible(structure, field, "it cannot be read")),
+            Some(0) => {
+                Err(LayoutError::implausible(structure, field, "it is null: the VM is not initialised"))
+            }
+            Some(pointer) => Ok(pointer),
         }
     }
 

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jni::sys::{JNIEnv, jint, jlong, jobject};
 use otlpprof_core::byte_sampling::{Random, estimate, is_sampled_at_longer_interval};
 use otlpprof_core::engine::Engine;
+use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
 use otlpprof_jvm::jvmti_events::Event;
-use otlpprof_jvm::jvmti_table::RawEnv;
 use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::stretch::STRETCHES;
 

@@ -6,9 +6,9 @@ use std::ffi::{CStr, c_char, c_uchar};
 use jni::sys::{JNIEnv, jclass, jint, jobject};
 use otlpprof_core::engine::Engine;
 use otlpprof_jvm::jvmti::Jvmti;
+use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
 use otlpprof_jvm::jvmti_events::Event;
-use otlpprof_jvm::jvmti_table::RawEnv;
 use otlpprof_jvm::live_phase::LivePhaseMutex;
 use parking_lot::Mutex;
 

@@ -8,8 +8,8 @@
 //! is never given back. So it is acquired only where throws are requested.
 
 use jni::sys::{JNIEnv, jlong, jmethodID, jobject};
+use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_events::Event;
-use otlpprof_jvm::jvmti_table::RawEnv;
 use otlpprof_options::Options;
 
 use super::gate::Gate;

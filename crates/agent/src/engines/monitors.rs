@@ -9,8 +9,8 @@ use std::time::Duration;
 use jni::sys::{JNIEnv, jlong, jobject};
 use otlpprof_core::engine::Engine;
 use otlpprof_core::record::Owner;
+use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_events::Event;
-use otlpprof_jvm::jvmti_table::RawEnv;
 use otlpprof_signal::clock::monotonic_ns;
 
 use super::gate::Gate;

@@ -12,9 +12,9 @@ use otlpprof_core::thread::current_os_tid;
 use otlpprof_core::vm_layout::VmLayout;
 use otlpprof_jvm::java_calls::{Java, in_frame};
 use otlpprof_jvm::jvmti::Jvmti;
+use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
 use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
-use otlpprof_jvm::jvmti_table::RawEnv;
 use parking_lot::Mutex;
 
 use super::comparison::compare;

@@ -3,7 +3,7 @@
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{BlobPart, CodeBlobLayout, CodeCacheLayout, MAX_CODE_HEAPS};
 
-use super::{LayoutError, static_pointer};
+use super::error::LayoutError;
 use crate::vm_structs::VmStructs;
 
 /// The code cache's bounds and heaps.
@@ -28,7 +28,7 @@ pub(super) fn code_cache(structs: &VmStructs, memory: &dyn Memory) -> Result<Cod
 /// `CodeCache::_heaps` is a `GrowableArray<CodeHeap*>*`, filled only when the VM starts.
 fn heaps(structs: &VmStructs, memory: &dyn Memory) -> Result<[u64; MAX_CODE_HEAPS], LayoutError> {
     let refuse = |reason: String| LayoutError::implausible("CodeCache", "_heaps", reason);
-    let array = static_pointer(structs, memory, "CodeCache", "_heaps")?;
+    let array = structs.static_pointer(memory, "CodeCache", "_heaps")?;
     let length_offset = structs.offset_in_any(&["GrowableArrayBase", "GenericGrowableArray"], "_len")?;
     let data_offset = structs.offset("GrowableArray<int>", "_data")?;
     let length = memory.load_u32(array + u64::from(length_offset));

@@ -19,8 +19,9 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::current_thread::CurrentThread;
+use super::error::LayoutError;
+use super::forwarding;
 use super::stubs::{CONT_PREEMPT, range_of};
-use super::{LayoutError, forwarding};
 use crate::arch::thaw_stub;
 use crate::class_methods;
 use crate::flags;
@@ -359,7 +360,7 @@ impl Learner<'_> {
 
     /// The value of one of ZGC's masks (`gc/z/vmStructs_z.hpp`, `gc/x/vmStructs_x.hpp`).
     fn zgc_mask(&self, structure: &'static str, field: &'static str) -> Result<u64, LayoutError> {
-        let instance = super::static_pointer(self.structs, self.memory, structure, "_instance_p")?;
+        let instance = self.structs.static_pointer(self.memory, structure, "_instance_p")?;
         let offset = self.structs.offset(structure, field)?;
         let mask = self.memory.load_u64(instance + u64::from(offset)).filter(|&mask| mask != 0);
         mask.ok_or_else(|| LayoutError::implausible(structure, field, "it cannot be read"))

@@ -5,7 +5,7 @@
 use otlpprof_core::continuation::ForwardingLayout;
 use otlpprof_core::memory::Memory;
 
-use super::LayoutError;
+use super::error::LayoutError;
 use crate::vm_structs::VmStructs;
 
 /// An upper bound of the size of a ZHeap.
@@ -92,7 +92,7 @@ pub(super) fn mapped(structs: &VmStructs, memory: &dyn Memory) -> Result<Forward
 }
 
 fn collected_heap(structs: &VmStructs, memory: &dyn Memory) -> Result<u64, LayoutError> {
-    super::static_pointer(structs, memory, "Universe", "_collectedHeap")
+    structs.static_pointer(memory, "Universe", "_collectedHeap")
 }
 
 fn granule_shift(structs: &VmStructs, name: &'static str) -> Result<u32, LayoutError> {
@@ -110,7 +110,7 @@ fn global(
     structure: &'static str,
     field: &'static str,
 ) -> Result<u64, LayoutError> {
-    let instance = super::static_pointer(structs, memory, structure, "_instance_p")?;
+    let instance = structs.static_pointer(memory, structure, "_instance_p")?;
     let offset = structs.offset(structure, field)?;
     pointer(memory, pointer(memory, instance + u64::from(offset), structure)?, structure)
 }

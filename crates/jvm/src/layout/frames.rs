@@ -7,7 +7,7 @@ use std::cell::Cell;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{InterpreterFrameLayout, MethodLayout, StubLayout};
 
-use super::LayoutError;
+use super::error::LayoutError;
 use crate::interpreter_slots;
 
 /// The VM's code, and the slots of interpreter frames that it was read for last. A search asks for them at

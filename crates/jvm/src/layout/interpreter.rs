@@ -4,7 +4,7 @@ use otlpprof_core::address::CodeRange;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{Codelet, CodeletKind};
 
-use super::{LayoutError, static_pointer};
+use super::error::LayoutError;
 use crate::arch::interpreter_code::CODE_ENTRY_ALIGNMENT;
 use crate::vm_structs::VmStructs;
 use crate::{c_string, flags};
@@ -26,7 +26,7 @@ pub(super) fn codelets(
     structs: &VmStructs,
     memory: &dyn Memory,
 ) -> Result<(CodeRange, Vec<NamedCodelet>), LayoutError> {
-    let queue = static_pointer(structs, memory, "AbstractInterpreter", "_code")?;
+    let queue = structs.static_pointer(memory, "AbstractInterpreter", "_code")?;
     let queue_u32 = |field| {
         let offset = structs.offset("StubQueue", field)?;
         let value = memory.load_u32(queue + u64::from(offset));

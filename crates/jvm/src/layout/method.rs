@@ -5,7 +5,7 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::method_ids::MethodIds;
 use otlpprof_core::vm_layout::{ClassMethodsLayout, MethodLayout, SourceFileIndex};
 
-use super::LayoutError;
+use super::error::LayoutError;
 use crate::vm_structs::VmStructs;
 
 /// Methods and their names.

@@ -40,7 +40,7 @@ mod check;
 mod code;
 mod continuation;
 mod current_thread;
-mod error;
+pub(super) mod error;
 mod forwarding;
 mod frames;
 mod interpreter;
@@ -199,19 +199,4 @@ fn build(
 /// The part, or `None` and a gap.
 fn part<T>(gaps: &mut Vec<Gap>, part: Result<T, LayoutError>, effect: &'static str) -> Option<T> {
     part.map_err(|reason| gaps.push(Gap { effect, reason })).ok()
-}
-
-/// The pointer in a static variable; an error if the pointer is null.
-fn static_pointer(
-    structs: &VmStructs,
-    memory: &dyn Memory,
-    structure: &'static str,
-    field: &'static str,
-) -> Result<u64, LayoutError> {
-    let address = structs.static_address(structure, field)?;
-    match memory.load_u64(address) {
-        None => Err(LayoutError::implausible(structure, field, "it cannot be read")),
-        Some(0) => Err(LayoutError::implausible(structure, field, "it is null: the VM is not initialised")),
-        Some(pointer) => Ok(pointer),
-    }
 }

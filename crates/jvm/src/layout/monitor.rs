@@ -2,7 +2,7 @@
 
 use otlpprof_core::vm_layout::{MonitorLayout, MonitorOwnerWord};
 
-use super::LayoutError;
+use super::error::LayoutError;
 use crate::vm_structs::VmStructs;
 
 /// The field of a JavaThread with the id of its current thread, virtual or not. With it, from 24 on

@@ -12,8 +12,8 @@ use otlpprof_core::continuation::{MountedThreadLayout, References, ThreadObjectL
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::LayoutError;
 use super::continuation::Learner;
+use super::error::LayoutError;
 use super::monitor::MONITOR_OWNER_ID;
 use crate::vm_structs::VmStructs;
 

@@ -3,7 +3,7 @@
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{BlobPart, DeoptimizationLayout, NmethodLayout};
 
-use super::LayoutError;
+use super::error::LayoutError;
 use crate::vm_structs::VmStructs;
 
 /// Compiled methods.

@@ -4,7 +4,8 @@ use otlpprof_core::address::CodeRange;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::StubLayout;
 
-use super::{LayoutError, interpreter, static_pointer};
+use super::error::LayoutError;
+use super::interpreter;
 use crate::arch::continuation_entry;
 use crate::interpreter_code;
 use crate::stubs::StubTable;
@@ -36,7 +37,7 @@ pub(super) fn stubs(
     let interpreter_code = interpreter_code::learn(memory, &codelets);
     Ok(StubLayout {
         interpreter: range,
-        call_stub_return: static_pointer(structs, memory, "StubRoutines", "_call_stub_return_address")?,
+        call_stub_return: structs.static_pointer(memory, "StubRoutines", "_call_stub_return_address")?,
         call_stub: range_of(table, CALL_STUB),
         catch_exception: range_of(table, CATCH_EXCEPTION),
         forward_exception: range_of(table, FORWARD_EXCEPTION),

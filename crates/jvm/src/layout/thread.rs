@@ -5,7 +5,8 @@ use otlpprof_core::java_thread_state::{JavaThreadState, JavaThreadStates, MAX_ST
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{StubLayout, ThreadLayout, ThreadList};
 
-use super::{LayoutError, frames, stubs};
+use super::error::LayoutError;
+use super::{frames, stubs};
 use crate::stubs::StubTable;
 use crate::vm_structs::VmStructs;
 

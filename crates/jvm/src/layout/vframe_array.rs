@@ -2,7 +2,7 @@
 
 use otlpprof_core::vm_layout::VframeArrayLayout;
 
-use super::LayoutError;
+use super::error::LayoutError;
 use crate::arch::vm_frame;
 use crate::vm_structs::VmStructs;
 

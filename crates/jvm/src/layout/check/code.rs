@@ -5,11 +5,11 @@
 
 use otlpprof_core::address::CodeRange;
 use otlpprof_core::memory::Memory;
-use otlpprof_core::vm_layout::{BlobPart, CodeCacheLayout, VmLayout};
+use otlpprof_core::vm_layout::{CodeCacheLayout, VmLayout};
 
-use super::super::LayoutError;
+use super::super::error::LayoutError;
+use super::blob_reader::{BlobReader, Refusal};
 use super::nmethod;
-use crate::c_string;
 
 /// The most segments to scan in each heap; enough to contain every kind of blob.
 const MAX_SEGMENTS: u64 = 1 << 18;
@@ -20,9 +20,6 @@ const MIN_NMETHODS_WITH_SCOPE: usize = 16;
 /// The blob name of every compiled method. A native method's wrapper is a "native nmethod"
 /// (`code/nmethod.cpp`).
 const NMETHOD: &str = "nmethod";
-/// A failed check: structure, field, reason.
-pub(super) type Refusal = (&'static str, &'static str, String);
-
 pub(super) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), LayoutError> {
     let mut blobs = Vec::new();
     for heap in layout.code_cache.heaps.into_iter().take_while(|&heap| heap != 0) {
@@ -89,57 +86,4 @@ fn blobs_of(layout: &CodeCacheLayout, memory: &dyn Memory, heap: u64) -> Result<
     let blocks = begins.map(|(_, segment)| low + (segment << shift));
     let used = blocks.filter(|block| memory.load_u8(block + u64::from(layout.block_used)) == Some(1));
     Ok(used.map(|block| block + u64::from(layout.block_size)).collect())
-}
-
-/// Reads the fields and parts of code blobs.
-#[derive(Clone, Copy)]
-pub(super) struct BlobReader<'a> {
-    pub(super) layout: &'a VmLayout,
-    pub(super) memory: &'a dyn Memory,
-}
-
-impl BlobReader<'_> {
-    pub(super) fn int(&self, blob: u64, offset: u32) -> Option<i32> {
-        self.memory.load_u32(blob.checked_add(u64::from(offset))?).map(|value| value as i32)
-    }
-
-    pub(super) fn word(&self, blob: u64, offset: u32) -> Option<u64> {
-        self.memory.load_u64(blob.checked_add(u64::from(offset))?)
-    }
-
-    pub(super) fn part(&self, blob: u64, part: BlobPart) -> Option<u64> {
-        match part {
-            BlobPart::Pointer(field) => self.word(blob, field),
-            BlobPart::FromBlob(field) => blob.checked_add_signed(i64::from(self.int(blob, field)?)),
-            BlobPart::FromPointer { base, offset } => {
-                self.word(blob, base)?.checked_add_signed(i64::from(self.int(blob, offset)?))
-            }
-        }
-    }
-
-    /// A blob with its name and its address range, if its header is plausible.
-    fn name_and_range(&self, blob: u64) -> Result<(u64, String, CodeRange), Refusal> {
-        let layout = &self.layout.code_blob;
-        let refuse = |field, reason: String| Err(("CodeBlob", field, format!("{reason} at {blob:#x}")));
-        let name = self.word(blob, layout.name).and_then(|name| c_string::read(self.memory, name, 200));
-        let Some(name) = name.filter(|name| !name.is_empty() && name.chars().all(|c| !c.is_control())) else {
-            return refuse("_name", "no name".to_owned());
-        };
-        let size = u64::try_from(self.int(blob, layout.size).unwrap_or(0)).unwrap_or(0);
-        let range = CodeRange { start: blob, end: blob.saturating_add(size) };
-        let (begin, end) = (self.part(blob, layout.code_begin), self.part(blob, layout.code_end));
-        match (begin, end) {
-            (Some(begin), Some(end)) if blob < begin && begin <= end && end <= range.end => {}
-            _ => {
-                return refuse(
-                    "_code_begin",
-                    format!("{name} of {size} bytes has code {begin:x?} to {end:x?}"),
-                );
-            }
-        }
-        match self.int(blob, layout.frame_size) {
-            Some(-1..=0xffff) => Ok((blob, name, range)),
-            frame_size => refuse("_frame_size", format!("{name} has a frame of {frame_size:?} words")),
-        }
-    }
 }

@@ -7,6 +7,7 @@
 //! | `code` | the check of all code blobs that exist now |
 //! | `nmethod` | the check of one compiled method, down to the methods of its scopes |
 
+mod blob_reader;
 mod code;
 mod nmethod;
 mod probe;
@@ -18,7 +19,7 @@ pub use probe::Probe;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::LayoutError;
+use super::error::LayoutError;
 use crate::arch::archived_entry;
 use crate::methods::{MethodTable, MethodTableLimits};
 

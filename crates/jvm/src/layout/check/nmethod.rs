@@ -4,7 +4,7 @@ use otlpprof_core::address::CodeRange;
 use otlpprof_core::unsigned5;
 use otlpprof_core::vm_layout::DeoptimizationLayout;
 
-use super::code::{BlobReader, Refusal};
+use super::blob_reader::{BlobReader, Refusal};
 use crate::arch::compiled_prologue;
 use crate::method_reader::MethodReader;
 

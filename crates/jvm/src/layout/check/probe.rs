@@ -7,8 +7,8 @@ use otlpprof_core::method_ids::MethodIds;
 use otlpprof_core::thread::current_os_tid;
 use otlpprof_core::vm_layout::MethodLayout;
 
-use super::super::LayoutError;
 use super::super::current_thread::CurrentThread;
+use super::super::error::LayoutError;
 use crate::class_methods;
 
 /// Facts about the current thread and one method.

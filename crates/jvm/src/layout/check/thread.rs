@@ -4,8 +4,8 @@ use otlpprof_core::java_thread_state::JavaThreadState;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::super::LayoutError;
-use super::Probe;
+use super::super::error::LayoutError;
+use super::probe::Probe;
 use crate::java_threads;
 
 /// An upper bound of the size of a thread's stack, in bytes. Addresses are larger.
