@@ -45,6 +45,7 @@
 //! | Command line | Duty |
 //! |---|---|
 //! | `command_line` | the command line as people type it, in all accepted forms |
+//! | `exit_codes` | the exit codes of commands that do not succeed |
 //! | `completions` | completions for shells, and manual pages |
 //! | `format_args` | the option for the form of a result |
 //! | `time_bound` | times, absolute or relative to the begin or the end of the profiles |

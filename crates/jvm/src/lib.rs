@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`libjvm`] | the libjvm of this process |
 //! | [`jvmti`] | a JVMTI environment |
+//! | [`jvmti_env`] | the target of a `jvmtiEnv*`, in the layout of JVMTI |
 //! | [`jvmti_table`] | the function table of a JVMTI environment |
 //! | [`jvmti_events`] | JVMTI's events and their callbacks |
 //! | [`extension_events`] | HotSpot's events beyond the specification of JVMTI |

@@ -40,6 +40,7 @@
 //! |---|---|
 //! | [`delivery`] | the signal handler itself |
 //! | `signal_owner` | whose a signal is: a clock of ours, one that no longer exists, or other code's |
+//! | `occasion` | the causes of our signals |
 //! | [`chain`] | the handlers that were installed before ours |
 //! | `sample_gate` | whether signals of an engine result in samples, and which function takes them |
 //! | `undelivered` | signals for whose frame the thread's alternate stack has no room |
@@ -52,6 +53,7 @@
 //! | [`cpu_account`] | the arithmetic from CPU time to periods |
 //! | [`cpu_counters`] | the CPU engine's counters |
 //! | [`event`] | signals of perf events: the periods that a sample stands for |
+//! | `perf_ioctl` | requests to the kernel about a perf event |
 //! | [`wall`] | wall-clock signals: the sample of a picked thread, and its report to the sampler |
 //! | [`native_memory`] | samples of native allocations, by replacements of `malloc` and similar functions |
 //! | `fair_share` | time for the thread between its CPU samples |

@@ -19,13 +19,16 @@
 //! | The JVM and its agent | Duty |
 //! |---|---|
 //! | `jvm_name` | a JVM as a user names it: by process id, or by a part of its main class's name |
+//! | `target_args` | the options of these commands: the JVM, and the agent that is loaded |
 //! | `process` | the state of a JVM's process in /proc, and signals to it |
+//! | `status` | the status of a process, from /proc/PID/status |
 //! | `jvm_agent` | requests that load the agent, and commands to it |
 //! | `command` | one command to the agent, up to its answer |
 //! | `listener` | HotSpot's attach protocol |
 //! | `library` | the agent's library: checked against the JVM, and made visible to it |
 //! | `target_files` | files in the mount namespace of the JVM |
 //! | `target_user` | the user of the JVM, as whom the command makes files and connects |
+//! | `account_names` | the names of users and groups |
 //! | `access` | the reason for which the kernel closes the files of a process in /proc |
 //! | `error` | the reasons why a JVM cannot be commanded, each with the remedy |
 

@@ -2,6 +2,7 @@
 //!
 //! | Module | Duty |
 //! |---|---|
+//! | `args` | the options of `otlpprof convert` |
 //! | `windows` | times and windows of recordings, as given on the command line |
 //! | `follow` | recordings that are still being written: a profile for every interval |
 //! | `output` | the destination of the result |

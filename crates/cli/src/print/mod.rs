@@ -3,6 +3,8 @@
 //!
 //! | Module | Duty |
 //! |---|---|
+//! | `args` | the options of `otlpprof print` |
+//! | `messages` | the messages of all files, each up to the place where the file cannot be read any further |
 //! | `text` | messages and sums for people |
 //! | `json` | messages and sums as one JSON document, with all indices resolved |
 //! | `raw` | the dictionary's tables, element by element |

@@ -2,6 +2,7 @@
 //!
 //! | Input | Duty |
 //! |---|---|
+//! | `args` | the options of `otlpprof report` |
 //! | `selection_args` | the options that select samples |
 //! | `stack_args` | the options for the form of stacks and values |
 //! | `idle_args` | the options about idle threads |
@@ -19,6 +20,7 @@
 //! | `single` | a report of one set of profiles |
 //! | `compared` | a report of the change between two sets of profiles |
 //! | `head` | the lines above a report: measure, total, services, time, processes |
+//! | `groups` | the groups of a report, in their order |
 //! | `conditions` | the conditions of a selection in words, compared with the attributes that exist |
 //! | `processes` | the processes of profiles, in words and as JSON |
 //! | `kinds` | the names of the kinds of code, and their shares |

@@ -7,6 +7,7 @@
 //! | `check` | `otlpprof symbols check`: the files that a profile needs, and those that are there |
 //! | `prune` | `otlpprof symbols prune`: removes files from the store |
 //! | `place_args` | the options that say where files of objects are searched |
+//! | `size` | a number of bytes, for people |
 //! | [`package`] | the ELF files in packages, archives and images of containers |
 
 mod add;

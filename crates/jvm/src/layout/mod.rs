@@ -32,6 +32,7 @@
 //! | Trust | Duty |
 //! |---|---|
 //! | `release` | the releases of HotSpot, and the facts that only the release tells |
+//! | `learnt` | the result: a layout, and the parts that it lacks |
 //! | `search` | the search for a field that the tables lack |
 //! | `check` | comparisons with facts that are also known from other sources |
 //! | `error` | the reasons why a layout is refused |
@@ -44,6 +45,7 @@ pub(super) mod error;
 mod forwarding;
 mod frames;
 mod interpreter;
+mod learnt;
 mod method;
 mod monitor;
 mod mounted_thread;
@@ -57,6 +59,7 @@ mod vframe_array;
 pub use check::{Probe, check};
 pub use continuation::frozen_frames;
 pub use error::LayoutError;
+pub use learnt::{Found, Gap, Learnt};
 pub use mounted_thread::mounted_thread;
 pub use release::Release;
 
@@ -68,37 +71,6 @@ use otlpprof_core::vm_layout::{NmethodLayout, VmLayout};
 use self::frames::InterpreterFrames;
 use super::stubs::StubTable;
 use super::vm_structs::VmStructs;
-
-/// The layout of this process's JVM, checked, and the parts that it lacks.
-#[derive(Debug)]
-pub struct Learnt {
-    /// The layout.
-    pub layout: VmLayout,
-    /// The parts that are missing or implausible. The others are used.
-    pub gaps: Vec<Gap>,
-    /// The field that libjvm does not describe, if the layout was learnt without its description.
-    pub found: Option<Found>,
-}
-
-/// A field that a search has found in its structure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The structure.
-    pub structure: &'static str,
-    /// The field.
-    pub field: &'static str,
-    /// The field's place in the structure, in bytes.
-    pub offset: u32,
-}
-
-/// A part that a JVM's layout lacks.
-#[derive(Debug)]
-pub struct Gap {
-    /// The effect on profiles.
-    pub effect: &'static str,
-    /// The reason.
-    pub reason: LayoutError,
-}
 
 /// Learns the layout of this process's JVM, and checks it. The JVM must be initialised (JVMTI's live phase),
 /// and `stubs` must contain the stubs that [`StubTable::replay`] collects. Frozen frames and the mounted

@@ -5,7 +5,8 @@
 //! fields whose values the checks compare with other facts. Of a field with a value that others have as well,
 //! such as `Method::_i2i_entry`, several places pass: such a field stays missing.
 
-use super::{Found, LayoutError, Learnt};
+use super::error::LayoutError;
+use super::learnt::{Found, Learnt};
 use crate::vm_structs::VmStructs;
 
 /// The largest structure to search, in bytes. A JavaThread has some 2,000.

@@ -21,6 +21,7 @@
 //! | `sampler` | the rounds: which threads are visited, asked for a sample, and credited with time |
 //! | `signals` | the signal that asks a thread for a sample |
 //! | `waiting_place` | the place where a thread waits, as the kernel reports it |
+//! | `counts` | the counts of the wall-clock sampler |
 
 mod counts;
 mod sampler;

@@ -12,6 +12,8 @@
 //! | `rpm` | RPM packages: a lead, two headers, and a compressed archive of cpio |
 //! | `cpio` | archives of cpio, the inner form of RPM packages |
 //! | `numbers` | numbers that archives hold as text |
+//! | `content` | the content of a file in an archive: read, or skipped to its end |
+//! | `error` | the reasons why a package cannot be read to its end |
 
 mod ar;
 mod content;

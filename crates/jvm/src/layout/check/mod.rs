@@ -5,6 +5,7 @@
 //! | `probe` | facts about this process that JNI and the kernel tell |
 //! | `thread` | the check of the current thread |
 //! | `code` | the check of all code blobs that exist now |
+//! | `blob_reader` | the fields and parts of code blobs, read through the layout |
 //! | `nmethod` | the check of one compiled method, down to the methods of its scopes |
 
 mod blob_reader;
