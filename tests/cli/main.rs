@@ -68,3 +68,4 @@ mod symbolize;
 mod terminal;
 mod top;
 mod validate;
+mod waits;

@@ -7,7 +7,7 @@ use super::frame_table::FrameTable;
 use super::thread_role::ThreadRole;
 
 /// The kind of code of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CodeKind {
     /// The program and its libraries in languages of the JVM.
     Program,

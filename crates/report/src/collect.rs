@@ -17,6 +17,8 @@ use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
 use super::selection::{Window, text_of};
 use super::summed::{Summed, Values};
 use super::thread_role::ThreadRole;
+use super::wait_state::{has_states, wait_state};
+use super::waits::Waits;
 
 /// The self values of nodes.
 pub type SelfValues = Values<NodeId>;
@@ -32,8 +34,19 @@ pub fn is_countable(own: &SelfValues) -> bool {
     total(own) < i64::MAX
 }
 
-/// A group of samples whose threads have one role, by its number in the order of appearance.
+/// A group of samples, by its number in the order of appearance.
 type GroupId = u32;
+
+/// The properties that all samples of a group have.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Group {
+    /// The value of the attribute by which samples are grouped; empty for samples without the attribute.
+    name: String,
+    /// The role of the thread.
+    role: ThreadRole,
+    /// The state of the thread, if it waits.
+    wait: Option<String>,
+}
 
 /// The collected samples of one measure.
 #[derive(Debug)]
@@ -44,9 +57,7 @@ pub struct Collected<'w> {
     by: Option<&'w str>,
     /// Whether a sample has the attribute.
     pub has_group: bool,
-    /// The groups by name, which is a value of that attribute, and by role. The name is empty for samples
-    /// without the attribute.
-    group_ids: HashMap<(String, ThreadRole), GroupId>,
+    group_ids: HashMap<Group, GroupId>,
     sums: Summed<(GroupId, NodeId)>,
     /// The time that the profiles of the measure cover.
     pub time: ProfiledTime,
@@ -71,12 +82,12 @@ impl<'w> Collected<'w> {
 
     /// The self values of each group, by the group's name.
     pub fn groups(&self) -> BTreeMap<&str, SelfValues> {
-        let mut names: Vec<_> = self.group_ids.keys().map(|(name, _)| &**name).collect();
+        let mut names: Vec<_> = self.group_ids.keys().map(|group| &*group.name).collect();
         names.sort_unstable();
         names.dedup();
         // By group: the place of its name.
         let mut places = vec![0; self.group_ids.len()];
-        for ((name, _), &group) in &self.group_ids {
+        for (Group { name, .. }, &group) in &self.group_ids {
             places[group as usize] = names.partition_point(|other| *other < &**name);
         }
         let mut values = vec![SelfValues::default(); names.len()];
@@ -93,6 +104,19 @@ impl<'w> Collected<'w> {
         let roles = self.roles();
         let values = self.sums.values().map(|((group, node), value)| (roles[group as usize], node, value));
         KindSums::of(stacks, values)
+    }
+
+    /// The waits of threads, in these stacks of the tree. `None` if no thread waits.
+    pub fn waits(&self, stacks: &StackCodes, tree: &CallTree, frames: &FrameTable) -> Option<Waits> {
+        // By group: the state of its threads.
+        let mut states = vec![None; self.group_ids.len()];
+        self.group_ids.iter().for_each(|(group, &id)| states[id as usize] = group.wait.as_deref());
+        let roles = self.roles();
+        let waiting = self.sums.values().filter_map(|((group, node), value)| {
+            let group = group as usize;
+            Some((states[group]?, roles[group], node, value))
+        });
+        Waits::of(waiting, tree, frames, stacks)
     }
 
     /// Replaces the stacks of the VM's own threads by one frame for each kind of code, whose name `name`
@@ -119,7 +143,7 @@ impl<'w> Collected<'w> {
     /// By group: the role of its threads.
     fn roles(&self) -> Vec<ThreadRole> {
         let mut roles = vec![ThreadRole::default(); self.group_ids.len()];
-        self.group_ids.iter().for_each(|((_, role), &id)| roles[id as usize] = *role);
+        self.group_ids.iter().for_each(|(group, &id)| roles[id as usize] = group.role);
         roles
     }
 
@@ -142,7 +166,9 @@ impl<'w> Collected<'w> {
         let name = name.unwrap_or_default();
         // SANITY: 2^32 names do not fit into memory.
         let next = self.group_ids.len() as GroupId;
-        let group = *self.group_ids.entry((name, sample.thread)).or_insert(next);
+        let wait = has_states(profile).then(|| wait_state(profile, sample.sample)).flatten();
+        let group = Group { name, role: sample.thread, wait };
+        let group = *self.group_ids.entry(group).or_insert(next);
         self.of_labels.insert(sample.labels, group);
         group
     }

@@ -41,6 +41,12 @@
 //! | `frame_code` | the code in which the leaf of a stack is |
 //! | [`thread_role`] | the role of a thread in a JVM, by its name |
 //!
+//! | Waits | Duty |
+//! |---|---|
+//! | [`waits`] | the waits of threads, by state and by what is waited for |
+//! | `wait_state` | the states of threads that wait |
+//! | `wait_operation` | the operation by which a thread entered a wait |
+//!
 //! | Sums | Duty |
 //! |---|---|
 //! | [`collect`] | collects the samples of one measure |
@@ -91,4 +97,7 @@ pub mod state_times;
 pub mod summed;
 pub mod survey;
 pub mod thread_role;
+mod wait_operation;
+mod wait_state;
+pub mod waits;
 pub mod whole_sum;

@@ -10,6 +10,7 @@ use otlpprof_report::resource_survey::ResourceSurvey;
 use otlpprof_report::selected_resources::SelectedResources;
 use otlpprof_report::selection::Window;
 use otlpprof_report::survey::Survey;
+use otlpprof_report::waits::Waits;
 
 use super::amount::{amount, percent};
 use super::idle_args;
@@ -36,6 +37,8 @@ pub(super) struct Head<'h> {
     pub(super) idle: i64,
     /// The sums by kind of code, if they are known.
     pub(super) kinds: Option<KindSums>,
+    /// The waits of threads, if there are any.
+    pub(super) waits: Option<&'h Waits>,
     /// The command that has the options which the lines name, with a space behind it; empty for this one.
     pub(super) command: &'h str,
 }
@@ -73,7 +76,7 @@ pub(super) struct Selected<'h> {
 
 /// Writes the lines, and an empty one.
 pub(super) fn print(head: Head<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Head { survey, covered, measure, unit, whole, selected, idle, kinds, command } = head;
+    let Head { survey, covered, measure, unit, whole, selected, idle, kinds, command, .. } = head;
     let Covered { resources, start_ns, profiled_ns } = covered;
     let services = resources.service_names();
     let of = if services.is_empty() { String::new() } else { format!(" of {services}") };

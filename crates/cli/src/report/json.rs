@@ -22,7 +22,7 @@ use super::head::{Covered, Head};
 use super::kinds;
 use super::labels::Shown;
 use super::table::kind_name;
-use super::{peek, processes};
+use super::{peek, processes, waits};
 use crate::terminal;
 
 /// Writes the report that the options request.
@@ -35,6 +35,7 @@ pub(super) fn print(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut document = self::head(head);
+    document.insert("waits".into(), head.waits.map(|waits| waits::json(waits, args.most())).into());
     match args.group_key() {
         Some(key) => {
             let groups = by_total(collected).into_iter().map(|(name, own)| {

@@ -24,6 +24,7 @@
 //! | `conditions` | the conditions of a selection in words, compared with the attributes that exist |
 //! | `processes` | the processes of profiles, in words and as JSON |
 //! | `kinds` | the names of the kinds of code, and their shares |
+//! | `waits` | the waits of threads, by state and by what is waited for |
 //! | `table` | the functions with the highest sums |
 //! | `diff` | the change of each function's sums |
 //! | `tree` | the tree of calls as text |
@@ -67,6 +68,7 @@ pub(super) mod stack_args;
 mod style;
 mod table;
 mod tree;
+mod waits;
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;

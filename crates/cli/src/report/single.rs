@@ -27,6 +27,7 @@ use super::peek::{self, PeekOptions};
 use super::style::Style;
 use super::table::{self, TableOptions};
 use super::tree::{self, TreeOptions};
+use super::waits;
 use crate::format_args::Format;
 
 /// Writes the report that the options request.
@@ -52,6 +53,7 @@ pub(super) fn run(
         selected: all.map(|all| Selected { conditions: &in_words, of: all.sum() }),
         idle,
         kinds,
+        waits: None,
         command: "",
     };
     if args.labels {
@@ -78,15 +80,18 @@ pub(super) fn run(
     conditions::check_selected(inputs, reader.selected_samples, &conditions)?;
     let stacks = StackCodes::of(&reader.tree, &reader.frames);
     let kinds = collected.kinds(&stacks);
+    let waits = collected.waits(&stacks, &reader.tree, &reader.frames);
     let is_folded = args.folds_vm_threads() && fold_vm_threads(&mut collected, &stacks, &mut reader);
     let own = collected.merged();
     check_sum(&own)?;
     let covered = Covered::of(&collected.time, &reader.selected, window);
     let head = head(total(&own), covered, kinds, all, reader.idle);
+    let head = Head { waits: waits.as_ref(), ..head };
     match args.form.format() {
         Format::Json => json::print(args, head, &reader, &collected, &own, out)?,
         Format::Text => {
             head::print(head, out)?;
+            waits::print(head, args.most(), style, out)?;
             print_samples(args, style, head, &reader, &collected, &own, out)?;
             print_folded(is_folded, head.command, out)?;
         }
@@ -219,6 +224,7 @@ pub(crate) fn print_overview(
         selected: None,
         idle: reader.idle,
         kinds,
+        waits: None,
         command: "otlpprof report ",
     };
     head::print(head, out)?;
