@@ -12,7 +12,8 @@ use super::frame_table::{FrameKind, FrameTable};
 pub(super) struct Operation<'f> {
     /// The method or function.
     pub(super) name: &'f str,
-    /// The program's method in which the thread waits, where the operation says little.
+    /// The method in which the thread waits, where the operation says little: the program's, or the JDK's
+    /// where the stack has none of the program.
     pub(super) caller: Option<&'f str>,
 }
 
@@ -147,16 +148,17 @@ impl<'f> Operations<'f> {
     /// The operation by which the thread with this stack waits; `None` if no frame names one. With
     /// `with_caller` an operation of the JDK has the program's method, however much the operation says.
     pub(super) fn of(&self, node: NodeId, with_caller: bool) -> Option<Operation<'f>> {
-        let (mut entry, mut machinery, mut native, mut program) = (None::<Entry>, None, None, None);
+        let (mut entry, mut caller_in_jdk, mut native, mut program) = (None::<Entry>, None, None, None);
         // The operation of the JDK, and whether its callers may be a part of it.
         let (mut of_jdk, mut is_open) = (None::<&str>, false);
         for frame in self.tree.stack(node) {
             match self.parts[frame as usize] {
                 Part::Native(name) => native = native.or(Some(name)),
-                Part::Machinery(name, of_frame) if of_jdk.is_none() => {
-                    entry = of_frame.or(entry);
-                    machinery = Some(name);
+                Part::Machinery(_, Some(of_frame)) if of_jdk.is_none() => {
+                    entry = Some(of_frame);
+                    caller_in_jdk = None;
                 }
+                Part::Machinery(name, None) if of_jdk.is_none() => caller_in_jdk = Some(name),
                 Part::Passed | Part::Machinery(..) => {}
                 Part::Jdk(name) => match of_jdk {
                     None => {
@@ -179,10 +181,12 @@ impl<'f> Operations<'f> {
         match (of_jdk, entry, program) {
             (Some(name), ..) => Some(Operation { name, caller: program.filter(|_| with_caller) }),
             (None, Some(Entry { name, is_general }), _) => {
-                Some(Operation { name, caller: program.filter(|_| is_general || with_caller) })
+                let caller =
+                    if is_general { program.or(caller_in_jdk) } else { program.filter(|_| with_caller) };
+                Some(Operation { name, caller })
             }
             (None, None, _) => {
-                let name = program.or(machinery).or(native)?;
+                let name = program.or(caller_in_jdk).or(native)?;
                 Some(Operation { name, caller: None })
             }
         }
@@ -295,7 +299,7 @@ mod tests {
         assert_eq!(of_parked(&[&AWAITS, &[SHOP][..]].concat()).unwrap(), condition);
         for (stack, expected) in [
             (
-                &["java.lang.Thread.sleep0", "java.lang.Thread.sleepNanos", "java.lang.Thread.sleep", SHOP][..],
+                &["java.lang.Thread.sleepNanos0", "java.lang.Thread.sleep", SHOP][..],
                 "java.lang.Thread.sleep in shop.Cart.pay",
             ),
             (
@@ -312,6 +316,10 @@ mod tests {
                 "java.lang.ref.ReferenceQueue.remove",
             ),
             (&["java.lang.Object.wait", "java.lang.Thread.run"], "java.lang.Object.wait"),
+            (
+                &["java.lang.Thread.sleep", "sun.net.www.http.KeepAliveCache.run", "java.lang.Thread.run"],
+                "java.lang.Thread.sleep in sun.net.www.http.KeepAliveCache.run",
+            ),
         ] {
             assert_eq!(operation(stack, false).as_deref(), Some(expected), "{stack:?}");
         }

@@ -39,7 +39,8 @@ pub enum Awaited {
     Operation {
         /// The method or function.
         name: String,
-        /// The program's method in which the thread waits, where the operation says little.
+        /// The method in which the thread waits, where the operation says little: the program's, or the
+        /// JDK's where the stack has none of the program.
         caller: Option<String>,
     },
     /// The next work of one of the VM's own threads.
