@@ -198,9 +198,9 @@ fn part_of_jdk(name: &str) -> Part<'_> {
     if let Some((_, entry)) = ENTRIES.iter().find(|(known, _)| begins(known)) {
         return Part::Machinery(name, Some(*entry));
     }
-    if PASSED.iter().any(|known| begins(known)) || name.contains(LAMBDA_CLASS) {
+    if PASSED.iter().any(begins) || name.contains(LAMBDA_CLASS) {
         Part::Passed
-    } else if MACHINERY.iter().any(|known| begins(known)) {
+    } else if MACHINERY.iter().any(begins) {
         Part::Machinery(name, None)
     } else {
         Part::Jdk(name)
