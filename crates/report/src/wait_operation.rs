@@ -88,13 +88,16 @@ const fn specific(name: &'static str) -> Entry {
 }
 
 /// The beginnings of the names of the other methods that the JDK waits with.
-const MACHINERY: [&str; 17] = [
+const MACHINERY: [&str; 20] = [
     "jdk.internal.",
     "sun.",
     "java.lang.Access",
     "java.lang.ProcessImpl.",
     "java.lang.System$",
+    "java.net.AbstractPlainDatagramSocketImpl.",
     "java.net.AbstractPlainSocketImpl.",
+    "java.net.DatagramSocketImpl.",
+    "java.net.PlainDatagramSocketImpl.",
     "java.net.PlainSocketImpl.",
     "java.net.SocketImpl.",
     "java.net.SocksSocketImpl.",
@@ -110,7 +113,7 @@ const MACHINERY: [&str; 17] = [
 
 /// The beginnings of the names of methods that are between any two others: those that start threads, and
 /// those that call others by reflection or a handle.
-const PASSED: [&str; 8] = [
+const PASSED: [&str; 9] = [
     "java.lang.BaseVirtualThread.",
     "java.lang.Thread$",
     "java.lang.Thread.",
@@ -119,6 +122,7 @@ const PASSED: [&str; 8] = [
     "java.lang.invoke.",
     "java.lang.reflect.",
     "java.security.AccessController.",
+    "jdk.internal.misc.InnocuousThread.",
 ];
 /// A part of the names of classes that the JDK makes of lambdas.
 const LAMBDA_CLASS: &str = "$$Lambda";
@@ -161,11 +165,7 @@ impl<'f> Operations<'f> {
                 Part::Machinery(name, None) if of_jdk.is_none() => caller_in_jdk = Some(name),
                 Part::Passed | Part::Machinery(..) => {}
                 Part::Jdk(name) => match of_jdk {
-                    None => {
-                        let specific = entry.filter(|entry| !entry.is_general);
-                        of_jdk = Some(specific.map_or(name, |entry| entry.name));
-                        is_open = specific.is_none();
-                    }
+                    None => (of_jdk, is_open) = (Some(name), true),
                     Some(operation) if is_open && outer_class(operation) == outer_class(name) => {
                         of_jdk = Some(name);
                     }
@@ -263,6 +263,7 @@ mod tests {
         "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject.await",
     ];
     const ACQUIRES: &str = "java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire";
+    const KEEP_ALIVE: &str = "sun.net.www.http.KeepAliveCache.run";
     const SHOP: &str = "shop.Cart.pay";
     const THREAD: [&str; 3] = ["shop.Main$$Lambda.run", "java.lang.Thread.runWith", "java.lang.Thread.run"];
 
@@ -317,7 +318,7 @@ mod tests {
             ),
             (&["java.lang.Object.wait", "java.lang.Thread.run"], "java.lang.Object.wait"),
             (
-                &["java.lang.Thread.sleep", "sun.net.www.http.KeepAliveCache.run", "java.lang.Thread.run"],
+                &["java.lang.Thread.sleep", KEEP_ALIVE, "jdk.internal.misc.InnocuousThread.run"],
                 "java.lang.Thread.sleep in sun.net.www.http.KeepAliveCache.run",
             ),
         ] {
@@ -350,12 +351,12 @@ mod tests {
                 "java.nio.channels.Selector.select",
             ),
             (
-                &[
-                    "sun.nio.ch.Net.poll",
-                    "sun.nio.ch.SocketChannelImpl.read",
-                    "java.nio.channels.Channels.read",
-                ],
+                &["sun.nio.ch.Net.poll", "sun.nio.ch.SocketChannelImpl.read", SHOP],
                 "java.nio.channels.SocketChannel.read",
+            ),
+            (
+                &["sun.nio.ch.DatagramChannelImpl.receive", "java.net.DatagramSocket.receive", SHOP],
+                "java.net.DatagramSocket.receive",
             ),
             (
                 &[
