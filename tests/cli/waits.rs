@@ -166,7 +166,7 @@ fn idle_threads_that_a_report_leaves_out_have_no_waits() {
     let total = |options: &[&str]| sum(&json(&[&["report", &*file], options].concat())) / 1_000_000;
     assert_eq!([total(&[]), total(&["--idle"])], [300, 370]);
     let text = stdout(&["report", &file, "--idle"]);
-    assert!(text.contains("\n   70.0 ms  14.9 %  native    (threads of the JIT compilers)\n"), "{text}");
+    assert!(text.contains("\n   70.0 ms  14.9 %  native    (work for the JIT compilers)\n"), "{text}");
 }
 
 /// A recorder that calls running threads runnable does not say that they wait for a processor.

@@ -44,6 +44,16 @@ pub(super) fn threads(kind: CodeKind) -> &'static str {
     }
 }
 
+/// The name of what the VM's threads of this kind wait for.
+pub(super) fn work(kind: CodeKind) -> &'static str {
+    match kind {
+        CodeKind::JitCompiler => "(work for the JIT compilers)",
+        CodeKind::GarbageCollection => "(work for the garbage collector)",
+        // No thread of the VM has a sample of another kind.
+        _ => "(work for other threads of the VM)",
+    }
+}
+
 /// The name of a kind's sum in JSON.
 pub(super) fn key(kind: CodeKind) -> &'static str {
     match kind {

@@ -44,7 +44,7 @@ pub(super) fn json(waits: &Waits, most: usize) -> Value {
         let (operation, caller) = match awaited {
             None => (None, None),
             Some(Awaited::Operation { name, caller }) => (Some(&**name), caller.as_deref()),
-            Some(Awaited::WorkOfVm(kind)) => (Some(kinds::threads(*kind)), None),
+            Some(Awaited::WorkOfVm(kind)) => (Some(kinds::work(*kind)), None),
         };
         json!({ "state": state, "operation": operation, "in": caller, "total": value })
     });
@@ -67,6 +67,6 @@ fn in_words(awaited: &Awaited) -> String {
     match awaited {
         Awaited::Operation { name, caller: None } => name.clone(),
         Awaited::Operation { name, caller: Some(caller) } => format!("{name} in {caller}"),
-        Awaited::WorkOfVm(kind) => kinds::threads(*kind).to_owned(),
+        Awaited::WorkOfVm(kind) => kinds::work(*kind).to_owned(),
     }
 }
