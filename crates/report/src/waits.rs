@@ -1,6 +1,5 @@
 //! The waits of threads, summed by the thread's state and by what it waits for.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
@@ -89,10 +88,8 @@ impl Waits {
         });
         let mut rows: Vec<_> = rows.collect();
         rows.sort_unstable_by(|one, other| {
-            let key = |of: &Wait| Reverse(of.value);
-            key(one)
-                .cmp(&key(other))
-                .then_with(|| (&one.state, &one.awaited).cmp(&(&other.state, &other.awaited)))
+            let by_value = other.value.cmp(&one.value);
+            by_value.then_with(|| (&one.state, &one.awaited).cmp(&(&other.state, &other.awaited)))
         });
         Some(Self { rows, total })
     }

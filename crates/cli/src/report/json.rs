@@ -119,6 +119,7 @@ pub(super) fn print_labels(
         })
     });
     let mut document = self::head(head);
+    document.insert("waits".into(), Value::Null);
     document.insert("labels".into(), labels.collect());
     terminal::write_json(&document, out)
 }
