@@ -12,11 +12,11 @@ use otlpprof_model::{Batch, Scope, Tables, label};
 
 use super::described::{self, Described};
 use super::event_cache::EventCache;
+use super::event_plan::{EventPlan, Slot};
 use super::events::{Subset, known_name};
 use super::identity::{Identities, Links, NoSample};
 use super::libraries::Libraries;
 use super::profiles::Profiles;
-use super::reader::{Reader, START};
 use super::requested::RequestedEvent;
 use super::settings::{self, Clocks, KeptSettings, Settings};
 use super::witness::Witness;
@@ -151,7 +151,7 @@ enum Handling {
 /// The conversion of the events of one type.
 #[derive(Debug)]
 struct Converted {
-    reader: Reader,
+    plan: EventPlan,
     /// The numbers read from the last event.
     read: Vec<i64>,
     cache: EventCache,
@@ -174,10 +174,10 @@ impl ChunkState {
 }
 
 impl Converted {
-    fn new(reader: Reader) -> Self {
-        let (read, outcomes) = (vec![0; reader.slots()], reader.results.len());
-        let cache = EventCache::new(reader.identity().collect(), outcomes);
-        Self { reader, read, cache }
+    fn new(plan: EventPlan) -> Self {
+        let (read, outcomes) = (vec![0; plan.slots()], plan.results.len());
+        let cache = EventCache::new(plan.identity().collect(), outcomes);
+        Self { plan, read, cache }
     }
 }
 
@@ -387,11 +387,11 @@ impl JfrToOtlp {
         let none = Settings::default();
         let settings = state.as_ref().map_or(&none, |state| &state.settings);
         let is_wanted = options.only.as_ref().is_none_or(|only| only.iter().any(|wanted| wanted == name));
-        let reader = is_wanted
-            .then(|| Reader::new(chunk, of, (&options.events, settings), profiles, tables))
+        let plan = is_wanted
+            .then(|| EventPlan::new(chunk, of, (&options.events, settings), profiles, tables))
             .flatten();
-        let handling = match reader {
-            Some(reader) => Handling::Convert(Box::new(Converted::new(reader))),
+        let handling = match plan {
+            Some(plan) => Handling::Convert(Box::new(Converted::new(plan))),
             None if name == settings::SETTING => Handling::Setting,
             None if name == Libraries::EVENT => Handling::Library,
             None if name == "jdk.CPUTimeSamplesLost" => Handling::LostSamples,
@@ -445,7 +445,7 @@ impl JfrToOtlp {
         let count = &mut self.counts[*count].1;
         let values = event.values();
         let chunk = values.chunk();
-        let Converted { reader, read, cache } = match handling {
+        let Converted { plan, read, cache } = match handling {
             Handling::Convert(converted) => &mut **converted,
             Handling::Nothing => {
                 count.other += 1;
@@ -466,9 +466,9 @@ impl JfrToOtlp {
                 return Ok(());
             }
         };
-        let weight = reader.read(&values, read)?;
+        let weight = plan.read(&values, read)?;
         let clock = chunk.header().clock;
-        let at = clock.unix_nano(read[START]);
+        let at = clock.unix_nano(Slot::Start.of(read));
         if !self.wanted.contains(at) {
             count.outside += 1;
             return Ok(());
@@ -484,8 +484,8 @@ impl JfrToOtlp {
             Some(known) => known,
             None => {
                 let witness = witness.as_deref_mut();
-                let reader = (&*reader, options.links);
-                let known = match identities.identify(chunk, reader, read, witness, (libraries, tables)) {
+                let plan = (&*plan, options.links);
+                let known = match identities.identify(chunk, plan, read, witness, (libraries, tables)) {
                     Ok(known) => known,
                     Err(why) => {
                         *count.of(why) += 1;
@@ -497,9 +497,9 @@ impl JfrToOtlp {
             }
         };
         let time = options.times.then(|| u64::try_from(at).unwrap_or(0));
-        let own_period = reader.period_ns(read, clock);
+        let own_period = plan.period_ns(read, clock);
         let mut adds = false;
-        for (outcome, sample) in reader.results.iter().zip(cache.samples(index)) {
+        for (outcome, sample) in plan.results.iter().zip(cache.samples(index)) {
             if outcome.only != Subset::All {
                 let clocks = *clocks.get_or_insert_with(|| settings.execution_clocks());
                 if !clocks.are(outcome.only, known.has_state) {

@@ -8,11 +8,9 @@ use otlpprof_model::{
     AttributeId, AttributeSetId, LinkId, SampleIdentity, StackId, Tables, attribute_keys, label,
 };
 
+use super::event_plan::{EventPlan, Slot};
 use super::labels::{self, Labels};
 use super::libraries::Libraries;
-use super::reader::{
-    DURATION, IS_FAILED, LOCAL_ROOT, OWNER, Reader, SPAN, STACK, START, STATE, SUBJECT, THREAD,
-};
 use super::stacks::{self, Stacks};
 use super::witness::{Occurrence, Witness};
 
@@ -37,7 +35,7 @@ pub enum Links {
 pub(super) struct Identities {
     stacks: Stacks,
     labels: Labels,
-    spans: HashMap<(usize, i64), AttributeId, RandomState>,
+    spans: HashMap<(Slot, i64), AttributeId, RandomState>,
 }
 
 /// The reason why an event does not become a sample.
@@ -68,21 +66,21 @@ impl Identities {
     pub(super) fn identify(
         &mut self,
         chunk: Chunk<'_>,
-        (reader, links): (&Reader, Links),
+        (plan, links): (&EventPlan, Links),
         read: &[i64],
         mut witness: Option<&mut (dyn Witness + 'static)>,
         (libraries, tables): (&mut Libraries, &mut Tables),
     ) -> Result<EventIdentity, NoSample> {
         let Self { stacks, labels, spans } = self;
-        let thread = reader.numbers.constant(THREAD, read);
+        let thread = plan.constant(Slot::Thread, read);
         let event_thread =
             witness.as_ref().and(thread).map(|thread| labels.event_thread(chunk, thread)).unwrap_or_default();
         if witness.as_ref().is_some_and(|witness| witness.leaves_out(event_thread)) {
             return Err(NoSample::LeftOut);
         }
-        let stack = reader.numbers.constant(STACK, read);
+        let stack = plan.constant(Slot::Stack, read);
         let stack = stack.and_then(|stack| stacks.stack(chunk, stack, libraries, tables));
-        let is_failed = stack.is_none() && read[IS_FAILED] == 1;
+        let is_failed = stack.is_none() && Slot::IsFailed.of(read) == 1;
         let is_without_stack = stack.is_none() && !is_failed;
         if is_without_stack && !chunk.has_checkpoint() {
             return Err(NoSample::Unfinished);
@@ -99,43 +97,51 @@ impl Identities {
         {
             return Err(NoSample::Unwanted);
         }
-        let state = reader.numbers.constant(STATE, read);
+        let state = plan.constant(Slot::State, read);
         let state = state.and_then(|of| labels.state(chunk, of, tables));
-        let class = reader.subject.and_then(|subject| {
-            labels.class(chunk, subject, reader.numbers.constant(SUBJECT, read)?, tables)
-        });
-        for attribute in [state, reader.lock_kind, class].into_iter().flatten() {
+        let class = plan
+            .subject
+            .and_then(|subject| labels.class(chunk, subject, plan.constant(Slot::Subject, read)?, tables));
+        for attribute in [state, plan.lock_kind, class].into_iter().flatten() {
             attributes = labels.with(attributes, attribute, tables);
         }
-        if let Some(owner) = reader.numbers.constant(OWNER, read) {
+        if let Some(owner) = plan.constant(Slot::Owner, read) {
             for attribute in labels.owner(chunk, owner, tables).into_iter().flatten() {
                 attributes = labels.with(attributes, attribute, tables);
             }
         }
         let mut link = LinkId::NONE;
-        for (field, key) in reader.contexts.iter().enumerate() {
-            let Some(value) = reader.numbers.constant(reader.first_context + field, read) else { continue };
-            if reader.trace == Some(field) && links != Links::LocalRoot {
+        for (field, key) in plan.contexts.iter().enumerate() {
+            let Some(value) = plan.numbers.constant(plan.first_context + field, read) else { continue };
+            if plan.trace == Some(field) && links != Links::LocalRoot {
                 let trace = labels.trace(chunk, value);
-                link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, read[SPAN], tables));
+                link = trace.map_or(LinkId::NONE, |trace| labels::link(trace, Slot::Span.of(read), tables));
             }
             // A trace that the link refers to needs no attribute.
-            if reader.trace != Some(field) || link == LinkId::NONE {
+            if plan.trace != Some(field) || link == LinkId::NONE {
                 let attribute = labels.context(chunk, field, key, value, tables);
                 attributes =
                     attribute.map_or(attributes, |attribute| labels.with(attributes, attribute, tables));
             }
         }
         if link == LinkId::NONE && links != Links::Trace {
-            link = labels::link(labels::trace_of_local_root(read[LOCAL_ROOT]), read[SPAN], tables);
+            link = labels::link(
+                labels::trace_of_local_root(Slot::LocalRoot.of(read)),
+                Slot::Span.of(read),
+                tables,
+            );
         }
         if let Some(witness) = &mut witness {
             let occurrence = Occurrence {
                 thread: event_thread,
-                start_ticks: read[START],
-                end_ticks: read[START].saturating_add(if reader.has_duration { read[DURATION] } else { 0 }),
+                start_ticks: Slot::Start.of(read),
+                end_ticks: Slot::Start.of(read).saturating_add(if plan.has_duration {
+                    Slot::Duration.of(read)
+                } else {
+                    0
+                }),
                 ticks_per_second: chunk.header().clock.ticks_per_second,
-                is_seen_by_another: reader.is_seen_by_another,
+                is_seen_by_another: plan.is_seen_by_another,
             };
             if let Some(context) = witness.context(occurrence) {
                 for (key, value) in context.labels.iter() {
@@ -145,15 +151,16 @@ impl Identities {
                 link = tables.links.intern(context.link);
             }
         }
-        for (slot, key) in [(SPAN, attribute_keys::SPAN_ID), (LOCAL_ROOT, attribute_keys::LOCAL_ROOT_SPAN_ID)]
+        for (slot, key) in
+            [(Slot::Span, attribute_keys::SPAN_ID), (Slot::LocalRoot, attribute_keys::LOCAL_ROOT_SPAN_ID)]
         {
             // A link needs the trace id, which only some recordings have. Without a link the span id becomes
             // an attribute.
-            let is_linked = slot == SPAN && link != LinkId::NONE;
-            if read[slot] != 0 && !is_linked {
+            let is_linked = slot == Slot::Span && link != LinkId::NONE;
+            if slot.of(read) != 0 && !is_linked {
                 let attribute = *spans
-                    .entry((slot, read[slot]))
-                    .or_insert_with(|| tables.string_attribute(key, &format!("{:016x}", read[slot])));
+                    .entry((slot, slot.of(read)))
+                    .or_insert_with(|| tables.string_attribute(key, &format!("{:016x}", slot.of(read))));
                 attributes = labels.with(attributes, attribute, tables);
             }
         }

@@ -8,11 +8,11 @@
 //! | `feed` | recordings as a whole, from a reader, or in parts |
 //! | `packed` | recordings that are compressed with gzip or zstd |
 //! | `growing` | the files of a recording that a JVM is writing |
-//! | `reader` | reading of one type's events |
 //!
 //! | Events | Duty |
 //! |---|---|
 //! | `converter` | conversion, event by event |
+//! | `event_plan` | the compiled plan of one type's events: which fields are read, and for which profiles |
 //! | [`events`] | table of events: their profiles and values |
 //! | `requested` | events that a user requests in addition |
 //! | `settings` | the period between samples, and the clocks that triggered them |
@@ -34,6 +34,7 @@ mod constants;
 mod converter;
 mod described;
 mod event_cache;
+mod event_plan;
 pub mod events;
 mod feed;
 mod growing;
@@ -42,7 +43,6 @@ mod labels;
 mod libraries;
 mod packed;
 mod profiles;
-mod reader;
 mod requested;
 mod settings;
 mod stacks;

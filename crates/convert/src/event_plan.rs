@@ -1,11 +1,11 @@
-//! Reads the events of one type in one chunk.
+//! The compiled plan of one type's events in one chunk: which fields are read, and which profiles they add to.
 
 use otlpprof_jfr::chunk::Chunk;
 use otlpprof_jfr::clock::Clock;
 use otlpprof_jfr::error::JfrError;
 use otlpprof_jfr::numbers::Numbers;
 use otlpprof_jfr::projection::Projection;
-use otlpprof_jfr::types::{Field, TypeIndex, Unit};
+use otlpprof_jfr::types::{Constant, Field, Type, TypeIndex, Unit};
 use otlpprof_jfr::values::Struct;
 use otlpprof_model::attribute_keys::LOCK_KIND;
 use otlpprof_model::{AttributeId, ProfileType, Tables, label};
@@ -16,35 +16,75 @@ use super::requested::RequestedEvent;
 use super::settings::Settings;
 use super::subjects::Subject;
 
-/// The fields that are read from every event. A field's position here is its slot.
-const FIELDS: [&str; 11] = [
-    "startTime",
-    "stackTrace",
-    "",
-    "state",
-    "spanId",
-    "localRootSpanId",
-    FAILED,
-    "samplingPeriod",
-    "duration",
-    "",
-    "previousOwner",
-];
-pub(super) const START: usize = 0;
-pub(super) const STACK: usize = 1;
-pub(super) const THREAD: usize = 2;
-pub(super) const STATE: usize = 3;
-pub(super) const SPAN: usize = 4;
-pub(super) const LOCAL_ROOT: usize = 5;
-pub(super) const IS_FAILED: usize = 6;
-const PERIOD: usize = 7;
-pub(super) const DURATION: usize = 8;
-pub(super) const SUBJECT: usize = 9;
-/// The monitor's previous owner (`jdk.JavaMonitorEnter`).
-pub(super) const OWNER: usize = 10;
+/// The slots of the fields that are read from every event. The slots of its values and of its context follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Slot {
+    Start,
+    Stack,
+    Thread,
+    State,
+    Span,
+    LocalRoot,
+    IsFailed,
+    Period,
+    Duration,
+    /// The class that the event refers to.
+    Subject,
+    /// The monitor's previous owner (`jdk.JavaMonitorEnter`).
+    Owner,
+}
 
-/// The slots that determine, with the context's slots, which sample an event belongs to.
-const IDENTITY: [usize; 8] = [STACK, THREAD, STATE, SPAN, LOCAL_ROOT, IS_FAILED, SUBJECT, OWNER];
+impl Slot {
+    const ALL: [Self; 11] = [
+        Self::Start,
+        Self::Stack,
+        Self::Thread,
+        Self::State,
+        Self::Span,
+        Self::LocalRoot,
+        Self::IsFailed,
+        Self::Period,
+        Self::Duration,
+        Self::Subject,
+        Self::Owner,
+    ];
+
+    /// The slots that determine, with the context's slots, which sample an event belongs to.
+    const IDENTITY: [Self; 8] = [
+        Self::Stack,
+        Self::Thread,
+        Self::State,
+        Self::Span,
+        Self::LocalRoot,
+        Self::IsFailed,
+        Self::Subject,
+        Self::Owner,
+    ];
+
+    /// The name of the field that is read into this slot. The fields of the thread and of the class have
+    /// different names, by type.
+    fn field(self, event: &Type) -> Option<&'static str> {
+        match self {
+            Self::Start => Some("startTime"),
+            Self::Stack => Some("stackTrace"),
+            Self::Thread => THREAD_FIELDS.into_iter().find(|field| event.field(field).is_some()),
+            Self::State => Some("state"),
+            Self::Span => Some("spanId"),
+            Self::LocalRoot => Some("localRootSpanId"),
+            Self::IsFailed => Some(FAILED),
+            Self::Period => Some("samplingPeriod"),
+            Self::Duration => Some("duration"),
+            Self::Subject => Subject::of_type(event).map(|(field, _)| field),
+            Self::Owner => Some("previousOwner"),
+        }
+    }
+
+    /// The number in this slot.
+    #[inline]
+    pub(super) fn of(self, read: &[i64]) -> i64 {
+        read[self as usize]
+    }
+}
 
 /// The thread that an event is about is in the first of these fields that its type has.
 const THREAD_FIELDS: [&str; 3] = ["sampledThread", "eventThread", "thread"];
@@ -53,9 +93,9 @@ const THREAD_FIELDS: [&str; 3] = ["sampledThread", "eventThread", "thread"];
 /// event is compared in all of them. Datadog's profiler has ten.
 const MOST_CONTEXTS: usize = 32;
 
-/// The compiled reading of a type's events, and the profiles that they add to.
+/// The compiled plan of a type's events.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct EventPlan {
     pub(super) numbers: Numbers,
     /// Reads the weight, which some events have as a floating-point number.
     weight: Option<Projection<1>>,
@@ -98,8 +138,8 @@ struct WantedConversion<'a> {
     only: Subset,
 }
 
-impl Reader {
-    /// Compiles the reading of this type; `None` if none of its events are converted.
+impl EventPlan {
+    /// Compiles the plan of this type; `None` if none of its events are converted.
     pub(super) fn new(
         chunk: Chunk<'_>,
         of: TypeIndex,
@@ -141,11 +181,9 @@ impl Reader {
         if wanted.is_empty() {
             return None;
         }
-        let mut names: Vec<&str> = FIELDS.to_vec();
-        let thread = THREAD_FIELDS.iter().find(|field| event.field(field).is_some());
-        names[THREAD] = thread.copied().unwrap_or_default();
-        let subject = Subject::of_type(event);
-        names[SUBJECT] = subject.map_or("", |(field, _)| field);
+        // An empty name is no field's.
+        let field_of = |slot: Slot| slot.field(event).unwrap_or_default();
+        let mut names: Vec<&str> = Slot::ALL.into_iter().map(field_of).collect();
         let first_value = names.len();
         names.extend(wanted.iter().map(|wanted| wanted.field));
         let first_context = names.len();
@@ -189,23 +227,30 @@ impl Reader {
             first_context,
             lock_kind: lock_kind(known_name(&event.name))
                 .map(|kind| tables.string_attribute(LOCK_KIND, kind)),
-            subject: subject.map(|(_, subject)| subject),
-            has_duration: unit(FIELDS[DURATION]) == Some(Unit::TimespanTicks),
-            is_seen_by_another: names[THREAD] == THREAD_FIELDS[0],
+            subject: Subject::of_type(event).map(|(_, subject)| subject),
+            has_duration: unit(field_of(Slot::Duration)) == Some(Unit::TimespanTicks),
+            is_seen_by_another: field_of(Slot::Thread) == THREAD_FIELDS[0],
             period: period.and_then(unit),
             slots: names.len(),
         })
     }
 
-    /// The number of slots that [`Reader::read`] needs. Slots without a field in this type are never written.
+    /// The number of slots that [`EventPlan::read`] needs. Slots without a field in this type are never written.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
 
     /// The slots that determine which sample an event belongs to.
     pub(super) fn identity(&self) -> impl Iterator<Item = usize> {
-        let all = IDENTITY.into_iter().chain(self.first_context..self.slots);
+        let own = Slot::IDENTITY.into_iter().map(|slot| slot as usize);
+        let all = own.chain(self.first_context..self.slots);
         all.filter(|&slot| self.numbers.has(slot))
+    }
+
+    /// The key of the constant in a slot, if the field exists and refers to one.
+    #[inline]
+    pub(super) fn constant(&self, slot: Slot, read: &[i64]) -> Option<Constant> {
+        self.numbers.constant(slot as usize, read)
     }
 
     /// Reads an event's numbers into `into`. Returns its weight, or 1 if it has none.
@@ -224,7 +269,7 @@ impl Reader {
     #[inline]
     pub(super) fn period_ns(&self, read: &[i64], clock: Clock) -> Option<i64> {
         let unit = self.period?;
-        Some(in_nanos(read[PERIOD], Some(unit), clock)).filter(|&period| period > 0)
+        Some(in_nanos(Slot::Period.of(read), Some(unit), clock)).filter(|&period| period > 0)
     }
 }
 
