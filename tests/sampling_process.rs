@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, mem, ptr, thread};
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use otlpprof_core::thread::ClockKind;
 use otlpprof_sampling::cpu::{self, StartError};
 use otlpprof_sampling::thread_records;
@@ -175,17 +176,12 @@ fn a_forked_child_is_not_profiled_and_holds_nothing() {
 }
 
 /// Lowers a limit while `body` runs.
-fn with_limit<T>(resource: libc::__rlimit_resource_t, limit: u64, body: impl FnOnce() -> T) -> T {
-    // SAFETY: the kernel reads and writes live rlimit values.
-    unsafe {
-        let mut before: libc::rlimit = mem::zeroed();
-        assert_eq!(libc::getrlimit(resource, &raw mut before), 0);
-        let low = libc::rlimit { rlim_cur: limit, ..before };
-        assert_eq!(libc::setrlimit(resource, &raw const low), 0);
-        let result = body();
-        assert_eq!(libc::setrlimit(resource, &raw const before), 0);
-        result
-    }
+fn with_limit<T>(resource: Resource, limit: u64, body: impl FnOnce() -> T) -> T {
+    let (before, most) = getrlimit(resource).unwrap();
+    setrlimit(resource, limit, most).unwrap();
+    let result = body();
+    setrlimit(resource, before, most).unwrap();
+    result
 }
 
 /// Burns CPU time in eight threads at once, then in their heirs. The result of `hold`, which is called after
@@ -219,7 +215,7 @@ fn threads_without_a_descriptor_get_a_timer() {
     }
     assert_within(2.0, ClockKind::Perf, "and timers", || {
         // The application takes all descriptors once the session runs.
-        let (measured, counts) = with_limit(libc::RLIMIT_NOFILE, 2 * limit_with_room_for(3), || {
+        let (measured, counts) = with_limit(Resource::RLIMIT_NOFILE, 2 * limit_with_room_for(3), || {
             eight_threads(ClockKind::Perf, open_all)
         });
         println!("{counts:?}");
@@ -242,7 +238,7 @@ fn the_application_keeps_half_of_its_descriptors_however_many_threads_it_has() {
     }
     // Room for the list of threads and a few events, but for far fewer events than there are threads.
     let half = limit_with_room_for(10);
-    with_limit(libc::RLIMIT_NOFILE, 2 * half, || {
+    with_limit(Resource::RLIMIT_NOFILE, 2 * half, || {
         let upper_half = open_all().len() as u64 - 10;
         let counts = cpu::counts();
         let session = start(&config(ClockKind::Perf));
@@ -273,7 +269,7 @@ fn a_session_starts_or_says_why_in_a_line_at_any_limit_of_descriptors() {
     let _guard = serially();
     let mut results = BTreeSet::new();
     for limit in 0..2 * limit_with_room_for(10) {
-        results.insert(with_limit(libc::RLIMIT_NOFILE, limit, || {
+        results.insert(with_limit(Resource::RLIMIT_NOFILE, limit, || {
             let config = otlpprof_sampling::config::Config { interval: INTERVAL, ..Default::default() };
             match cpu::start(&config, |_, _, _| ()) {
                 Ok(session) => format!("runs by {}", session.clock().expect("a clock").name()),
@@ -301,9 +297,9 @@ fn threads_without_a_timer_share_the_process_timer() {
 fn share_the_process_timer() -> Measured {
     // The limit counts the pending signals of all the user's processes. The number left is unknown, so the
     // limit is set to leave none.
-    let (measured, counts) = with_limit(libc::RLIMIT_SIGPENDING, 1, || {
+    let (measured, counts) = with_limit(Resource::RLIMIT_SIGPENDING, 1, || {
         // The check at the start of a session needs a timer.
-        let one = with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
+        let one = with_limit(Resource::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
         let counts = cpu::counts();
         let before = program_cpu();
         let mut filler = Vec::new();
@@ -328,8 +324,8 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
     const NOT_SAMPLED: &str = "threads are not sampled";
     let _guard = serially();
     keep_warnings();
-    with_limit(libc::RLIMIT_SIGPENDING, 1, || {
-        let session = with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
+    with_limit(Resource::RLIMIT_SIGPENDING, 1, || {
+        let session = with_limit(Resource::RLIMIT_SIGPENDING, 1 << 16, || start(&config(ClockKind::Timer)));
         // The application uses the process timer and all other timers. They would fire after a thousand
         // seconds.
         let set_itimer = |seconds| {
@@ -367,7 +363,7 @@ fn a_thread_that_can_have_no_clock_is_counted_once_and_sampled_when_there_is_one
             let second = cpu::counts().since(&before);
             // SAFETY: the timers were created above and are deleted once.
             filler.into_iter().for_each(|timer| unsafe { assert_eq!(libc::timer_delete(timer), 0) });
-            with_limit(libc::RLIMIT_SIGPENDING, 1 << 16, || {
+            with_limit(Resource::RLIMIT_SIGPENDING, 1 << 16, || {
                 let give_up = Instant::now() + PATIENCE;
                 while cpu::counts().since(&before).threads_armed < 8 && Instant::now() < give_up {
                     thread::sleep(Duration::from_millis(50));
@@ -404,7 +400,7 @@ fn spare_timer() -> Option<libc::timer_t> {
 #[test]
 fn a_clock_that_is_not_granted_is_refused_by_name() {
     let _guard = serially();
-    with_limit(libc::RLIMIT_NOFILE, 0, || {
+    with_limit(Resource::RLIMIT_NOFILE, 0, || {
         let error = cpu::start(&config(ClockKind::Perf), |_, _, _| ()).err().unwrap();
         assert!(error.to_string().starts_with("cpu.clock=perf is not available ("), "{error}");
     });

@@ -1,4 +1,5 @@
-//! The compiled plan of one type's events in one chunk: which fields are read, and which profiles they add to.
+//! The compiled plan of one type's events in one chunk: the fields that are read, and the profiles that they
+//! add to.
 
 use otlpprof_jfr::chunk::Chunk;
 use otlpprof_jfr::clock::Clock;
@@ -235,7 +236,8 @@ impl EventPlan {
         })
     }
 
-    /// The number of slots that [`EventPlan::read`] needs. Slots without a field in this type are never written.
+    /// The number of slots that [`EventPlan::read`] needs. Slots without a field in this type are never
+    /// written.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
