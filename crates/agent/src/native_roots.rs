@@ -211,8 +211,8 @@ mod tests {
         roots.learn((&callee, callee_at), (&root, root_at), is_outermost);
         assert_eq!(roots.name(root.index, root_at), Some("clone3"));
         assert_eq!(roots.name(callee.index, callee_at), Some("start_thread"));
-        // `.dynsym` names the other root, which needs no such rule. On aarch64 that root is in a function after
-        // `clone` (`thread_start`, sysdeps/unix/sysv/linux/aarch64/clone.S of glibc 2.36).
+        // `.dynsym` names the other root, which needs no such rule. On aarch64 that root is in a function
+        // after `clone` (`thread_start`, sysdeps/unix/sysv/linux/aarch64/clone.S of glibc 2.36).
         if cfg!(target_arch = "aarch64") {
             return;
         }
