@@ -167,16 +167,18 @@ fn has_item(path: &str, sources: &[Source]) -> bool {
             place = below;
             continue;
         }
+        let forms = ["fn", "struct", "enum", "trait", "const", "static", "type", "mod"];
+        let definitions = forms.map(|form| format!(" {form} {name}"));
+        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         let defines = |source: &Source| {
             let is_here = source.path.starts_with(&place) || source.path == place.with_extension("rs");
-            let forms = ["fn", "struct", "enum", "trait", "const", "static", "type", "mod"];
-            let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-            is_here
-                && forms.iter().any(|form| {
-                    let form = format!(" {form} {name}");
-                    let text = format!(" {}", source.text.replace('\n', " "));
-                    text.match_indices(&form).any(|(at, found)| ends(&text[at + found.len()..]))
-                })
+            is_here && {
+                let text = format!(" {}", source.text.replace('\n', " "));
+                let is_in = |definition: &String| {
+                    text.match_indices(definition.as_str()).any(|(at, found)| ends(&text[at + found.len()..]))
+                };
+                definitions.iter().any(is_in)
+            }
         };
         return sources.iter().any(defines);
     }
