@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 
 use otlpprof_core::java_thread_state::JavaThreadState;
 use otlpprof_core::record::{SampleHeader, Subject};
-use otlpprof_model::{Frame, StackId, Tables};
+use otlpprof_model::{Frame, StackId, Tables, thread_states};
 
 /// The states of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,13 +42,13 @@ impl ThreadState {
     /// The state's name in attributes.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Running => "running",
-            Self::Blocked => "blocked",
-            Self::Waiting => "waiting",
-            Self::Parked => "parked",
-            Self::Sleeping => "sleeping",
-            Self::InNative => "native",
-            Self::Runnable => "runnable",
+            Self::Running => thread_states::RUNNING,
+            Self::Blocked => thread_states::BLOCKED,
+            Self::Waiting => thread_states::WAITING,
+            Self::Parked => thread_states::PARKED,
+            Self::Sleeping => thread_states::SLEEPING,
+            Self::InNative => thread_states::IN_NATIVE,
+            Self::Runnable => thread_states::RUNNABLE,
         }
     }
 

@@ -21,6 +21,7 @@
 //! | `frame` | the elements of a stack |
 //! | `attributes` | facts attached to samples and profiles, and links to spans |
 //! | [`attribute_keys`] | the keys of all attributes |
+//! | [`thread_states`] | the states of threads, as an attribute has them |
 //!
 //! | Names | Duty |
 //! |---|---|
@@ -49,6 +50,7 @@ mod profile;
 mod profile_types;
 mod remote_frame;
 mod tables;
+pub mod thread_states;
 mod translation;
 
 pub use attributes::{Attribute, AttributeValue, Link};

@@ -1,6 +1,7 @@
 //! Idle threads that are not the program's Java threads: the VM's own, and those of native code. They have
 //! most of the time of a wall-clock profile.
 
+use otlpprof_model::thread_states::{PARKED, RUNNABLE, RUNNING, WAITING};
 use otlpprof_model::{attribute_keys, types};
 use otlpprof_otlp::encoded::EncodedTables;
 
@@ -9,12 +10,7 @@ use super::selection::text_of;
 use super::thread_role::OwnCode;
 
 /// The states of a thread that is not idle.
-const BUSY: [&str; 2] = ["running", "runnable"];
-/// The state of a thread in Object.wait.
-const WAITING: &str = "waiting";
-
-/// The state of a thread in LockSupport.park.
-const PARKED: &str = "parked";
+const BUSY: [&str; 2] = [RUNNING, RUNNABLE];
 /// The methods in which a thread waits for references to objects that are garbage. JDK 19 to 21 park there.
 const QUEUE: &str = "java.lang.ref.ReferenceQueue.remove";
 

@@ -1,17 +1,11 @@
 //! The states of threads that wait, by the samples' attributes.
 
+use otlpprof_model::thread_states::{RUNNABLE, RUNNING};
 use otlpprof_model::{attribute_keys, types};
 use otlpprof_otlp::wire::Sample;
 
 use super::sample_reader::ProfileContext;
 use super::selection::text_of;
-
-/// The state of a thread that does not wait.
-const RUNNING: &str = "running";
-/// The state of a thread that waits for a processor.
-pub(super) const RUNNABLE: &str = "runnable";
-/// The state of a thread that waits for a monitor, or that the VM has stopped.
-pub(super) const BLOCKED: &str = "blocked";
 
 /// Whether the samples of a profile have states.
 pub(super) fn has_states(profile: &ProfileContext<'_>) -> bool {

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use otlpprof_model::thread_states::{BLOCKED, RUNNABLE};
 
 use super::call_tree::{CallTree, NodeId};
 use super::code_kind::{CodeKind, StackCodes};
 use super::frame_table::FrameTable;
 use super::thread_role::ThreadRole;
 use super::wait_operation::{Operation, Operations};
-use super::wait_state::{BLOCKED, RUNNABLE};
 
 /// The waits of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
