@@ -130,6 +130,7 @@ mod tests {
     const CALLEE: ElfVaddr = ElfVaddr(0x1234);
     const CALLER: ElfVaddr = ElfVaddr(0x5678);
 
+    #[cfg(target_env = "gnu")]
     #[test]
     fn threads_begin_where_a_caller_in_the_c_library_has_none_itself() {
         let process = Process::now();
@@ -160,6 +161,7 @@ mod tests {
         assert_eq!(roots.name(program.index, CALLER), None);
     }
 
+    #[cfg(target_env = "gnu")]
     #[test]
     fn only_so_many_places_are_remembered() {
         let (process, mut roots) = (Process::now(), NativeRoots::default());
