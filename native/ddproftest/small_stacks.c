@@ -76,6 +76,8 @@ DDPROF_EXPORT int64_t ddprof_small_thread(size_t bytes, uint64_t rounds)
     return overrun(block);
 }
 
+#ifdef __GLIBC__ /* musl has no makecontext. */
+
 static _Thread_local uint64_t rounds_of_fiber;
 
 static void spin_in_fiber(void)
@@ -100,6 +102,8 @@ DDPROF_EXPORT int64_t ddprof_fiber(size_t bytes, uint64_t rounds)
     swapcontext(&caller, &fiber);
     return overrun(block);
 }
+
+#endif
 
 static _Thread_local sigjmp_buf left;
 

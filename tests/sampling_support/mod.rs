@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::loud_support::not_tested;
 pub use crate::steal_support::{Measured, Verdict, measure};
+// Not musl's own `gettid`, which reads the thread's control block: a raw clone shares its creator's.
+pub use otlpprof_core::thread::current_os_tid as gettid;
 use otlpprof_core::thread::{ClockKind, ThreadRecord};
 use otlpprof_sampling::config::{ClockChoice, Config};
 use otlpprof_sampling::cpu::{self, CpuSampling};
@@ -38,8 +40,7 @@ static ALL: AtomicU64 = AtomicU64::new(0);
 unsafe fn count(record: &ThreadRecord, ucontext: *mut c_void, weight: u64) {
     // Not an assertion: a panic in a handler would abort without a message.
     let tid = record.os_tid.load(Ordering::Relaxed);
-    // SAFETY: gettid has no preconditions and cannot fail.
-    if ucontext.is_null() || weight == 0 || tid != unsafe { libc::gettid() } {
+    if ucontext.is_null() || weight == 0 || tid != gettid() {
         // SAFETY: abort may be called anywhere; it ends the process.
         unsafe { libc::abort() };
     }
@@ -83,11 +84,6 @@ pub fn set_of(signal: i32) -> libc::sigset_t {
         libc::sigaddset(set.as_mut_ptr(), signal);
         set.assume_init()
     }
-}
-
-pub fn gettid() -> i32 {
-    // SAFETY: gettid has no preconditions and cannot fail.
-    unsafe { libc::gettid() }
 }
 
 fn clock(id: libc::clockid_t) -> Duration {
