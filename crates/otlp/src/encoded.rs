@@ -17,6 +17,9 @@ use super::json_transcode::to_json;
 use super::lookup::Tables;
 use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
 use super::read_protobuf;
+use super::schema::dictionary::number as table_number;
+use super::schema::profiles_data::number::{DICTIONARY, RESOURCE_PROFILES};
+use super::schema::{self, any_value, function, key_value_and_unit, line, location, stack};
 use super::wire::*;
 
 /// A message of a file, with its place in the file and the oddities of its encoding.
@@ -60,21 +63,14 @@ struct TableIndex {
 }
 
 const TABLES: usize = 7;
-/// Field numbers of the dictionary, less one.
-const MAPPINGS: usize = 0;
-const LOCATIONS: usize = 1;
-const FUNCTIONS: usize = 2;
-const LINKS: usize = 3;
-const STRINGS: usize = 4;
-const ATTRIBUTES: usize = 5;
-const STACKS: usize = 6;
-/// Fields of ProfilesData.
-const RESOURCE_PROFILES: u32 = 1;
-const DICTIONARY: u32 = 2;
-/// Stack.location_indices.
-const LOCATION_INDICES: u32 = 1;
-/// Location.lines.
-const LINES: u32 = 3;
+/// The dictionary's tables: positions in [`TableIndex::elements`].
+const MAPPINGS: usize = table_number::MAPPING_TABLE as usize - 1;
+const LOCATIONS: usize = table_number::LOCATION_TABLE as usize - 1;
+const FUNCTIONS: usize = table_number::FUNCTION_TABLE as usize - 1;
+const LINKS: usize = table_number::LINK_TABLE as usize - 1;
+const STRINGS: usize = table_number::STRING_TABLE as usize - 1;
+const ATTRIBUTES: usize = table_number::ATTRIBUTE_TABLE as usize - 1;
+const STACKS: usize = table_number::STACK_TABLE as usize - 1;
 /// The most lines of a location that need no check: a stack's location takes at least one byte, and the
 /// bounds allow this many frames for each byte.
 const FEW_LINES: usize = FRAMES_FOR_EACH_BYTE;
@@ -187,7 +183,7 @@ impl EncodedMessage {
     /// Refuses stacks that expand to more frames than the bounds allow.
     fn check_frames(&self) -> Result<(), ReadError> {
         let tables = self.tables();
-        let lines = |location| payloads(location, LINES).count();
+        let lines = |location| payloads(location, location::number::LINES).count();
         let many: std::collections::HashMap<_, _> = (0..)
             .zip(tables.raw(LOCATIONS))
             // A line takes at least two bytes.
@@ -333,7 +329,7 @@ impl<'a> EncodedTables<'a> {
     pub fn stack_to(self, index: i32, locations: &mut Vec<i32>) -> bool {
         locations.clear();
         let Some(stack) = self.entry(STACKS, index) else { return false };
-        for field in fields(stack).filter(|field| field.number == LOCATION_INDICES) {
+        for field in fields(stack).filter(|field| field.number == stack::number::LOCATION_INDICES) {
             field.each_varint(|location| locations.push(location as i32));
         }
         true
@@ -398,18 +394,19 @@ impl<'a> EncodedTables<'a> {
 
     /// The key of an encoded KeyValueAndUnit.
     fn key_of(self, attribute: &[u8]) -> &'a str {
-        let key = fields(attribute).filter(|field| field.number == 1).last();
+        let key =
+            fields(attribute).filter(|field| field.number == key_value_and_unit::number::KEY_STRINDEX).last();
         self.text(key.map_or(0, |key| key.value as i32))
     }
 
     /// The value of an encoded KeyValueAndUnit, if the value is text. If the value occurs several times, the
     /// last counts.
     fn encoded_text(self, attribute: &'a [u8]) -> Option<&'a str> {
-        let values = payloads(attribute, 2).flat_map(fields);
-        let value = values.filter(|value| (1..=8).contains(&value.number)).last()?;
+        let values = payloads(attribute, key_value_and_unit::number::VALUE).flat_map(fields);
+        let value = values.filter(|value| schema::ANY_VALUE.by_number(value.number).is_some()).last()?;
         match value.number {
-            1 => Some(text_of(value.payload)),
-            8 => self.string(value.value as i32),
+            any_value::number::STRING_VALUE => Some(text_of(value.payload)),
+            any_value::number::STRING_VALUE_STRINDEX => self.string(value.value as i32),
             _ => None,
         }
     }
@@ -447,15 +444,16 @@ impl<'a> EncodedTables<'a> {
 /// Decodes a location of a checked message. Large files have millions of them, and a general decoder takes
 /// twice as long.
 fn location_of(bytes: &[u8]) -> Location {
+    use location::number::{ADDRESS, ATTRIBUTE_INDICES, LINES, MAPPING_INDEX};
     let mut location = Location::default();
     for field in fields(bytes) {
         match field.number {
-            1 => location.mapping_index = field.value as i32,
-            2 => location.address = field.value,
-            LINES => {
-                location.lines.push(line_of(field.payload));
+            MAPPING_INDEX => location.mapping_index = field.value as i32,
+            ADDRESS => location.address = field.value,
+            LINES => location.lines.push(line_of(field.payload)),
+            ATTRIBUTE_INDICES => {
+                field.each_varint(|index| location.attribute_indices.push(index as i32));
             }
-            4 => field.each_varint(|index| location.attribute_indices.push(index as i32)),
             _ => {}
         }
     }
@@ -463,12 +461,13 @@ fn location_of(bytes: &[u8]) -> Location {
 }
 
 fn line_of(bytes: &[u8]) -> Line {
+    use line::number::{COLUMN, FUNCTION_INDEX, LINE};
     let mut line = Line::default();
     for field in fields(bytes) {
         match field.number {
-            1 => line.function_index = field.value as i32,
-            2 => line.line = field.value as i64,
-            3 => line.column = field.value as i64,
+            FUNCTION_INDEX => line.function_index = field.value as i32,
+            LINE => line.line = field.value as i64,
+            COLUMN => line.column = field.value as i64,
             _ => {}
         }
     }
@@ -476,13 +475,14 @@ fn line_of(bytes: &[u8]) -> Line {
 }
 
 fn function_of(bytes: &[u8]) -> Function {
+    use function::number::{FILENAME_STRINDEX, NAME_STRINDEX, START_LINE, SYSTEM_NAME_STRINDEX};
     let mut function = Function::default();
     for field in fields(bytes) {
         match field.number {
-            1 => function.name_strindex = field.value as i32,
-            2 => function.system_name_strindex = field.value as i32,
-            3 => function.filename_strindex = field.value as i32,
-            4 => function.start_line = field.value as i64,
+            NAME_STRINDEX => function.name_strindex = field.value as i32,
+            SYSTEM_NAME_STRINDEX => function.system_name_strindex = field.value as i32,
+            FILENAME_STRINDEX => function.filename_strindex = field.value as i32,
+            START_LINE => function.start_line = field.value as i64,
             _ => {}
         }
     }

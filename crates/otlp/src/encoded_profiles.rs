@@ -4,16 +4,9 @@
 use otlpprof_protobuf::{decoded, fields, payloads};
 use prost::Message;
 
+use super::schema::profile::number::{ORIGINAL_PAYLOAD, SAMPLES};
+use super::schema::{resource_profiles, scope_profiles};
 use super::wire::{InstrumentationScope, Profile, Resource, Sample};
-
-/// ResourceProfiles.resource and ScopeProfiles.scope.
-const ORIGIN: u32 = 1;
-/// ResourceProfiles.scope_profiles, ScopeProfiles.profiles, and Profile.samples.
-const PARTS: u32 = 2;
-/// ResourceProfiles.schema_url and ScopeProfiles.schema_url.
-const SCHEMA_URL: u32 = 3;
-/// Profile.original_payload.
-const PAYLOAD: u32 = 10;
 
 /// The profiles of one resource.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +32,10 @@ pub struct EncodedSample<'a> {
     bytes: &'a [u8],
 }
 
-/// The field [`ORIGIN`], merged from all its occurrences, as protobuf has it; `None` if it does not occur.
-fn merged<T: Message + Default>(bytes: &[u8]) -> Option<T> {
+/// A field, merged from all its occurrences, as protobuf has it; `None` if it does not occur.
+fn merged<T: Message + Default>(bytes: &[u8], field: u32) -> Option<T> {
     let mut merged = None;
-    for part in payloads(bytes, ORIGIN) {
+    for part in payloads(bytes, field) {
         let so_far: &mut T = merged.get_or_insert_default();
         // SANITY: every part of a checked message decodes.
         let _ = so_far.merge(part);
@@ -63,68 +56,71 @@ impl<'a> EncodedResource<'a> {
 
     /// The resource, which describes the profiled process.
     pub fn resource(self) -> Option<Resource> {
-        merged(self.bytes)
+        merged(self.bytes, resource_profiles::number::RESOURCE)
     }
 
     /// The schema of the resource's attributes; empty if there is none.
     pub fn schema_url(self) -> &'a str {
-        last_text(self.bytes, SCHEMA_URL)
+        last_text(self.bytes, resource_profiles::number::SCHEMA_URL)
     }
 
     /// The profiles, grouped by scope.
     pub fn scopes(self) -> impl Iterator<Item = EncodedScope<'a>> {
-        payloads(self.bytes, PARTS).map(|bytes| EncodedScope { bytes })
+        payloads(self.bytes, resource_profiles::number::SCOPE_PROFILES).map(|bytes| EncodedScope { bytes })
     }
 }
 
 impl<'a> EncodedScope<'a> {
     /// The scope, which names the library that made the profiles.
     pub fn scope(self) -> Option<InstrumentationScope> {
-        merged(self.bytes)
+        merged(self.bytes, scope_profiles::number::SCOPE)
     }
 
     /// The schema of the scope's and the profiles' attributes; empty if there is none.
     pub fn schema_url(self) -> &'a str {
-        last_text(self.bytes, SCHEMA_URL)
+        last_text(self.bytes, scope_profiles::number::SCHEMA_URL)
     }
 
     /// The profiles.
     pub fn profiles(self) -> impl Iterator<Item = EncodedProfile<'a>> {
-        payloads(self.bytes, PARTS).map(|bytes| EncodedProfile { bytes })
+        payloads(self.bytes, scope_profiles::number::PROFILES).map(|bytes| EncodedProfile { bytes })
     }
 }
 
 impl<'a> EncodedProfile<'a> {
     /// The profile without its samples and its payload.
     pub fn header(self) -> Profile {
-        let header = fields(self.bytes).filter(|field| ![PARTS, PAYLOAD].contains(&field.number));
+        let header = fields(self.bytes).filter(|field| ![SAMPLES, ORIGINAL_PAYLOAD].contains(&field.number));
         decoded(&header.flat_map(|field| field.whole).copied().collect::<Vec<_>>())
     }
 
     /// The samples.
     pub fn samples(self) -> impl Iterator<Item = Sample> + use<'a> {
-        payloads(self.bytes, PARTS).map(decoded)
+        payloads(self.bytes, SAMPLES).map(decoded)
     }
 
     /// The samples, encoded.
     pub fn encoded_samples(self) -> impl Iterator<Item = EncodedSample<'a>> {
-        payloads(self.bytes, PARTS).map(|bytes| EncodedSample { bytes })
+        payloads(self.bytes, SAMPLES).map(|bytes| EncodedSample { bytes })
     }
 
     /// The number of samples.
     pub fn sample_count(self) -> usize {
-        payloads(self.bytes, PARTS).count()
+        payloads(self.bytes, SAMPLES).count()
     }
 
     /// The original payload; empty if there is none.
     pub fn payload(self) -> &'a [u8] {
-        payloads(self.bytes, PAYLOAD).last().unwrap_or_default()
+        payloads(self.bytes, ORIGINAL_PAYLOAD).last().unwrap_or_default()
     }
 }
 
 impl EncodedSample<'_> {
     /// Decodes the sample into the memory of another one, whose lists mostly have room for these.
     pub fn decode_to(self, sample: &mut Sample) {
+        use super::schema::sample::number::{
+            ATTRIBUTE_INDICES, LINK_INDEX, STACK_INDEX, TIMESTAMPS_UNIX_NANO, VALUES,
+        };
         let Sample { stack_index, attribute_indices, link_index, values, timestamps_unix_nano } = sample;
         (*stack_index, *link_index) = (0, 0);
         attribute_indices.clear();
@@ -133,12 +129,12 @@ impl EncodedSample<'_> {
         for field in fields(self.bytes) {
             // The upper half of an index is dropped, as protobuf has it.
             match field.number {
-                1 => *stack_index = field.value as i32,
-                2 => field.each_varint(|index| attribute_indices.push(index as i32)),
-                3 => *link_index = field.value as i32,
-                4 => field.each_varint(|value| values.push(value as i64)),
+                STACK_INDEX => *stack_index = field.value as i32,
+                ATTRIBUTE_INDICES => field.each_varint(|index| attribute_indices.push(index as i32)),
+                LINK_INDEX => *link_index = field.value as i32,
+                VALUES => field.each_varint(|value| values.push(value as i64)),
                 // Packed or not, each time has eight bytes.
-                5 => {
+                TIMESTAMPS_UNIX_NANO => {
                     let (times, _) = field.payload.as_chunks();
                     timestamps_unix_nano.extend(times.iter().map(|&time| u64::from_le_bytes(time)));
                 }

@@ -23,7 +23,7 @@ fn write_fields(w: &mut JsonWriter, schema: &Schema, mut rest: &[u8]) -> Option<
         if wire_type != if packed { WireType::LengthDelimited } else { wire_type_of(field.kind) } {
             return None;
         }
-        w.key(&field.json_name());
+        w.key(field.json_name);
         if !field.repeated {
             write_value(w, field.kind, &mut rest)?;
         } else if packed {

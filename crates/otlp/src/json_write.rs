@@ -4,7 +4,7 @@
 use base64::Engine as _;
 
 use super::field_writer::FieldWriter;
-use super::fields::Field;
+use super::schema::WrittenField;
 use super::wire_index::WireIndex;
 
 /// JSON output: one document.
@@ -156,9 +156,9 @@ impl JsonWriter {
         self.bytes.push(DIGITS[usize::from(byte & 15)]);
     }
 
-    fn array<T: Copy>(&mut self, field: Field, values: &[T], mut write: impl FnMut(&mut Self, T)) {
+    fn array<T: Copy>(&mut self, field: WrittenField, values: &[T], mut write: impl FnMut(&mut Self, T)) {
         if !values.is_empty() {
-            self.key(field.name);
+            self.key(field.json_name);
             self.nested(b'[', b']', |w| {
                 for &value in values {
                     w.comma();
@@ -170,98 +170,98 @@ impl JsonWriter {
 }
 
 impl FieldWriter for JsonWriter {
-    fn index(&mut self, field: Field, value: WireIndex) {
+    fn index(&mut self, field: WrittenField, value: WireIndex) {
         if value != WireIndex::ZERO {
-            self.key(field.name);
+            self.key(field.json_name);
             self.number(u64::from(value.0));
         }
     }
 
-    fn uint64(&mut self, field: Field, value: u64) {
+    fn uint64(&mut self, field: WrittenField, value: u64) {
         if value != 0 {
-            self.key(field.name);
+            self.key(field.json_name);
             self.quoted(value);
         }
     }
 
-    fn int64(&mut self, field: Field, value: i64) {
+    fn int64(&mut self, field: WrittenField, value: i64) {
         if value != 0 {
             self.any_int(field, value);
         }
     }
 
-    fn fixed64(&mut self, field: Field, value: u64) {
+    fn fixed64(&mut self, field: WrittenField, value: u64) {
         self.uint64(field, value);
     }
 
-    fn string(&mut self, field: Field, value: &str) {
+    fn string(&mut self, field: WrittenField, value: &str) {
         if !value.is_empty() {
             self.any_string(field, value);
         }
     }
 
-    fn identifier(&mut self, field: Field, value: &[u8]) {
+    fn identifier(&mut self, field: WrittenField, value: &[u8]) {
         if !value.is_empty() {
-            self.key(field.name);
+            self.key(field.json_name);
             self.hexadecimal(value);
         }
     }
 
-    fn outside_bytes(&mut self, field: Field, _: u64) {
-        self.key(field.name);
+    fn outside_bytes(&mut self, field: WrittenField, _: u64) {
+        self.key(field.json_name);
         self.bytes.push(b'"');
         self.outside = Some(self.bytes.len());
         self.bytes.push(b'"');
     }
 
-    fn indices(&mut self, field: Field, values: &[WireIndex]) {
+    fn indices(&mut self, field: WrittenField, values: &[WireIndex]) {
         self.array(field, values, |w, value| w.number(u64::from(value.0)));
     }
 
-    fn int64s(&mut self, field: Field, values: &[i64]) {
+    fn int64s(&mut self, field: WrittenField, values: &[i64]) {
         self.array(field, values, Self::quoted_signed);
     }
 
-    fn fixed64s(&mut self, field: Field, values: &[u64]) {
+    fn fixed64s(&mut self, field: WrittenField, values: &[u64]) {
         self.array(field, values, Self::quoted);
     }
 
-    fn any_string(&mut self, field: Field, value: &str) {
-        self.key(field.name);
+    fn any_string(&mut self, field: WrittenField, value: &str) {
+        self.key(field.json_name);
         self.text(value);
     }
 
-    fn any_bool(&mut self, field: Field, value: bool) {
-        self.key(field.name);
+    fn any_bool(&mut self, field: WrittenField, value: bool) {
+        self.key(field.json_name);
         self.boolean(value);
     }
 
-    fn any_int(&mut self, field: Field, value: i64) {
-        self.key(field.name);
+    fn any_int(&mut self, field: WrittenField, value: i64) {
+        self.key(field.json_name);
         self.quoted_signed(value);
     }
 
-    fn any_double(&mut self, field: Field, value: f64) {
-        self.key(field.name);
+    fn any_double(&mut self, field: WrittenField, value: f64) {
+        self.key(field.json_name);
         self.double(value);
     }
 
-    fn message(&mut self, field: Field, body: impl FnOnce(&mut Self)) {
-        self.key(field.name);
+    fn message(&mut self, field: WrittenField, body: impl FnOnce(&mut Self)) {
+        self.key(field.json_name);
         self.nested(b'{', b'}', body);
     }
 
-    fn repeated(&mut self, field: Field, body: impl FnOnce(&mut Self)) {
-        self.key(field.name);
+    fn repeated(&mut self, field: WrittenField, body: impl FnOnce(&mut Self)) {
+        self.key(field.json_name);
         self.nested(b'[', b']', body);
     }
 
-    fn element(&mut self, _: Field, body: impl FnOnce(&mut Self)) {
+    fn element(&mut self, _: WrittenField, body: impl FnOnce(&mut Self)) {
         self.comma();
         self.nested(b'{', b'}', body);
     }
 
-    fn string_element(&mut self, _: Field, value: &str) {
+    fn string_element(&mut self, _: WrittenField, value: &str) {
         self.comma();
         self.text(value);
     }
@@ -273,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    const FIELD: Field = Field { number: 1, name: "aField" };
+    const FIELD: WrittenField = WrittenField { number: 1, json_name: "aField" };
 
     fn written(body: impl FnOnce(&mut JsonWriter)) -> String {
         let mut writer = JsonWriter::default();
@@ -325,9 +325,9 @@ mod tests {
             double in any::<f64>().prop_filter("JSON has it", |value| value.is_finite()),
         ) {
             let line = written(|w| {
-                w.any_string(Field { number: 1, name: "s" }, &text);
-                w.any_int(Field { number: 1, name: "i" }, signed);
-                w.any_double(Field { number: 1, name: "d" }, double);
+                w.any_string(WrittenField { number: 1, json_name: "s" }, &text);
+                w.any_int(WrittenField { number: 1, json_name: "i" }, signed);
+                w.any_double(WrittenField { number: 1, json_name: "d" }, double);
             });
             prop_assert!(!line.contains('\n'));
             let document: Value = serde_json::from_str(&line).unwrap();

@@ -7,7 +7,7 @@
 //! | Messages | Duty |
 //! |---|---|
 //! | [`wire`] | the messages as Rust types, field by field as in the `.proto` files |
-//! | `schema` | the table of all fields, by which bytes are checked and transcoded |
+//! | `schema` | the table of all fields: numbers, types and names, for writers and readers |
 //! | [`process_context`] | the message by which a process describes itself to readers outside |
 //!
 //! | Writing | Duty |
@@ -23,7 +23,6 @@
 //! | `locations` | the location table while it grows |
 //! | `functions` | the function table, and the decision which system names are written |
 //! | `profile_id` | random profile ids |
-//! | `fields` | number and JSON name of each field that is written |
 //! | `field_writer` | the operations that an output format provides |
 //! | `proto_write` | the format protobuf |
 //! | `json_write` | the format OTLP/JSON |
@@ -63,7 +62,6 @@ mod encode_options;
 pub mod encoded;
 pub mod encoded_profiles;
 mod field_writer;
-mod fields;
 pub mod found_payloads;
 pub mod frames;
 mod framing;

@@ -8,14 +8,14 @@ use otlpprof_model::{AttributeValue, Batch, Profile, ResourceValue, Scope, attri
 use super::dictionary::{AnyValueRef, Dictionary, WireFunction, WireMapping};
 use super::encode_options::EncodeOptions;
 use super::field_writer::FieldWriter;
-use super::fields::{
+use super::locations::WireLocation;
+use super::profile_id::new_profile_id;
+use super::samples::{Shape, Window, for_each_sample};
+use super::schema::{
     any_value, dictionary as table, function, key_value, key_value_and_unit, line, link, location, mapping,
     profile as field, profiles_data, resource, resource_profiles, sample, scope, scope_profiles, stack,
     value_type,
 };
-use super::locations::WireLocation;
-use super::profile_id::new_profile_id;
-use super::samples::{Shape, Window, for_each_sample};
 use super::wire_index::WireIndex;
 
 /// Samples of one profile that go into a message.

@@ -1,7 +1,7 @@
 //! The protobuf wire format (protobuf.dev/programming-guides/encoding), written forward into one buffer.
 
 use super::field_writer::FieldWriter;
-use super::fields::Field;
+use super::schema::WrittenField;
 use super::wire_index::WireIndex;
 
 const VARINT: u8 = 0;
@@ -36,7 +36,7 @@ impl ProtoWriter {
         (before, after)
     }
 
-    fn tag(&mut self, field: Field, wire_type: u8) {
+    fn tag(&mut self, field: WrittenField, wire_type: u8) {
         self.bytes.push(field.number << 3 | wire_type);
     }
 
@@ -53,7 +53,7 @@ impl ProtoWriter {
 
     /// Writes `body` with its length before it. Most bodies are shorter than 128 bytes, so one byte is
     /// reserved for the length. A longer body is moved up once its length is known.
-    fn length_delimited(&mut self, field: Field, body: impl FnOnce(&mut Self)) {
+    fn length_delimited(&mut self, field: WrittenField, body: impl FnOnce(&mut Self)) {
         self.tag(field, LENGTH_DELIMITED);
         let length_at = self.bytes.len();
         self.bytes.push(0);
@@ -77,7 +77,7 @@ impl ProtoWriter {
 
     /// Writes a packed list of varints; an empty list is omitted. Stacks make up most of a message, so the
     /// space for all varints is allocated once and then filled.
-    fn packed(&mut self, field: Field, values: impl ExactSizeIterator<Item = u64> + Clone) {
+    fn packed(&mut self, field: WrittenField, values: impl ExactSizeIterator<Item = u64> + Clone) {
         if values.len() == 0 {
             return;
         }
@@ -101,7 +101,7 @@ impl ProtoWriter {
         }
     }
 
-    fn chunk(&mut self, field: Field, chunk: &[u8]) {
+    fn chunk(&mut self, field: WrittenField, chunk: &[u8]) {
         self.tag(field, LENGTH_DELIMITED);
         self.varint(chunk.len() as u64);
         self.bytes.extend_from_slice(chunk);
@@ -127,53 +127,53 @@ fn encode_varint(mut value: u64) -> ([u8; 10], usize) {
 }
 
 impl FieldWriter for ProtoWriter {
-    fn index(&mut self, field: Field, value: WireIndex) {
+    fn index(&mut self, field: WrittenField, value: WireIndex) {
         self.uint64(field, u64::from(value.0));
     }
 
-    fn uint64(&mut self, field: Field, value: u64) {
+    fn uint64(&mut self, field: WrittenField, value: u64) {
         if value != 0 {
             self.tag(field, VARINT);
             self.varint(value);
         }
     }
 
-    fn int64(&mut self, field: Field, value: i64) {
+    fn int64(&mut self, field: WrittenField, value: i64) {
         self.uint64(field, value as u64);
     }
 
-    fn fixed64(&mut self, field: Field, value: u64) {
+    fn fixed64(&mut self, field: WrittenField, value: u64) {
         if value != 0 {
             self.tag(field, FIXED64);
             self.bytes.extend_from_slice(&value.to_le_bytes());
         }
     }
 
-    fn string(&mut self, field: Field, value: &str) {
+    fn string(&mut self, field: WrittenField, value: &str) {
         self.identifier(field, value.as_bytes());
     }
 
-    fn identifier(&mut self, field: Field, value: &[u8]) {
+    fn identifier(&mut self, field: WrittenField, value: &[u8]) {
         if !value.is_empty() {
             self.chunk(field, value);
         }
     }
 
-    fn outside_bytes(&mut self, field: Field, length: u64) {
+    fn outside_bytes(&mut self, field: WrittenField, length: u64) {
         self.tag(field, LENGTH_DELIMITED);
         self.varint(length);
         self.outside = Some(OutsideBytes { at: self.bytes.len(), length });
     }
 
-    fn indices(&mut self, field: Field, values: &[WireIndex]) {
+    fn indices(&mut self, field: WrittenField, values: &[WireIndex]) {
         self.packed(field, values.iter().map(|value| u64::from(value.0)));
     }
 
-    fn int64s(&mut self, field: Field, values: &[i64]) {
+    fn int64s(&mut self, field: WrittenField, values: &[i64]) {
         self.packed(field, values.iter().map(|&value| value as u64));
     }
 
-    fn fixed64s(&mut self, field: Field, values: &[u64]) {
+    fn fixed64s(&mut self, field: WrittenField, values: &[u64]) {
         if !values.is_empty() {
             self.tag(field, LENGTH_DELIMITED);
             self.varint(8 * values.len() as u64);
@@ -181,37 +181,37 @@ impl FieldWriter for ProtoWriter {
         }
     }
 
-    fn any_string(&mut self, field: Field, value: &str) {
+    fn any_string(&mut self, field: WrittenField, value: &str) {
         self.chunk(field, value.as_bytes());
     }
 
-    fn any_bool(&mut self, field: Field, value: bool) {
+    fn any_bool(&mut self, field: WrittenField, value: bool) {
         self.any_int(field, i64::from(value));
     }
 
-    fn any_int(&mut self, field: Field, value: i64) {
+    fn any_int(&mut self, field: WrittenField, value: i64) {
         self.tag(field, VARINT);
         self.varint(value as u64);
     }
 
-    fn any_double(&mut self, field: Field, value: f64) {
+    fn any_double(&mut self, field: WrittenField, value: f64) {
         self.tag(field, FIXED64);
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    fn message(&mut self, field: Field, body: impl FnOnce(&mut Self)) {
+    fn message(&mut self, field: WrittenField, body: impl FnOnce(&mut Self)) {
         self.length_delimited(field, body);
     }
 
-    fn repeated(&mut self, _: Field, body: impl FnOnce(&mut Self)) {
+    fn repeated(&mut self, _: WrittenField, body: impl FnOnce(&mut Self)) {
         body(self);
     }
 
-    fn element(&mut self, field: Field, body: impl FnOnce(&mut Self)) {
+    fn element(&mut self, field: WrittenField, body: impl FnOnce(&mut Self)) {
         self.length_delimited(field, body);
     }
 
-    fn string_element(&mut self, field: Field, value: &str) {
+    fn string_element(&mut self, field: WrittenField, value: &str) {
         self.chunk(field, value.as_bytes());
     }
 }
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const FIELD: Field = Field { number: 11, name: "unused" };
+    const FIELD: WrittenField = WrittenField { number: 11, json_name: "unused" };
 
     proptest! {
         #[test]

@@ -92,7 +92,7 @@ impl Transcoder {
                 text.push('.');
             }
             match step {
-                Step::Key(field) => text.push_str(&field.json_name()),
+                Step::Key(field) => text.push_str(field.json_name),
                 Step::Other(key) => text.push_str(key),
                 Step::Index(index) => text.push_str(&format!("[{index}]")),
             }
@@ -366,7 +366,7 @@ impl Visitor<'_> for Key {
 
     fn visit_str<E: Error>(self, key: &str) -> Result<FoundKey, E> {
         let fields = self.schema.fields;
-        let known = match fields.iter().find(|field| field.has_json_name(key)) {
+        let known = match fields.iter().find(|field| field.json_name == key) {
             Some(field) => Some((field, Step::Key(field))),
             None => {
                 let field = fields.iter().find(|field| field.name == key);
