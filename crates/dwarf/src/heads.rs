@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_table_ends_with_the_code_0() {
-        // Two abbreviations, of which one has an attribute of a constant that follows it.
+        // Two abbreviations. The second one has an attribute whose constant is in the table (implicit_const).
         let table = [1, 0x11, 1, 0x03, 0x08, 0, 0, 2, 0x2e, 0, 0x3a, 0x21, 0xff, 0x7f, 0, 0, 0];
         assert_eq!(table_len(&[&table[..], &[9; 30]].concat()).unwrap(), table.len() as u64);
         for cut in 0..table.len() {

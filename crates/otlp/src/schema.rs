@@ -3,8 +3,8 @@
 //! has the same numbers.
 //!
 //! `wire` defines Rust types for the messages. This table has all else that is known of a field: number, wire
-//! type, and names. Writers name the fields that they write (`schema::sample::VALUES`), readers that decode by
-//! hand name numbers (`schema::sample::number::VALUES`), and `read_protobuf` and `read_json` go by the whole
+//! type, and names. Writers name the fields that they write (`schema::sample::VALUES`). Readers that decode
+//! by hand name numbers (`schema::sample::number::VALUES`). `read_protobuf` and `read_json` go by the whole
 //! table of a message (`schema::SAMPLE`).
 
 use otlpprof_protobuf::WireType;

@@ -189,10 +189,11 @@ unsafe fn constructed_classes(jvmti: Jvmti, env: *mut JNIEnv, exception: jobject
     names
 }
 
-/// Returns the frames from the place on where the exception was created. The frames above that place are left
-/// out: the native method and the constructors that led to it, as in the exception's own stack trace
+/// Returns the frames of the code that created the exception, and their callers. The callees are left out:
+/// the native method and the constructors, as in the exception's own stack trace
 /// (`java_lang_Throwable::fill_in_stack_trace`, classfile/javaClasses.cpp, 11-25). Where the VM created the
-/// exception, the stubs are left out by which Java code called the VM, and the VM the constructor.
+/// exception, two kinds of stubs are left out, too: those by which Java code called the VM, and those by
+/// which the VM called the constructor.
 pub(super) fn from_creation<'a>(
     frames: &'a [FrameRecord],
     subject: Subject,

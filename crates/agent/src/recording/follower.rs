@@ -158,8 +158,8 @@ impl Follower {
         converter
     }
 
-    /// Reads and converts the recording until it is stopped. `own` are the events that the JVM did not have
-    /// when the recording began.
+    /// Reads and converts the recording until it is stopped. `not_yet` are the selected events that no class
+    /// had registered when the recording began.
     ///
     /// # Safety
     ///
@@ -168,7 +168,7 @@ impl Follower {
         &self,
         env: *mut JNIEnv,
         recorder: &Recorder,
-        own: &[&str],
+        not_yet: &[&str],
     ) -> Result<(), RecorderError> {
         let opened = Growing::open(&recorder.repository);
         let mut growing =
@@ -189,7 +189,7 @@ impl Follower {
             if is_last {
                 // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the
                 // VM's live phase.
-                unsafe { report_missing(env, own) };
+                unsafe { report_missing(env, not_yet) };
                 // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the
                 // VM's live phase.
                 unsafe { recorder.stop(env) };

@@ -1,4 +1,4 @@
-//! The two clocks at one moment.
+//! The monotonic clock and the time of day, read at one moment.
 
 use otlpprof_signal::clock::monotonic_ns;
 

@@ -1,4 +1,4 @@
-//! The threads of a session.
+//! The threads that the profiler runs during a session: started, ended and joined.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;

@@ -1,4 +1,4 @@
-//! Sums of samples.
+//! The sum of some samples: the measured amount, and the values without their period.
 
 use std::ops::{AddAssign, SubAssign};
 

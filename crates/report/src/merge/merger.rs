@@ -170,9 +170,8 @@ impl Merger {
         next
     }
 
-    /// Makes one process of all that have equal values of these attributes of their resources. Returns the
-    /// keys of the other attributes that differ, which are left out. Called once all messages have been
-    /// added.
+    /// Unites the processes whose resources have equal values for the keys `by`. Other attributes are left
+    /// out where they differ; their keys are returned. Called once all messages have been added.
     ///
     /// # Errors
     /// If no resource has one of the attributes.

@@ -191,8 +191,8 @@ impl<M: Memory> Walk<'_, M> {
         })
     }
 
-    /// The stack pointer from which the size of the chunk's frame at `sp` counts: an interpreter frame keeps
-    /// it as its last SP. `None` if there cannot be a frame at `sp`.
+    /// The stack pointer at which the chunk's frame at `sp` begins when its size is counted: the last SP of
+    /// an interpreter frame, and `sp` for all other frames. `None` if there cannot be a frame at `sp`.
     fn counts_from(&self, vm: &VmLayout, chunk: &Chunk, sp: u64) -> Option<u64> {
         if sp == chunk.end {
             return Some(sp);

@@ -152,10 +152,10 @@ impl<M: Memory> Walk<'_, M> {
         self.java_thread != 0 && self.vm.is_some_and(|vm| self.is_in_java(vm))
     }
 
-    /// Whether a walk that has met the root without a Java frame has passed Java frames over. A thread may
-    /// have none in Java state: the VM sets the state before it calls Java (`JavaCalls::call_helper`,
-    /// runtime/javaCalls.cpp). Call frame information, which passes no frame over, then leads to the
-    /// thread's entry.
+    /// Whether a walk that has reached the root without a Java frame has skipped Java frames. A thread in
+    /// Java state may have no Java frame yet: the VM sets the state before it calls Java
+    /// (`JavaCalls::call_helper`, runtime/javaCalls.cpp). Call frame information, which skips no frame, then
+    /// leads to the thread's entry.
     pub(super) fn has_passed_java_over(&self) -> bool {
         self.must_have_java_frames() && !self.is_described_to_entry()
     }

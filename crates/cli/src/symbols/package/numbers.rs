@@ -1,6 +1,6 @@
 //! Numbers that archives hold as text.
 
-/// A number of digits of a radix, within spaces and NULs; no digits are 0.
+/// Parses a number whose text is padded with spaces and NULs. Text without a digit is 0.
 pub(super) fn of_text(text: &[u8], radix: u32) -> Option<u64> {
     let is_filler = |byte: &u8| matches!(byte, b' ' | 0);
     let start = text.iter().position(|byte| !is_filler(byte)).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! The stacks of a file.
+//! The stacks of a Firefox profile: their tree, frames and objects.
 
 use crate::call_tree::CallTree;
 use crate::frame_table::FrameTable;

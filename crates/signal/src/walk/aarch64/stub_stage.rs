@@ -21,7 +21,7 @@ impl<M: Memory> Walk<'_, M> {
         cursor: &Cursor,
         registers: &Registers,
     ) -> Result<Cursor, WalkError> {
-        // The entry barrier's stub is no kind: its guard is among the rules for all other stubs.
+        // The stub of the method entry barrier has no kind: the rules for `StubKind::Other` recognise it.
         match kind {
             StubKind::Vtable => Ok(leaf_caller(cursor.sp, registers)),
             StubKind::MethodHandleEntry => {
