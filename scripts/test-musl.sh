@@ -149,4 +149,5 @@ for program in "${programs[@]}"; do
 done
 cargo-zigbuild test --locked --target "$triple" "${profile[@]}" --no-fail-fast "${tests[@]}" -- \
     "${skipped[@]}" </dev/null
+cargo-zigbuild build --locked --target "$triple" "${profile[@]}" --package otlpprof </dev/null
 run_host "$CARGO_TARGET_DIR/$triple/debug"
