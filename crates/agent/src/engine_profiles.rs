@@ -4,11 +4,11 @@ use otlpprof_aggregate::{EngineProfiles, ProfileKind};
 use otlpprof_core::engine::{Engine, Pace};
 use otlpprof_options::Options;
 
-use super::engine_table::row;
+use super::engines::description;
 
 /// The profiles of an engine's sampled memory or objects that are still allocated.
 pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> EngineProfiles {
-    (row(engine).profiles_of_survivors)(options)
+    (description(engine).profiles_of_survivors)(options)
 }
 
 /// The profiles that an engine's samples become. `stretch` is the longest stretch of the engine in the
@@ -18,7 +18,7 @@ pub(super) fn profiles_of_survivors(engine: Engine, options: &Options) -> Engine
 pub(super) fn profiles_of(engine: Engine, options: &Options, stretch: u32) -> EngineProfiles {
     let stretch = if engine.pace() == Pace::Visits { 1 } else { stretch };
     let scale = if engine.counts_periods() { 1.0 / f64::from(stretch) } else { 1.0 };
-    (row(engine).profiles)(options).map(|kind| {
+    (description(engine).profiles)(options).map(|kind| {
         kind.map(|kind| ProfileKind { period: kind.period.saturating_mul(i64::from(stretch)), scale, ..kind })
     })
 }

@@ -21,7 +21,6 @@
 //! | `session` | one run of the profiler: sampling, drained and sent at intervals |
 //! | `guards` | values that stop, when they are dropped, what a session has started |
 //! | `engines` | the engines, each with its start and its guard |
-//! | `engine_table` | the options, capabilities, profiles and subjects of all engines |
 //! | `engine_profiles` | the profiles that each engine's samples become |
 //! | `recording` | events of the JVM's own recorder, with the contexts of their threads |
 //! | `budget` | limits the profiler's cost by making engines sample less often |
@@ -63,7 +62,6 @@ mod budget;
 mod callbacks;
 mod counters;
 mod engine_profiles;
-mod engine_table;
 mod engines;
 mod entry;
 mod event_cost;

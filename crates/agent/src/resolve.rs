@@ -16,8 +16,20 @@ use otlpprof_model::{
 use otlpprof_signal::safe_load::ProcessMemory;
 use otlpprof_signal::walk::{FrozenReason, WalkError};
 
-use super::engine_table::{SubjectForm, row};
 use super::subjects::SUBJECTS;
+
+/// The form of a sample's subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SubjectForm {
+    /// The samples have no subject.
+    None,
+    /// A thread's state.
+    ThreadState,
+    /// A class, as an attribute with this key.
+    Class(&'static str),
+    /// The class and the kind of a lock.
+    Lock,
+}
 
 /// Resolves frames in this process. Runs with the aggregator's lock, also at a safepoint. So it reads memory
 /// and its own tables, opens no file, and never calls into the VM, except through `method_names`. Native and
@@ -31,6 +43,8 @@ pub(super) struct FrameResolver {
     pub(super) stubs: &'static StubTable,
     /// Whether names of generated classes leave out their numbers.
     pub(super) normalise_class_names: bool,
+    /// The form of the subjects of an engine's samples.
+    pub(super) subject_form: fn(Engine) -> SubjectForm,
     /// The number of frames resolved to [`markers::UNKNOWN_METHOD`]. A frame counts once for every
     /// interval in which it was on a stack, and again after a collection.
     pub(super) unknown_methods: u64,
@@ -80,7 +94,7 @@ impl Resolver for FrameResolver {
     }
 
     fn subject(&mut self, tables: &mut Tables, engine: Engine, subject: Subject) -> AttributeSetId {
-        let key = match row(engine).subject {
+        let key = match (self.subject_form)(engine) {
             SubjectForm::ThreadState => {
                 let state = ThreadState::from_subject(subject).map_or("unknown", ThreadState::name);
                 let state = tables.string_attribute(attribute_keys::THREAD_STATE, state);
@@ -180,6 +194,7 @@ mod tests {
             method_names: None,
             stubs: &STUBS,
             normalise_class_names: true,
+            subject_form: |_| SubjectForm::None,
             unknown_methods: 0,
         }
     }

@@ -1,30 +1,4 @@
-//! The engines that take samples, with the properties of each in one table.
-
-/// An engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Engine {
-    /// CPU time of all threads.
-    Cpu = 0,
-    /// Wall-clock time of all threads.
-    Wall,
-    /// Allocations of objects.
-    Alloc,
-    /// Waits to enter monitors and to acquire locks.
-    Lock,
-    /// Waits for notifications.
-    Wait,
-    /// Exceptions.
-    Exceptions,
-    /// A perf event.
-    Event,
-    /// Native allocations.
-    NativeMemory,
-    /// Sampled objects that may still be alive.
-    Live,
-    /// Long calls of traced methods.
-    Trace,
-}
+//! The engines that take samples: one table, with a row for each, from which all else about them follows.
 
 /// The cause of an engine's samples, which determines how the engine is stretched (`signal::stretch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,44 +35,57 @@ struct Properties {
     counts_periods: bool,
 }
 
-const fn row(name: &'static str, pace: Pace, amount: Amount, counts_periods: bool) -> Properties {
-    Properties { name, pace, amount, counts_periods }
+/// Makes the table into [`Engine`], its numbers and its properties. A property that a row leaves out does not
+/// compile.
+macro_rules! engines {
+    ($($(#[$doc:meta])+ $engine:ident => { $($property:ident: $value:expr),+ })+) => {
+        /// An engine. Its number is the index of its row in the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Engine {
+            $($(#[$doc])+ $engine,)+
+        }
+
+        impl Engine {
+            /// All engines, each at the index of its number.
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$engine),+];
+
+            /// The number of engines.
+            pub const COUNT: usize = [$(Self::$engine),+].len();
+
+            const fn properties(self) -> Properties {
+                match self {
+                    $(Self::$engine => Properties { $($property: $value),+ },)+
+                }
+            }
+        }
+    };
+}
+
+engines! {
+    /// CPU time of all threads.
+    Cpu => { name: "cpu", pace: Pace::Clock, amount: Amount::First, counts_periods: true }
+    /// Wall-clock time of all threads.
+    Wall => { name: "wall", pace: Pace::Visits, amount: Amount::First, counts_periods: false }
+    /// Allocations of objects.
+    Alloc => { name: "alloc", pace: Pace::Source, amount: Amount::First, counts_periods: false }
+    /// Waits to enter monitors and to acquire locks.
+    Lock => { name: "lock", pace: Pace::EachEvent, amount: Amount::Second, counts_periods: false }
+    /// Waits for notifications.
+    Wait => { name: "wait", pace: Pace::EachEvent, amount: Amount::Second, counts_periods: false }
+    /// Exceptions.
+    Exceptions => { name: "exceptions", pace: Pace::EachEvent, amount: Amount::First, counts_periods: false }
+    /// A perf event.
+    Event => { name: "event", pace: Pace::Source, amount: Amount::First, counts_periods: true }
+    /// Native allocations.
+    NativeMemory => { name: "nativemem", pace: Pace::EachEvent, amount: Amount::First, counts_periods: false }
+    /// Sampled objects that may still be alive.
+    Live => { name: "live", pace: Pace::Source, amount: Amount::First, counts_periods: false }
+    /// Long calls of traced methods.
+    Trace => { name: "trace", pace: Pace::EachEvent, amount: Amount::Second, counts_periods: false }
 }
 
 impl Engine {
-    /// The number of engines.
-    pub const COUNT: usize = 10;
-
-    /// All engines, each at the index of its number.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Cpu,
-        Self::Wall,
-        Self::Alloc,
-        Self::Lock,
-        Self::Wait,
-        Self::Exceptions,
-        Self::Event,
-        Self::NativeMemory,
-        Self::Live,
-        Self::Trace,
-    ];
-
-    /// The table: a row for each engine.
-    const fn properties(self) -> Properties {
-        match self {
-            Self::Cpu => row("cpu", Pace::Clock, Amount::First, true),
-            Self::Wall => row("wall", Pace::Visits, Amount::First, false),
-            Self::Alloc => row("alloc", Pace::Source, Amount::First, false),
-            Self::Lock => row("lock", Pace::EachEvent, Amount::Second, false),
-            Self::Wait => row("wait", Pace::EachEvent, Amount::Second, false),
-            Self::Exceptions => row("exceptions", Pace::EachEvent, Amount::First, false),
-            Self::Event => row("event", Pace::Source, Amount::First, true),
-            Self::NativeMemory => row("nativemem", Pace::EachEvent, Amount::First, false),
-            Self::Live => row("live", Pace::Source, Amount::First, false),
-            Self::Trace => row("trace", Pace::EachEvent, Amount::Second, false),
-        }
-    }
-
     /// The name of the option that enables the engine.
     pub const fn name(self) -> &'static str {
         self.properties().name

@@ -11,7 +11,7 @@
 //!
 //! | Samples | Duty |
 //! |---|---|
-//! | [`engine`] | the engines that take samples, with the properties of each |
+//! | [`engine`] | the engines that take samples, and their properties, in one table |
 //! | [`thread`] | the state of one thread that the engines and the handler share |
 //! | [`record`] | the sample record, which a handler writes and the aggregator reads |
 //! | [`stack_walker`] | the ways in which a stack is walked |

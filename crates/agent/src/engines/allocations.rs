@@ -15,7 +15,7 @@ use otlpprof_core::byte_sampling::{Random, estimate, is_sampled_at_longer_interv
 use otlpprof_core::engine::Engine;
 use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
-use otlpprof_jvm::jvmti_events::Event;
+use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
 use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::stretch::STRETCHES;
 
@@ -139,7 +139,12 @@ fn set_interval(vm: &Vm, interval: u64) -> Result<(), JvmtiError> {
     Ok(())
 }
 
-pub(super) unsafe extern "system" fn sampled_object_alloc(
+/// Enters the callback of the event that both engines enable.
+pub(super) fn set_callbacks(callbacks: &mut EventCallbacks) {
+    callbacks.sampled_object_alloc = Some(sampled_object_alloc);
+}
+
+unsafe extern "system" fn sampled_object_alloc(
     _: *mut RawEnv,
     env: *mut JNIEnv,
     _thread: jobject,

@@ -6,16 +6,16 @@ use otlpprof_jvm::jvmti_error::JvmtiError;
 use otlpprof_jvm::jvmti_table::Capabilities;
 use otlpprof_options::Options;
 
-use crate::engine_table::{enabled, row};
+use super::table::{description, enabled};
 
 /// Acquires the capabilities that the engines need. An engine without its capabilities is turned off, with a
 /// line in the log.
 pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
     let engines: Vec<_> = enabled(options).collect();
     for engine in engines {
-        let needs = (row(engine).needs)(options);
+        let needs = (description(engine).needs)(options);
         if !needs.capabilities.iter().all(|&capability| grants(jvmti, needs.option, capability)) {
-            (row(engine).turn_off)(options);
+            (description(engine).turn_off)(options);
         }
     }
     if need_any(options)
@@ -30,7 +30,7 @@ pub(super) fn acquire(jvmti: Jvmti, options: &mut Options) {
 
 /// Whether an engine is enabled that needs a capability: all of these use the VM's events.
 pub(super) fn need_any(options: &Options) -> bool {
-    enabled(options).any(|engine| !(row(engine).needs)(options).capabilities.is_empty())
+    enabled(options).any(|engine| !(description(engine).needs)(options).capabilities.is_empty())
 }
 
 /// Whether the VM grants the capability that `option` needs. Logs the reason if it does not.

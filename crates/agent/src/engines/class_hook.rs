@@ -8,7 +8,7 @@ use otlpprof_core::engine::Engine;
 use otlpprof_jvm::jvmti::Jvmti;
 use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
-use otlpprof_jvm::jvmti_events::Event;
+use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
 use otlpprof_jvm::live_phase::LivePhaseMutex;
 use parking_lot::Mutex;
 
@@ -49,7 +49,12 @@ pub(super) fn unlisten(jvmti: Jvmti, engine: Engine) {
     }
 }
 
-pub(super) unsafe extern "system" fn class_file_load_hook(
+/// Enters the event's callback, for an engine that changes classes.
+pub(super) fn set_callback(callbacks: &mut EventCallbacks) {
+    callbacks.class_file_load_hook = Some(class_file_load_hook);
+}
+
+unsafe extern "system" fn class_file_load_hook(
     _: *mut RawEnv,
     _: *mut JNIEnv,
     class_being_redefined: jclass,

@@ -2,16 +2,40 @@
 
 use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_core::thread::ClockKind;
-use otlpprof_options::{CpuClock, Options, RecordedEvents};
+use otlpprof_model::types;
+use otlpprof_options::{CpuClock, Options};
 use otlpprof_sampling::config::{ClockChoice, Config};
 use otlpprof_sampling::cpu;
 use otlpprof_signal::sample;
 use parking_lot::Mutex;
 
-use crate::engine_table::is_any_enabled;
+use super::description::{
+    EngineDescription, EngineSignal, EssentialParts, StartStage, Started, every, first,
+};
 use crate::guards::Guard;
 use crate::thread_renames;
 use crate::vm::Vm;
+
+/// The engine `cpu`.
+pub(super) static ENGINE: EngineDescription = EngineDescription {
+    detail: |options| every(options.cpu),
+    replaces: &["jdk.ExecutionSample", "jdk.CPUTimeSample", "jdk.NativeMethodSample"],
+    signal: |options| {
+        let number = match options.cpu_clock {
+            // The signal of this clock cannot be chosen.
+            CpuClock::Itimer => libc::SIGPROF,
+            _ => options.signal,
+        };
+        Some(EngineSignal { number, option: "signal" })
+    },
+    start_stage: StartStage::Threads,
+    ..EngineDescription::of(EssentialParts {
+        is_on: |options| options.cpu.is_some(),
+        turn_off: |options| options.cpu = None,
+        profiles: |options| first(&types::CPU, options.cpu.map_or(1, |interval| interval.as_nanos() as u64)),
+        start,
+    })
+};
 
 /// The clock of the session that was started last.
 static CLOCK: Mutex<Option<ClockKind>> = Mutex::new(None);
@@ -48,26 +72,19 @@ pub(crate) fn check_clock(options: &Options) -> Result<(), cpu::StartError> {
     cpu::check(&config(options))
 }
 
-/// Turns the engine off, with a line in the log, if it is refused its clock or its signal's handler: the
-/// other engines need neither. Fails if there is no other engine, since nothing would be profiled.
-pub(crate) fn turn_off_if_refused(options: &mut Options) -> Result<(), cpu::StartError> {
-    let Err(error) = cpu::prepare(&config(options)) else { return Ok(()) };
-    options.cpu = None;
-    if !is_any_enabled(options) && options.recorded_events == RecordedEvents::None {
-        return Err(error);
-    }
-    log::warn!("cpu is off: {error}");
-    Ok(())
+/// Sets up the clock and its signal's handler, if the engine is enabled. Fails if the system refuses one.
+pub(super) fn prepare(options: &Options) -> Result<(), cpu::StartError> {
+    cpu::prepare(&config(options))
 }
 
-/// Registers the threads of the process and samples their CPU time, if that is enabled. Threads are not
-/// registered if no engine is enabled.
-pub(super) fn start(vm: &'static Vm, options: &Options) -> Result<Vec<Guard>, cpu::StartError> {
+/// Forgets the clock of the last session.
+pub(super) fn begin_session() {
     *CLOCK.lock() = None;
-    if !is_any_enabled(options) {
-        vm.note_existing_threads();
-        return Ok(Vec::new());
-    }
+}
+
+/// Registers the threads of the process, which any engine needs, and samples their CPU time, if that is
+/// enabled.
+fn start(vm: &'static Vm, options: &Options) -> Started {
     let sampling = cpu::start(&config(options), sample::take_cpu)?;
     *CLOCK.lock() = sampling.clock();
     let sampling = Guard::new(move || sampling.stop());

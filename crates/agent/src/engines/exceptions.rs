@@ -8,21 +8,46 @@
 //! is never given back. So it is acquired only where throws are requested.
 
 use jni::sys::{JNIEnv, jlong, jmethodID, jobject};
+use otlpprof_jvm::jvmti::Capability;
 use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_events::Event;
+use otlpprof_model::{attribute_keys, types};
 use otlpprof_options::Options;
 
+use super::description::{EngineDescription, EssentialParts, Needs, first, started};
 use super::gate::Gate;
-use super::{exception_turns, new_throwables, own_sample};
+use super::{class_hook, exception_turns, new_throwables, own_sample};
 use crate::guarded::guarded;
 use crate::guards::Guard;
+use crate::resolve::SubjectForm;
 use crate::vm::Vm;
+
+/// The engine `exceptions`.
+pub(super) static ENGINE: EngineDescription = EngineDescription {
+    subject: SubjectForm::Class(attribute_keys::EXCEPTION_TYPE),
+    replaces: &["jdk.JavaExceptionThrow"],
+    needs: |options| match options.exceptions_thrown {
+        true => Needs::of("exceptions.thrown", &[Capability::ExceptionEvents]),
+        false => Needs::of("exceptions", Needs::CHANGE_CLASSES),
+    },
+    set_callbacks: |callbacks| {
+        callbacks.exception = Some(exception);
+        class_hook::set_callback(callbacks);
+    },
+    frames: |header, frames, resolver| new_throwables::from_creation(frames, header.subject, resolver),
+    ..EngineDescription::of(EssentialParts {
+        is_on: |options| options.exceptions.is_some(),
+        turn_off: |options| options.exceptions = None,
+        profiles: |options| first(&types::EXCEPTIONS, options.exceptions.unwrap_or(1)),
+        start: |vm, options| started([start(vm, options)]),
+    })
+};
 
 static GATE: Gate = Gate::new();
 const EVENTS: &[Event] = &[Event::Exception];
 
 /// Starts sampling exceptions, one in each `options.exceptions`, if requested.
-pub(super) fn start(vm: &'static Vm, options: &Options) -> Option<Guard> {
+fn start(vm: &'static Vm, options: &Options) -> Option<Guard> {
     exception_turns::begin(options.exceptions?);
     if !options.exceptions_thrown {
         return new_throwables::start(vm).inspect_err(|error| log::warn!("exceptions is off: {error}")).ok();
@@ -34,7 +59,7 @@ pub(super) fn start(vm: &'static Vm, options: &Options) -> Option<Guard> {
     Some(Guard::new(move || GATE.close_to(vm.jvmti, EVENTS)))
 }
 
-pub(super) unsafe extern "system" fn exception(
+unsafe extern "system" fn exception(
     _: *mut RawEnv,
     env: *mut JNIEnv,
     _thread: jobject,

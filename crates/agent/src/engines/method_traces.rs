@@ -26,16 +26,33 @@ use otlpprof_jvm::jvmti::{Jvmti, Phase};
 use otlpprof_jvm::jvmti_error::JvmtiError;
 use otlpprof_jvm::jvmti_events::Event;
 use otlpprof_jvm::local_references;
+use otlpprof_model::types;
 use otlpprof_options::TracedMethods;
 use otlpprof_signal::clock::monotonic_ns;
 use parking_lot::Mutex;
 
 use super::class_hook::name_of;
+use super::description::{EngineDescription, EssentialParts, Needs, both, started};
 use super::gate::Gate;
 use super::{class_hook, own_sample};
 use crate::guarded::guarded;
 use crate::guards::Guard;
 use crate::vm::Vm;
+
+/// The engine `trace`.
+pub(super) static ENGINE: EngineDescription = EngineDescription {
+    replaces: &["jdk.MethodTrace"],
+    needs: |_| Needs::of("trace", Needs::CHANGE_CLASSES),
+    // ClassPrepare, which the engine enables too, has a callback of the agent's (`class_prepared`).
+    set_callbacks: class_hook::set_callback,
+    frames: |_, frames, _| from_traced_method(frames),
+    ..EngineDescription::of(EssentialParts {
+        is_on: |options| !options.trace.is_empty(),
+        turn_off: |options| options.trace.clear(),
+        profiles: |_| both([&types::TRACE_COUNT, &types::TRACE_TIME], 1),
+        start: |vm, options| started([start(vm, &options.trace)]),
+    })
+};
 
 static GATE: Gate = Gate::new();
 /// CLOCK_MONOTONIC, in ns, when the engine started.
@@ -72,7 +89,7 @@ struct Traced {
 }
 
 /// Starts to trace these methods, if there are any.
-pub(super) fn start(vm: &'static Vm, methods: &[TracedMethods]) -> Option<Guard> {
+fn start(vm: &'static Vm, methods: &[TracedMethods]) -> Option<Guard> {
     if methods.is_empty() {
         return None;
     }
@@ -179,7 +196,7 @@ unsafe extern "system" fn record(env: *mut JNIEnv, _class: jclass, took_ns: jlon
 
 /// Returns the frames from the traced method on. Above the traced method are the frames of the two classes
 /// that it calls.
-pub(super) fn from_traced_method(frames: &[FrameRecord]) -> &[FrameRecord] {
+fn from_traced_method(frames: &[FrameRecord]) -> &[FrameRecord] {
     let mut java = frames.iter().enumerate().filter(|(_, frame)| frame.has_java_method());
     java.nth(1).and_then(|(at, _)| frames.get(at + 1..)).unwrap_or(frames)
 }

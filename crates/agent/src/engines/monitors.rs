@@ -10,7 +10,7 @@ use jni::sys::{JNIEnv, jlong, jobject};
 use otlpprof_core::engine::Engine;
 use otlpprof_core::record::Owner;
 use otlpprof_jvm::jvmti_env::RawEnv;
-use otlpprof_jvm::jvmti_events::Event;
+use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
 use otlpprof_signal::clock::monotonic_ns;
 
 use super::gate::Gate;
@@ -55,6 +55,18 @@ pub(super) fn start_notifications(vm: &'static Vm, shortest: Option<Duration>) -
     NOTIFICATIONS.start(vm, shortest?)
 }
 
+/// Enters the callbacks of waits to enter monitors.
+pub(super) fn set_callbacks_of_entering(callbacks: &mut EventCallbacks) {
+    callbacks.monitor_contended_enter = Some(monitor_contended_enter);
+    callbacks.monitor_contended_entered = Some(monitor_contended_entered);
+}
+
+/// Enters the callbacks of waits for notifications.
+pub(super) fn set_callbacks_of_notifications(callbacks: &mut EventCallbacks) {
+    callbacks.monitor_wait = Some(monitor_wait);
+    callbacks.monitor_waited = Some(monitor_waited);
+}
+
 impl WaitingKind {
     fn start(&'static self, vm: &'static Vm, shortest: Duration) -> Option<Guard> {
         self.shortest_ns.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -94,7 +106,7 @@ impl WaitingKind {
     }
 }
 
-pub(super) unsafe extern "system" fn monitor_contended_enter(
+unsafe extern "system" fn monitor_contended_enter(
     _: *mut RawEnv,
     env: *mut JNIEnv,
     thread: jobject,
@@ -106,7 +118,7 @@ pub(super) unsafe extern "system" fn monitor_contended_enter(
     });
 }
 
-pub(super) unsafe extern "system" fn monitor_contended_entered(
+unsafe extern "system" fn monitor_contended_entered(
     _: *mut RawEnv,
     env: *mut JNIEnv,
     thread: jobject,
@@ -116,7 +128,7 @@ pub(super) unsafe extern "system" fn monitor_contended_entered(
     guarded("MonitorContendedEntered", |vm| unsafe { ENTERING.ends(vm, env, thread, object) });
 }
 
-pub(super) unsafe extern "system" fn monitor_wait(
+unsafe extern "system" fn monitor_wait(
     _: *mut RawEnv,
     env: *mut JNIEnv,
     thread: jobject,
@@ -127,7 +139,7 @@ pub(super) unsafe extern "system" fn monitor_wait(
     guarded("MonitorWait", |vm| unsafe { NOTIFICATIONS.begins(vm, env, thread, || Owner::NONE) });
 }
 
-pub(super) unsafe extern "system" fn monitor_waited(
+unsafe extern "system" fn monitor_waited(
     _: *mut RawEnv,
     env: *mut JNIEnv,
     thread: jobject,

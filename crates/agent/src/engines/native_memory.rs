@@ -3,14 +3,32 @@
 
 use otlpprof_aggregate::{Alive, Remains};
 use otlpprof_core::engine::Engine;
+use otlpprof_model::types;
 use otlpprof_options::Options;
 use otlpprof_sampling::native_memory::{self, NativeMemoryConfig};
 use otlpprof_signal::native_memory::{BLOCKS, MAPPINGS};
 
+use super::description::{EngineDescription, EssentialParts, both, started};
 use crate::guards::Guard;
 
+/// The engine `nativemem`.
+pub(super) static ENGINE: EngineDescription = EngineDescription {
+    profiles_of_survivors: |options| {
+        both([&types::NATIVELEAK_SPACE, &types::NATIVELEAK_OBJECTS], options.nativemem.unwrap_or(1))
+    },
+    add_alive,
+    ..EngineDescription::of(EssentialParts {
+        is_on: |options| options.nativemem.is_some(),
+        turn_off: |options| options.nativemem = None,
+        profiles: |options| {
+            both([&types::NATIVEMEM_SPACE, &types::NATIVEMEM_OBJECTS], options.nativemem.unwrap_or(1))
+        },
+        start: |_, options| started([start(options)]),
+    })
+};
+
 /// Starts sampling native allocations, if requested.
-pub(super) fn start(options: &Options) -> Option<Guard> {
+fn start(options: &Options) -> Option<Guard> {
     let interval_bytes = options.nativemem?;
     let config = NativeMemoryConfig { interval_bytes, remembers: options.nativemem_leaks };
     if !native_memory::start(config) {
@@ -21,7 +39,7 @@ pub(super) fn start(options: &Options) -> Option<Guard> {
 }
 
 /// Adds the sampled memory that has not been freed.
-pub(super) fn add_alive(options: &Options, alive: &mut Alive) {
+fn add_alive(options: &Options, alive: &mut Alive) {
     if !options.nativemem_leaks {
         return;
     }

@@ -5,7 +5,7 @@ use otlpprof_core::engine::Engine;
 use otlpprof_jvm::layout::Release;
 use otlpprof_options::{Options, RecordedEvents};
 
-use crate::engine_table::{enabled, row};
+use crate::engines::{description, enabled};
 
 /// The least duration of recorded events of the table. With the JVM's own setting of 20 ms (`default.jfc`,
 /// JDK 17), half of all time in socket calls may be missing.
@@ -81,7 +81,7 @@ const ONLY_BY_NAME: &[RecordableEvent] =
 /// Returns the option of the running engine that measures the same as this event, if there is one. Of two it
 /// is the later one in the table, so that `wall`, not `cpu`, replaces samples of threads in native code.
 fn engine_of(event: &str, options: &Options) -> Option<&'static str> {
-    let replaces = |engine: &Engine| row(*engine).replaces.contains(&event);
+    let replaces = |engine: &Engine| description(*engine).replaces.contains(&event);
     enabled(options).rfind(replaces).map(Engine::name)
 }
 

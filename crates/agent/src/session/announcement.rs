@@ -7,7 +7,7 @@ use otlpprof_core::engine::Engine;
 use otlpprof_export::pattern::PathPattern;
 use otlpprof_options::{Options, RecordedEvents};
 
-use crate::engine_table::{enabled, row};
+use crate::engines::{description, enabled};
 
 /// The line at the start: version, engines, clock, stack walker and destination. `clock` is the name of the
 /// CPU clock.
@@ -78,7 +78,7 @@ fn count_of(counts: &[(&str, u64)], wanted: &str) -> u64 {
 /// The engines that are on, with the intervals of those that sample time.
 pub(super) fn engines(options: &Options) -> Vec<String> {
     let described = |engine: Engine| {
-        let detail = (row(engine).detail)(options);
+        let detail = (description(engine).detail)(options);
         if detail.is_empty() { engine.name().to_owned() } else { format!("{} {detail}", engine.name()) }
     };
     let mut engines: Vec<_> = enabled(options).map(described).collect();

@@ -59,6 +59,7 @@ impl Drain {
             method_names: vm.method_names(),
             stubs: &STUBS,
             normalise_class_names: options.normalise_class_names,
+            subject_form: engines::subject_form,
             unknown_methods: 0,
         };
         let mut aggregator = Aggregator::new(options.encode.timestamps);

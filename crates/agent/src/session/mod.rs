@@ -38,8 +38,7 @@ use self::drain::Drain;
 use self::interval_end::IntervalEnd;
 use self::labels::SessionLabels;
 use self::running_threads::RunningThreads;
-use super::engine_table::{is_any_enabled, row};
-use super::engines;
+use super::engines::{self, description, is_any_enabled};
 use super::events::Event;
 use super::first_upload::first_interval;
 use super::guards::{Guard, Guards};
@@ -167,7 +166,7 @@ impl ProfilingSession {
     fn options_in_effect(&self) -> Options {
         let mut options = Options::clone(&self.options);
         for engine in self.refused.get().into_iter().flatten() {
-            (row(*engine).turn_off)(&mut options);
+            (description(*engine).turn_off)(&mut options);
         }
         if self.threads.recording.is_off() {
             options.recorded_events = RecordedEvents::None;
