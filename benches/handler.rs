@@ -19,6 +19,8 @@ use otlpprof_elf::objects::ObjectRegistry;
 use otlpprof_signal::buffer::{self, SampleBuffer};
 use otlpprof_signal::counters::COUNTERS;
 use otlpprof_signal::fault;
+use otlpprof_signal::handler_stack::Room;
+use otlpprof_signal::interruption::Interruption;
 use otlpprof_signal::sample::{self, SETUP};
 
 const DEPTHS: [usize; 3] = [20, 100, 500];
@@ -77,7 +79,8 @@ fn take_samples(thread: &ThreadRecord, buffer: &SampleBuffer) -> f64 {
         // SAFETY: getcontext fills the context, whose frame is this function's while the sample is taken.
         unsafe {
             libc::getcontext(context.as_mut_ptr());
-            sample::take_cpu(thread, context.as_mut_ptr().cast(), 1);
+            let interruption = Interruption::new(thread, context.as_mut_ptr().cast(), Room::Ample);
+            sample::take_cpu(&interruption, 1);
         }
     }
     let after = counts();

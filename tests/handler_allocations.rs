@@ -9,25 +9,25 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{CStr, CString, c_void};
 use std::mem;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use otlpprof_core::address::RuntimeAddr;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::object::{ObjectIndex, ObjectMap};
 use otlpprof_core::record::{FrameKind, NO_OBJECT};
-use otlpprof_core::thread::ThreadRecord;
+use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_elf::objects::ObjectRegistry;
 use otlpprof_sampling::config::Config;
-use otlpprof_sampling::cpu;
+use otlpprof_sampling::{cpu, threads};
 use otlpprof_signal::buffer::{self, SampleBuffer};
+use otlpprof_signal::call_trace::{AsyncGetCallTrace, CallTrace};
 use otlpprof_signal::chain;
 use otlpprof_signal::counters::COUNTERS;
-use otlpprof_signal::cpu::SampleFn;
 use otlpprof_signal::fault;
 use otlpprof_signal::safe_load::ProcessMemory;
-use otlpprof_signal::sample::{self, SETUP};
+use otlpprof_signal::sample::SETUP;
 use parking_lot::Mutex;
 
 /// The number of calls of any kind of the allocator by threads inside the handler.
@@ -169,10 +169,6 @@ struct Sampling {
 
 impl Sampling {
     fn start(registry: &ObjectRegistry, remote: bool, depth: usize) -> Self {
-        Self::start_with(registry, remote, depth, sample::take_cpu)
-    }
-
-    fn start_with(registry: &ObjectRegistry, remote: bool, depth: usize, take: SampleFn) -> Self {
         library_function(c"ddprof_recurse");
         fault::install().unwrap();
         let buffer = buffer::create().unwrap();
@@ -184,9 +180,23 @@ impl Sampling {
         SETUP.depth.store(depth, Ordering::Relaxed);
         let counters = COUNTERS.named();
         let config = Config { interval: INTERVAL, ..Config::default() };
-        let session = cpu::start(&config, take).unwrap();
+        let session = cpu::start(&config).unwrap();
         let marking = Marking::begin(config.signal);
         Self { session: Some(session), buffer, _marking: marking, _objects: objects, counters }
+    }
+
+    /// Makes the current thread call `function` in the middle of each of its samples from now on, as
+    /// AsyncGetCallTrace.
+    fn call_in_samples(&self, function: AsyncGetCallTrace) {
+        // No sample reads the Java thread, since the layout of the VM is not known.
+        const JAVA_THREAD: u64 = 8;
+        // Code in no object is taken for Java code.
+        static NO_OBJECTS: LazyLock<ObjectMap> = LazyLock::new(|| ObjectMap::new(Vec::new(), 0));
+        SETUP.async_get_call_trace.store(function as *mut c_void, Ordering::Release);
+        SETUP.walker.store(StackWalker::Fp as u8, Ordering::Relaxed);
+        SETUP.objects.store((&raw const *NO_OBJECTS).cast_mut(), Ordering::Release);
+        // SAFETY: gettid has no preconditions and cannot fail.
+        assert!(threads::note_java_thread(unsafe { libc::gettid() }, JAVA_THREAD));
     }
 
     /// The growth of a counter since the start.
@@ -245,6 +255,8 @@ impl Drop for Sampling {
     fn drop(&mut self) {
         self.session.take().unwrap().stop();
         SETUP.objects.store(ptr::null_mut(), Ordering::Release);
+        SETUP.walker.store(StackWalker::Vm as u8, Ordering::Relaxed);
+        SETUP.async_get_call_trace.store(ptr::null_mut(), Ordering::Release);
         self.buffer.wait_for_handlers();
     }
 }
@@ -336,21 +348,23 @@ fn objects_whose_unwind_tables_are_not_there_yet() {
 #[test]
 fn a_stack_for_signals_that_is_too_small_is_left() {
     static FAULTED: AtomicUsize = AtomicUsize::new(0);
-    unsafe fn take(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
-        // SAFETY: the engine calls this function in the handler of this thread, with the `ucontext_t` of that
-        // handler.
-        unsafe { sample::take_cpu(thread, context, weight) };
+    unsafe extern "C" fn fault(_: *mut CallTrace, _: i32, _: *mut c_void) {
         let is_loaded = ProcessMemory.load_u64(0x1000).is_some();
         FAULTED.fetch_add(usize::from(!is_loaded), Ordering::Relaxed);
     }
     without_allocation(|| {
         on_alternate_stack(1 << 10, || {
             let registry = ObjectRegistry::new();
-            let sampling = Sampling::start_with(&registry, true, 2048, take);
-            sampling.until("samples_taken", 200, || {
-                recurse(50);
-                sampling.deepest();
-            });
+            let sampling = Sampling::start(&registry, true, 2048);
+            let take = |count| {
+                sampling.until("samples_taken", count, || {
+                    recurse(50);
+                    sampling.deepest();
+                });
+            };
+            take(200);
+            sampling.call_in_samples(fault);
+            take(400);
             assert_eq!(sampling.count("samples_dropped_small_stack"), 0);
             assert!(chain::is_on_alternate_stack(libc::SIGSEGV) && FAULTED.load(Ordering::Relaxed) > 0);
         });
@@ -445,7 +459,7 @@ fn code_in_no_object() {
 fn an_allocation_in_a_handler_is_counted() {
     static BURNING: AtomicU64 = AtomicU64::new(0);
 
-    unsafe fn allocate(_: &ThreadRecord, _: *mut c_void, _: u64) {
+    unsafe extern "C" fn allocate(_: *mut CallTrace, _: i32, _: *mut c_void) {
         // Only the burning thread may allocate: any other thread may be inside malloc, and would deadlock.
         if BURNING.load(Ordering::Acquire) == this_thread() {
             std::hint::black_box(Box::new(1));
@@ -457,16 +471,16 @@ fn an_allocation_in_a_handler_is_counted() {
     let recurse_of_library: extern "C" fn(u32, u64) -> u64 =
         // SAFETY: the type is that of the C function.
         unsafe { mem::transmute(library_function(c"ddprof_recurse")) };
-    let config = Config { interval: INTERVAL, ..Config::default() };
-    let session = cpu::start(&config, allocate).unwrap();
-    let _marking = Marking::begin(config.signal);
+    let sampling = Sampling::start(&ObjectRegistry::new(), false, 2048);
+    sampling.call_in_samples(allocate);
     let deadline = Instant::now() + PATIENCE;
     while IN_HANDLER.load(Ordering::Relaxed) - before < 20 && Instant::now() < deadline {
         BURNING.store(this_thread(), Ordering::Release);
         recurse_of_library(10, 1_000_000);
         BURNING.store(0, Ordering::Release);
+        sampling.deepest();
     }
-    session.stop();
+    drop(sampling);
     // Each box is allocated and freed, which counts twice.
     assert!(IN_HANDLER.load(Ordering::Relaxed) - before >= 20);
 }

@@ -16,9 +16,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use otlpprof_core::thread::{ClockKind, ThreadRecord};
+use otlpprof_core::thread::ClockKind;
 use otlpprof_sampling::config::Config;
 use otlpprof_sampling::cpu;
+use otlpprof_signal::call_trace::CallTrace;
 use sampling_support::*;
 
 static FOREIGN: AtomicU32 = AtomicU32::new(0);
@@ -292,7 +293,7 @@ fn signals_that_come_too_late_are_swallowed() {
     let _guard = serially();
     for kind in [ClockKind::Timer, ClockKind::Perf, ClockKind::Itimer] {
         let code = in_child(|| {
-            let Ok(session) = cpu::start(&config(kind), |_, _, _| ()) else {
+            let Ok(session) = cpu::start(&config(kind)) else {
                 // Perf events are not granted on this machine; the other tests report that.
                 must(kind == ClockKind::Perf && std::env::var_os("CI").is_none(), 60);
                 return;
@@ -362,7 +363,7 @@ fn blocked() -> u64 {
 
 static SEEN_BLOCKED: AtomicU64 = AtomicU64::new(0);
 
-unsafe fn note_blocked(_: &ThreadRecord, _: *mut c_void, _: u64) {
+unsafe extern "C" fn note_blocked(_: *mut CallTrace, _: i32, _: *mut c_void) {
     SEEN_BLOCKED.store(blocked() | 1 << 63, Ordering::SeqCst);
 }
 
@@ -371,7 +372,8 @@ unsafe fn note_blocked(_: &ThreadRecord, _: *mut c_void, _: u64) {
 fn handlers_block_the_signals_of_all_engines_and_no_fault() {
     let _guard = serially();
     let code = in_child(|| {
-        let _session = cpu::start(&config(ClockKind::Timer), note_blocked).unwrap();
+        let _session = start(&config(ClockKind::Timer));
+        call_in_samples(note_blocked);
         while SEEN_BLOCKED.load(Ordering::SeqCst) == 0 {
             burn(Duration::from_millis(1));
         }

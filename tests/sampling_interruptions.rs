@@ -5,17 +5,14 @@ mod sampling_support;
 mod steal_support;
 
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use otlpprof_core::thread::ThreadRecord;
+use otlpprof_core::engine::Engine;
 use otlpprof_sampling::config::{ClockChoice, Config};
-use otlpprof_sampling::cpu;
 use otlpprof_sampling::wall::{self, WallConfig};
-use otlpprof_signal::sample::NotRecorded;
 use parking_lot::Mutex;
 use sampling_support::*;
 
@@ -32,11 +29,13 @@ fn taken(tid: i32) -> &'static (AtomicU32, AtomicU32) {
     &TAKEN[tid as usize % TAKEN.len()]
 }
 
-unsafe fn take(record: &ThreadRecord, _: *mut c_void, _: u64, number: u32) -> Result<(), NotRecorded> {
-    let (count, last) = taken(record.os_tid.load(Ordering::Relaxed));
-    count.fetch_add(1, Ordering::Relaxed);
-    last.store(number, Ordering::Relaxed);
-    Ok(())
+fn note_taken() {
+    drain(|header| {
+        assert_eq!(header.engine, Engine::Wall);
+        let (count, last) = taken(header.os_tid);
+        count.fetch_add(1, Ordering::Relaxed);
+        last.fetch_max(header.number, Ordering::Relaxed);
+    });
 }
 
 /// Waits for the pipe's other end to be closed. Returns the number of interruptions.
@@ -61,9 +60,13 @@ fn a_thread_that_waits_where_it_was_found_is_not_interrupted_again() {
     let _guard = serially();
     let config = Config { clock: ClockChoice::None, ..Config::default() };
     let deadline = Instant::now() + PATIENCE;
-    let session = cpu::start(&config, |_, _, _| ()).unwrap();
+    let session = start(&config);
     loop {
-        TAKEN.iter().for_each(|(count, _)| count.store(0, Ordering::Relaxed));
+        drain(|_| ());
+        for (count, last) in &TAKEN {
+            count.store(0, Ordering::Relaxed);
+            last.store(0, Ordering::Relaxed);
+        }
         let (waiting, end) = io::pipe().unwrap();
         let tids = Mutex::new(Vec::new());
         let found = thread::scope(|scope| {
@@ -78,18 +81,20 @@ fn a_thread_that_waits_where_it_was_found_is_not_interrupted_again() {
             while tids.lock().len() < THREADS {
                 thread::sleep(Duration::from_millis(1));
             }
-            let wall = wall::start(&WALL, take).unwrap();
+            let wall = wall::start(&WALL).unwrap();
             let mut repeated: HashMap<u32, u32> = HashMap::new();
             // Waits until all threads have been visited, and then for some further rounds.
             while tids.lock().iter().any(|tid| taken(*tid).0.load(Ordering::Relaxed) == 0)
                 || repeated.values().sum::<u32>() < 20 * THREADS as u32 && Instant::now() < deadline
             {
                 thread::sleep(Duration::from_millis(5));
+                note_taken();
                 for repeat in wall::take_repeats() {
                     *repeated.entry(repeat.number).or_default() += 1;
                 }
             }
             drop(wall);
+            note_taken();
             drop(end);
             let interruptions: HashMap<_, _> =
                 threads.into_iter().map(|thread| thread.join().unwrap()).collect();

@@ -118,8 +118,7 @@ fn a_thousand_cycles_leak_nothing() {
 fn one_session_at_a_time() {
     let _guard = serially();
     let session = start(&config(ClockKind::Timer));
-    let refuse = |_: &_, _, _| ();
-    assert!(matches!(cpu::start(&config(ClockKind::Timer), refuse), Err(StartError::AlreadyRunning)));
+    assert!(matches!(cpu::start(&config(ClockKind::Timer)), Err(StartError::AlreadyRunning)));
     session.stop();
     start(&config(ClockKind::Timer)).stop();
 }
@@ -164,7 +163,7 @@ fn a_forked_child_is_not_profiled_and_holds_nothing() {
             if thread::spawn(|| burn(Duration::from_millis(20))).join().is_err() {
                 return 4;
             }
-            if !matches!(cpu::start(&config(kind), |_, _, _| ()), Err(StartError::ForkedChild)) {
+            if !matches!(cpu::start(&config(kind)), Err(StartError::ForkedChild)) {
                 return 5;
             }
             drop(session);
@@ -272,7 +271,7 @@ fn a_session_starts_or_says_why_in_a_line_at_any_limit_of_descriptors() {
     for limit in 0..2 * limit_with_room_for(10) {
         results.insert(with_limit(Resource::RLIMIT_NOFILE, limit, || {
             let config = otlpprof_sampling::config::Config { interval: INTERVAL, ..Default::default() };
-            match cpu::start(&config, |_, _, _| ()) {
+            match cpu::start(&config) {
                 Ok(session) => format!("runs by {}", session.clock().expect("a clock").name()),
                 Err(error) => error.to_string(),
             }
@@ -400,7 +399,7 @@ fn spare_timer() -> Option<libc::timer_t> {
 fn a_clock_that_is_not_granted_is_refused_by_name() {
     let _guard = serially();
     with_limit(Resource::RLIMIT_NOFILE, 0, || {
-        let error = cpu::start(&config(ClockKind::Perf), |_, _, _| ()).err().unwrap();
+        let error = cpu::start(&config(ClockKind::Perf)).err().unwrap();
         assert!(error.to_string().starts_with("cpu.clock=perf is not available ("), "{error}");
     });
     // Nothing remains of the failed attempt.

@@ -8,10 +8,10 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use otlpprof_core::thread::{ClockKind, ThreadRecord};
+use otlpprof_core::thread::ClockKind;
 use otlpprof_sampling::config::Config;
-use otlpprof_sampling::cpu;
-use otlpprof_signal::clock::thread_cpu_ns;
+use otlpprof_signal::call_trace::CallTrace;
+use otlpprof_signal::clock::{monotonic_ns, thread_cpu_ns};
 use sampling_support::*;
 use steal_support::stolen_since_boot;
 
@@ -23,34 +23,44 @@ const SAMPLES: usize = 20;
 /// The first samples: a thread's first long handler is noticed, and its second one is measured.
 const UNMEASURED: usize = 3;
 
-/// The thread that is judged.
-static BURNING: AtomicU64 = AtomicU64::new(0);
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
-static PERIODS: AtomicU64 = AtomicU64::new(0);
+/// CLOCK_MONOTONIC, in ns, in each of the samples.
+static BEGUN_NS: [AtomicU64; SAMPLES] = [const { AtomicU64::new(0) }; SAMPLES];
 /// The thread's CPU clock when its last handler ended.
 static ENDED_NS: AtomicI64 = AtomicI64::new(0);
 /// The shortest CPU time between two samples.
 static SHORTEST_NS: AtomicI64 = AtomicI64::new(i64::MAX);
 /// The CPU time between all samples.
 static BETWEEN_NS: AtomicI64 = AtomicI64::new(0);
-/// The smallest number of periods that a sample stood for.
-static LEAST_PERIODS: AtomicU64 = AtomicU64::new(u64::MAX);
 
-unsafe fn take_long(record: &ThreadRecord, _: *mut c_void, weight: u64) {
-    let is_burning = record.os_tid.load(Ordering::Relaxed) as u64 == BURNING.load(Ordering::Relaxed);
-    if !is_burning || TAKEN.load(Ordering::Relaxed) >= SAMPLES {
-        return;
-    }
+/// Called in each sample of the thread that is judged.
+unsafe extern "C" fn take_long(_: *mut CallTrace, _: i32, _: *mut c_void) {
+    let Some(begun) = BEGUN_NS.get(TAKEN.load(Ordering::Relaxed)) else { return };
+    begun.store(monotonic_ns(), Ordering::Relaxed);
     let begun_ns = thread_cpu_ns();
     if TAKEN.fetch_add(1, Ordering::Relaxed) >= UNMEASURED {
         let between_ns = begun_ns - ENDED_NS.load(Ordering::Relaxed);
         SHORTEST_NS.fetch_min(between_ns, Ordering::Relaxed);
         BETWEEN_NS.fetch_add(between_ns, Ordering::Relaxed);
-        LEAST_PERIODS.fetch_min(weight, Ordering::Relaxed);
     }
-    PERIODS.fetch_add(weight, Ordering::Relaxed);
     while thread_cpu_ns() < begun_ns + HANDLER_NS {}
     ENDED_NS.store(thread_cpu_ns(), Ordering::Relaxed);
+}
+
+/// The periods that the judged samples stood for, in the order of the samples.
+fn periods_of_samples() -> Vec<i64> {
+    let mut records = Vec::new();
+    drain(|header| {
+        if header.os_tid == gettid() {
+            records.push((header.monotonic_ns, header.weight.cast_signed()));
+        }
+    });
+    let periods_at = |begun_ns: &AtomicU64| {
+        // The time of a record is that of the handler's beginning.
+        let before = records.iter().filter(|(ns, _)| *ns <= begun_ns.load(Ordering::Relaxed));
+        before.max().unwrap().1
+    };
+    BEGUN_NS.iter().map(periods_at).collect()
 }
 
 /// Regression: where a sample took longer than the interval, its thread stayed at one instruction.
@@ -59,24 +69,23 @@ fn a_thread_runs_as_long_as_its_samples_take() {
     let _guard = serially();
     for kind in thread_clocks() {
         TAKEN.store(0, Ordering::Relaxed);
-        PERIODS.store(0, Ordering::Relaxed);
         SHORTEST_NS.store(i64::MAX, Ordering::Relaxed);
         BETWEEN_NS.store(0, Ordering::Relaxed);
-        LEAST_PERIODS.store(u64::MAX, Ordering::Relaxed);
-        BURNING.store(gettid() as u64, Ordering::Relaxed);
         let interval = Duration::from_nanos(INTERVAL_NS as u64);
         let (began_ns, stolen_before) = (thread_cpu_ns(), stolen_since_boot());
-        let session = cpu::start(&Config { interval, ..config(kind) }, take_long).unwrap();
+        let session = start(&Config { interval, ..config(kind) });
+        call_in_samples(take_long);
         while TAKEN.load(Ordering::Relaxed) < SAMPLES {
             burn(Duration::from_millis(1));
         }
         session.stop();
         let used_ns = thread_cpu_ns() - began_ns;
+        let periods = periods_of_samples();
         let stolen_ns = (stolen_since_boot() - stolen_before).as_nanos() as i64;
         // The handler's own periods, and as many for the thread.
-        let least_ns = LEAST_PERIODS.load(Ordering::Relaxed) as i64 * INTERVAL_NS;
+        let least_ns = periods[UNMEASURED..].iter().min().unwrap() * INTERVAL_NS;
         assert!(least_ns >= 2 * HANDLER_NS, "{}: a sample stood for {least_ns} ns", kind.name());
-        let stood_for_ns = PERIODS.load(Ordering::Relaxed) as i64 * INTERVAL_NS;
+        let stood_for_ns = periods.iter().sum::<i64>() * INTERVAL_NS;
         let label = format!("{}: {stood_for_ns} ns of {used_ns} ns, {stolen_ns} ns stolen", kind.name());
         assert!(stood_for_ns > used_ns / 2, "{label}");
         // Perf events count the time that the host of a virtual machine steals, the thread's CPU clock does

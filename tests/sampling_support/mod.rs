@@ -4,17 +4,26 @@
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::loud_support::not_tested;
 pub use crate::steal_support::{Measured, Verdict, measure};
+use otlpprof_core::object::ObjectMap;
+use otlpprof_core::record::SampleHeader;
+use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_core::thread::ClockKind;
 // Not musl's own `gettid`, which reads the thread's control block: a raw clone shares its creator's.
 pub use otlpprof_core::thread::current_os_tid as gettid;
-use otlpprof_core::thread::{ClockKind, ThreadRecord};
 use otlpprof_sampling::config::{ClockChoice, Config};
 use otlpprof_sampling::cpu::{self, CpuSampling};
+use otlpprof_sampling::threads;
+use otlpprof_signal::buffer;
+use otlpprof_signal::call_trace::AsyncGetCallTrace;
+use otlpprof_signal::cpu_counters::COUNTERS;
+use otlpprof_signal::sample::SETUP;
 use parking_lot::{Mutex, MutexGuard};
 
 static SERIAL: Mutex<()> = Mutex::new(());
@@ -32,41 +41,66 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// waited, and less than an interval of time in no thread's account, from which on the engine looks for it.
 pub const OPEN: Duration = Duration::from_millis(50);
 
-/// The periods that samples stood for: by thread id modulo the array's length; the next counter has the sum
-/// of all threads.
+/// The periods that drained samples stand for, by thread id modulo the array's length.
 static BY_THREAD: [AtomicU64; 1 << 16] = [const { AtomicU64::new(0) }; 1 << 16];
-static ALL: AtomicU64 = AtomicU64::new(0);
+/// The periods of all threads when the session began.
+static BEFORE: AtomicU64 = AtomicU64::new(0);
 
-unsafe fn count(record: &ThreadRecord, ucontext: *mut c_void, weight: u64) {
-    // Not an assertion: a panic in a handler would abort without a message.
-    let tid = record.os_tid.load(Ordering::Relaxed);
-    if ucontext.is_null() || weight == 0 || tid != gettid() {
-        // SAFETY: abort may be called anywhere; it ends the process.
-        unsafe { libc::abort() };
+/// Lets handlers record samples. The samples are small: no object is known, and only Java frames are wanted.
+fn record_samples() {
+    static NO_OBJECTS: LazyLock<ObjectMap> = LazyLock::new(|| ObjectMap::new(Vec::new(), 0));
+    buffer::create().unwrap();
+    SETUP.objects.store((&raw const *NO_OBJECTS).cast_mut(), Ordering::Release);
+    SETUP.depth.store(1, Ordering::Relaxed);
+    SETUP.walker.store(StackWalker::No as u8, Ordering::Relaxed);
+}
+
+/// Takes the samples that have been recorded.
+pub fn drain(mut take: impl FnMut(&SampleHeader)) {
+    static DRAINING: Mutex<()> = Mutex::new(());
+    let _draining = DRAINING.lock();
+    // SAFETY: no other code of the test binary drains, and the lock admits one drainer at a time.
+    unsafe {
+        buffer::create().unwrap().drain(|drained| drained.records().for_each(|record| take(&record.header)));
     }
-    BY_THREAD[tid as usize % BY_THREAD.len()].fetch_add(weight, Ordering::Relaxed);
-    ALL.fetch_add(weight, Ordering::Relaxed);
+}
+
+/// Makes the current thread, which is sampled, call `function` in the middle of each of its samples from now
+/// on, as AsyncGetCallTrace. Precondition: a session of [`start`].
+pub fn call_in_samples(function: AsyncGetCallTrace) {
+    // No sample reads the Java thread, since the layout of the VM is not known.
+    const JAVA_THREAD: u64 = 8;
+    SETUP.async_get_call_trace.store(function as *mut c_void, Ordering::Release);
+    SETUP.walker.store(StackWalker::Fp as u8, Ordering::Relaxed);
+    assert!(threads::note_java_thread(gettid(), JAVA_THREAD));
 }
 
 pub fn config(kind: ClockKind) -> Config {
     Config { interval: INTERVAL, clock: ClockChoice::Only(kind), ..Config::default() }
 }
 
-/// Starts a session that counts periods, beginning at 0.
+/// Starts a session, whose periods are counted from 0.
 pub fn start(config: &Config) -> CpuSampling {
+    record_samples();
+    drain(|_| ());
     BY_THREAD.iter().for_each(|periods| periods.store(0, Ordering::Relaxed));
-    ALL.store(0, Ordering::Relaxed);
+    BEFORE.store(COUNTERS.periods.load(Ordering::Relaxed), Ordering::Relaxed);
     *POLLER.lock() = None;
-    cpu::start(config, count).unwrap()
+    cpu::start(config).unwrap()
 }
 
 /// The CPU time that all samples stand for.
 pub fn sampled() -> Duration {
-    INTERVAL * u32::try_from(ALL.load(Ordering::Relaxed)).unwrap()
+    let periods = COUNTERS.periods.load(Ordering::Relaxed) - BEFORE.load(Ordering::Relaxed);
+    INTERVAL * u32::try_from(periods).unwrap()
 }
 
 /// The periods that the samples of one thread stand for.
 pub fn periods_of(tid: i32) -> u32 {
+    drain(|header| {
+        let of_thread = &BY_THREAD[header.os_tid as usize % BY_THREAD.len()];
+        of_thread.fetch_add(header.weight, Ordering::Relaxed);
+    });
     u32::try_from(BY_THREAD[tid as usize % BY_THREAD.len()].load(Ordering::Relaxed)).unwrap()
 }
 
@@ -270,7 +304,7 @@ pub fn wait_for(what: &str, condition: impl Fn() -> bool) {
 /// The clocks for threads that this machine grants. Reports a missing one, and fails in CI.
 pub fn thread_clocks() -> Vec<ClockKind> {
     let mut clocks = vec![ClockKind::Timer];
-    let probe = cpu::start(&config(ClockKind::Perf), count);
+    let probe = cpu::start(&config(ClockKind::Perf));
     match probe {
         Ok(_) => clocks.push(ClockKind::Perf),
         Err(error) => {

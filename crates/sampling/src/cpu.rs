@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use otlpprof_core::thread::ClockKind;
 use otlpprof_signal::chain::ChainError;
-use otlpprof_signal::cpu::{SESSION, SampleFn};
+use otlpprof_signal::cpu::SESSION;
 use otlpprof_signal::cpu_counters::{COUNTERS, CpuCounts};
 use otlpprof_signal::delivery::install_handler;
 use otlpprof_signal::handler_stack;
@@ -120,8 +120,8 @@ pub fn prepare(config: &Config) -> Result<(), StartError> {
 }
 
 /// Starts to sample every thread of the process except the profiler's own, including threads that start
-/// later. `sample` is called in a signal handler on the sampled thread.
-pub fn start(config: &Config, sample: SampleFn) -> Result<CpuSampling, StartError> {
+/// later.
+pub fn start(config: &Config) -> Result<CpuSampling, StartError> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(StartError::ForkedChild);
     }
@@ -157,7 +157,7 @@ pub fn start(config: &Config, sample: SampleFn) -> Result<CpuSampling, StartErro
         }));
     }
     // The interval is at most an hour, so it fits.
-    SESSION.open(sample, config.interval.as_nanos() as i64, tick_ns());
+    SESSION.open(config.interval.as_nanos() as i64, tick_ns());
     let kernel_frames = config.kernel_frames && has_kernel_frames(session.clock);
     let armed = ArmedConfig { clock: session.clock, signal: config.signal, kernel_frames };
     threads::set_config(Some(armed));

@@ -6,7 +6,7 @@
 //! register.
 
 use std::ptr;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use otlpprof_core::engine::Engine;
 use otlpprof_core::thread::{RecordState, ThreadRecord};
@@ -15,25 +15,18 @@ use super::clock::thread_cpu_ns;
 use super::cpu_account::{due_periods, epoch_at_first_tick, next_due_ns, settle, settle_ended};
 use super::cpu_counters::{COUNTERS, add};
 use super::fair_share::Handling;
+use super::interruption::Interruption;
 use super::kernel_stack;
 use super::occasion::Occasion;
 use super::perf_ioctl::PERF_EVENT_IOC_PERIOD;
-use super::sample_gate::SampleGate;
+use super::sample;
 use super::stretch::STRETCHES;
-
-/// A function that takes a sample of the current thread. Its arguments: the thread's record, the interrupted
-/// `ucontext_t`, and the number of periods that the sample stands for, at least 1.
-///
-/// # Safety
-/// The function is called inside a signal handler and keeps to the zone's rules. The context is valid until
-/// the function returns.
-pub type SampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64);
 
 /// Parameters of a session of the CPU engine, for the handler.
 #[derive(Debug)]
 pub struct CpuSession {
     /// Whether signals result in samples.
-    gate: SampleGate<SampleFn>,
+    is_open: AtomicBool,
     interval_ns: AtomicI64,
     tick_ns: AtomicI64,
     /// The number of periods that each signal of the process's timer stands for. 0 until a session uses that
@@ -46,8 +39,7 @@ pub struct CpuSession {
 
 /// The session of this process.
 pub static SESSION: CpuSession = CpuSession {
-    // SAFETY: `SampleFn` is a type of function pointers.
-    gate: unsafe { SampleGate::closed() },
+    is_open: AtomicBool::new(false),
     interval_ns: AtomicI64::new(0),
     tick_ns: AtomicI64::new(0),
     itimer_periods: AtomicI64::new(0),
@@ -56,22 +48,22 @@ pub static SESSION: CpuSession = CpuSession {
 
 impl CpuSession {
     /// Opens the session: from now on signals result in samples.
-    pub fn open(&self, sample: SampleFn, interval_ns: i64, tick_ns: i64) {
+    pub fn open(&self, interval_ns: i64, tick_ns: i64) {
         self.interval_ns.store(interval_ns, Ordering::Release);
         self.tick_ns.store(tick_ns, Ordering::Release);
         self.ended_balance_ns.store(0, Ordering::Release);
-        self.gate.open(sample);
+        self.is_open.store(true, Ordering::SeqCst);
     }
 
     /// Closes the session: from now on signals are stale. A handler that is still at work is visible in
     /// [`ThreadRecord::busy`].
     pub fn close(&self) {
-        self.gate.close();
+        self.is_open.store(false, Ordering::SeqCst);
     }
 
     /// Whether a session is open.
     pub fn is_open(&self) -> bool {
-        self.gate.is_open()
+        self.is_open.load(Ordering::SeqCst)
     }
 
     /// The interval in CPU time, in ns.
@@ -124,14 +116,8 @@ pub(super) enum ProcessTimer {
 }
 
 /// Takes the sample of a signal of ours, if at least one period is due. Returns `false` if the clock is gone.
-///
-/// # Safety
-/// Called in a signal handler of the thread of `record`, with the `ucontext` of that handler.
-pub(super) unsafe fn take_sample(
-    record: &'static ThreadRecord,
-    occasion: Occasion,
-    ucontext: *mut libc::c_void,
-) -> bool {
+pub(super) fn take_sample(interruption: &Interruption<'_>, occasion: Occasion) -> bool {
+    let record = interruption.thread();
     // The order matters: a thread that closes the session or retires the record first changes the state and
     // then waits for `busy` to become false.
     record.busy.store(true, Ordering::SeqCst);
@@ -140,13 +126,11 @@ pub(super) unsafe fn take_sample(
         let account = &record.account;
         let least = account.least_weight.load(Ordering::Relaxed).max(STRETCHES.of(Engine::Cpu).into());
         let weight = postpone(&account.postponed, weigh(record, occasion), least);
-        if let (1.., Some(sample)) = (weight, SESSION.gate.sample_fn()) {
+        if weight > 0 {
             add(&COUNTERS.samples, 1);
             add(&COUNTERS.periods, weight.cast_unsigned());
             let handling = Handling::begin(account);
-            // SAFETY: `open` was passed a function for this call; the context is the handler's by this
-            // function's contract.
-            unsafe { sample(record, ucontext, weight.cast_unsigned()) };
+            sample::take_cpu(interruption, weight.cast_unsigned());
             handling.end(account, SESSION.interval_ns());
         }
         if let Some(ring) = record.clock.ring.place() {

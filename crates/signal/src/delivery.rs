@@ -1,18 +1,17 @@
 //! The signal handler itself.
 
 use otlpprof_core::engine::Engine;
-use otlpprof_core::thread::ThreadRecord;
 
 use super::chain::{
     ChainError, HandlerOf, MAX_LINKS, forward, has_handler, has_other_handler, install, is_ours,
 };
 use super::counters::COUNTERS as SAMPLE_COUNTERS;
-use super::cpu::take_sample;
 use super::cpu_counters::{COUNTERS, add};
 use super::handler_stack::with_room;
+use super::interruption::Interruption;
 use super::occasion::Occasion;
 use super::signal_owner::{SignalOwner, owner_of};
-use super::{event, wall};
+use super::{cpu, event, wall};
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
@@ -51,9 +50,12 @@ extern "C" fn handle<const LINK: usize>(
     // SAFETY: the kernel passed `info` to this handler.
     match unsafe { owner_of(info) } {
         SignalOwner::Own(record, occasion) => {
-            // SAFETY: the record is this thread's (`owner_of`), the context is the one that the kernel passed
-            // to this handler.
-            let sample = || unsafe { take_sample_of(record, occasion, ucontext) };
+            let sample = |room| {
+                // SAFETY: the record is this thread's (`owner_of`), the context is the one that the kernel
+                // passed to this handler, which waits for this call.
+                let interruption = unsafe { Interruption::new(record, ucontext, room) };
+                take_sample_of(&interruption, occasion);
+            };
             if with_room(record, ucontext, sample).is_none() {
                 SAMPLE_COUNTERS.count_missing_stack(engine_of(occasion));
             }
@@ -86,21 +88,15 @@ const fn engine_of(occasion: Occasion) -> Engine {
 }
 
 /// Takes the sample of the engine that caused the signal.
-///
-/// # Safety
-/// `record` is this thread's, and `ucontext` is the one that the kernel passed to the handler.
-unsafe fn take_sample_of(record: &'static ThreadRecord, occasion: Occasion, ucontext: *mut libc::c_void) {
+fn take_sample_of(interruption: &Interruption<'_>, occasion: Occasion) {
     let engine = engine_of(occasion);
     SAMPLE_COUNTERS.signal_has_come(engine);
-    // SAFETY: by this function's contract `record` is this thread's and `ucontext` the handler's.
-    unsafe {
-        match engine {
-            Engine::Wall => drop(wall::take_sample(record, ucontext)),
-            Engine::Event => drop(event::take_sample(record, ucontext)),
-            _ => {
-                let live = take_sample(record, occasion, ucontext);
-                add(if live { &COUNTERS.own_signals } else { &COUNTERS.stale_signals }, 1);
-            }
+    match engine {
+        Engine::Wall => wall::take_sample(interruption),
+        Engine::Event => event::take_sample(interruption),
+        _ => {
+            let is_live = cpu::take_sample(interruption, occasion);
+            add(if is_live { &COUNTERS.own_signals } else { &COUNTERS.stale_signals }, 1);
         }
     }
 }

@@ -21,29 +21,22 @@ use otlpprof_core::engine::Engine;
 use otlpprof_core::thread::{EventAccount, RecordState, ThreadRecord};
 
 use super::clock::monotonic_ns;
+use super::interruption::Interruption;
 use super::kernel_stack;
 use super::perf_ioctl::PERF_EVENT_IOC_PERIOD;
 use super::safe_load::ProcessMemory;
-use super::sample_gate::SampleGate;
+use super::sample;
 use super::stretch::STRETCHES;
-use super::walk::registers::Registers;
 
 /// The shortest part of a thread's first period, where the whole period is longer. Until the first signal is
 /// handled the event keeps overflowing at that shorter period.
 pub const SHORTEST_FIRST_PERIOD: u64 = 1_000;
 
-/// A function that takes a sample of the current thread. Its arguments: the thread's record, the interrupted
-/// `ucontext_t`, and the number of periods that the sample stands for, at least 1.
-///
-/// # Safety
-/// The function is called inside a signal handler and keeps to the zone's rules. The context is valid until
-/// the function returns.
-pub type EventSampleFn = unsafe fn(&ThreadRecord, *mut libc::c_void, u64);
-
 /// Parameters of a session of the event engine, for the handler.
 #[derive(Debug)]
 pub struct EventSession {
-    gate: SampleGate<EventSampleFn>,
+    /// Whether signals result in samples.
+    is_open: AtomicBool,
     /// The signal that the events send, or sent last; 0 before the first session.
     signal: AtomicI32,
     period: AtomicU64,
@@ -56,8 +49,7 @@ pub struct EventSession {
 
 /// The session of this process.
 pub static SESSION: EventSession = EventSession {
-    // SAFETY: `EventSampleFn` is a type of function pointers.
-    gate: unsafe { SampleGate::closed() },
+    is_open: AtomicBool::new(false),
     signal: AtomicI32::new(0),
     period: AtomicU64::new(1),
     kernel_period: AtomicU64::new(1),
@@ -85,18 +77,18 @@ counts! {
 impl EventSession {
     /// Opens the session: from now on this signal results in samples. `wakes` says whether the signal can
     /// wake its thread from an operation that is then counted again.
-    pub fn open(&self, signal: i32, period: u64, kernel_period: u64, wakes: bool, sample: EventSampleFn) {
+    pub fn open(&self, signal: i32, period: u64, kernel_period: u64, wakes: bool) {
         self.signal.store(signal, Ordering::Release);
         self.period.store(period, Ordering::Release);
         self.kernel_period.store(kernel_period, Ordering::Release);
         self.wakes.store(wakes, Ordering::Release);
-        self.gate.open(sample);
+        self.is_open.store(true, Ordering::SeqCst);
     }
 
     /// Closes the session: from now on its signals are stale. A handler that is still at work is visible in
     /// [`EventAccount::busy`].
     pub fn close(&self) {
-        self.gate.close();
+        self.is_open.store(false, Ordering::SeqCst);
     }
 
     /// Whether `signal` is the events' signal. One may still arrive when the session has ended.
@@ -105,36 +97,29 @@ impl EventSession {
     }
 }
 
-/// Takes the sample of an overflow of the thread's event, if any period is due. Returns `false` if there is
-/// no session.
-///
-/// # Safety
-/// Called in a signal handler of the thread of `record`, with the `ucontext` of that handler.
-pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_void) -> bool {
+/// Takes the sample of an overflow of the thread's event, if there is a session and any period is due.
+pub(super) fn take_sample(interruption: &Interruption<'_>) {
+    let record = interruption.thread();
     let account = &record.event;
     // The order matters: a thread that closes the session first changes its state and then waits for `busy`
     // to become false.
     account.busy.store(true, Ordering::SeqCst);
-    let live = SESSION.gate.is_open() && matches!(record.state(), RecordState::Arming | RecordState::Armed);
+    let live = SESSION.is_open.load(Ordering::SeqCst)
+        && matches!(record.state(), RecordState::Arming | RecordState::Armed);
     if live && let Some(descriptor) = account.descriptor() {
         start(account, descriptor);
         let counted = count_of(descriptor);
         let weight = counted.map_or(0, |counted| credit(account, counted));
-        match (weight, SESSION.gate.sample_fn()) {
-            (1.., Some(sample)) => {
-                add(&COUNTS.samples, 1);
-                add(&COUNTS.periods, weight);
-                // SAFETY: `open` was passed a function for this call; the context is the handler's by this
-                // function's contract.
-                unsafe { sample(record, ucontext, weight) };
-                follow_stretch(account, descriptor, STRETCHES.of(Engine::Event), scattered(record));
-            }
-            _ => add(&COUNTS.surplus_signals, 1),
+        if weight > 0 {
+            add(&COUNTS.samples, 1);
+            add(&COUNTS.periods, weight);
+            sample::take_event(interruption, weight);
+            follow_stretch(account, descriptor, STRETCHES.of(Engine::Event), scattered(record));
+        } else {
+            add(&COUNTS.surplus_signals, 1);
         }
-        // SAFETY: by this function's contract the context is the one that the kernel passed to the handler.
-        let registers = unsafe { Registers::from_context(ucontext) };
-        let is_woken =
-            SESSION.wakes.load(Ordering::Relaxed) && registers.is_in_waiting_system_call(&ProcessMemory);
+        let is_woken = SESSION.wakes.load(Ordering::Relaxed)
+            && interruption.registers().is_in_waiting_system_call(&ProcessMemory);
         if let (Some(before), Some(after)) = (counted, count_of(descriptor)) {
             let own = after.wrapping_sub(before).wrapping_add(u64::from(is_woken));
             account.own.fetch_add(own, Ordering::Relaxed);
@@ -146,7 +131,6 @@ pub unsafe fn take_sample(record: &'static ThreadRecord, ucontext: *mut libc::c_
         }
     }
     account.busy.store(false, Ordering::Release);
-    live
 }
 
 fn add(counter: &AtomicU64, count: u64) {

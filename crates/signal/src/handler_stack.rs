@@ -44,7 +44,8 @@ const AMPLE_ORDINARY_BYTES: usize = 256 << 10;
 /// switches stacks. 360 bytes were measured.
 pub const ENTRY_BYTES: usize = 512;
 
-/// The stack, in bytes, that a walk without AsyncGetCallTrace uses at most, on any stack.
+/// The stack, in bytes, that a sample without AsyncGetCallTrace uses at most, on any stack, from
+/// `sample::record` on.
 const WALK_BYTES: usize = 7 << 10;
 
 /// The lowest address of the stacks; 0 until they exist.
@@ -107,7 +108,7 @@ pub enum Room {
 /// Returns the room on the current stack. `thread` is the current thread; `context` is the interrupted
 /// `ucontext_t`, or null.
 #[inline(always)] // Inlined, since a call needs room that is not known to exist yet.
-pub fn room(thread: &ThreadRecord, context: *mut c_void) -> Room {
+fn room(thread: &ThreadRecord, context: *mut c_void) -> Room {
     let here = here();
     let own = own_stack(here).and_then(|stack| stack.room_below(here));
     let alternate = alternate_stack(context).and_then(|stack| stack.room_below(here));
@@ -120,19 +121,20 @@ pub fn room(thread: &ThreadRecord, context: *mut c_void) -> Room {
     }
     let known = own.or(alternate).or(ordinary_stack(thread).room_below(here));
     // For a load that faults the kernel puts another frame below this one.
-    let needed = WALK_BYTES.wrapping_add(kernel_frame_bytes(here, context));
+    let needed = ENTRY_BYTES.wrapping_add(WALK_BYTES).wrapping_add(kernel_frame_bytes(here, context));
     if known.is_some_and(|room| room >= needed) { Room::ForWalk } else { Room::TooLittle }
 }
 
 /// Calls `take` where it has ample room: here, or on one of the handlers' own stacks. If all of these are in
-/// use, `take` is called here, provided that it is known to have room to begin; [`room`] then says how much
-/// it may do. `None`: there is no room.
+/// use, `take` is called here, provided that it is known to have room to begin. The argument of `take` says
+/// how much it may do. `None`: there is no room.
 ///
 /// `thread` is the current thread; `context` is the interrupted `ucontext_t`, or null.
 #[inline(always)] // Inlined, since a call needs room that is not known to exist yet.
-pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOnce() -> R) -> Option<R> {
-    let mut call = Call { take: Some(take), result: None, hides_alternate_stack: false };
-    if room(thread, context) == Room::Ample {
+pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOnce(Room) -> R) -> Option<R> {
+    let room = room(thread, context);
+    let mut call = Call { take: Some(take), room, result: None, hides_alternate_stack: false };
+    if room == Room::Ample {
         run(&mut call);
         return call.result;
     }
@@ -142,6 +144,7 @@ pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOn
         }
         return call.result;
     };
+    call.room = Room::Ample;
     call.hides_alternate_stack = must_hide_alternate_stack(context);
     call.run_on(&stack);
     drop(stack);
@@ -151,13 +154,15 @@ pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOn
 /// A call, and its result.
 struct Call<F, R> {
     take: Option<F>,
+    /// The room where `take` is called.
+    room: Room,
     result: Option<R>,
     hides_alternate_stack: bool,
 }
 
-impl<F: FnOnce() -> R, R> Call<F, R> {
+impl<F: FnOnce(Room) -> R, R> Call<F, R> {
     fn run_on(&mut self, stack: &ClaimedStack) {
-        extern "C" fn run_at<F: FnOnce() -> R, R>(call: *mut c_void) {
+        extern "C" fn run_at<F: FnOnce(Room) -> R, R>(call: *mut c_void) {
             // SAFETY: `run_on` passes a pointer to a call of this type, and waits.
             let call = unsafe { &mut *call.cast::<Call<F, R>>() };
             let hidden = call.hides_alternate_stack.then(HiddenAlternateStack::hide);
@@ -173,8 +178,9 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
 }
 
 #[inline(never)] // Not inlined: its stack frame is allocated only once the room is known to exist.
-fn run<F: FnOnce() -> R, R>(call: &mut Call<F, R>) {
-    call.result = call.take.take().map(|take| take());
+fn run<F: FnOnce(Room) -> R, R>(call: &mut Call<F, R>) {
+    let room = call.room;
+    call.result = call.take.take().map(|take| take(room));
 }
 
 /// Whether the beginning of a handler is known to have room here.
@@ -337,15 +343,13 @@ mod tests {
         let thread = ThreadRecord::default();
         let outside = here();
         let mut context = on_alternate_stack(4 << 10);
-        let inside = with_room(&thread, (&raw mut context).cast(), || {
-            (here(), room(&ThreadRecord::default(), ptr::null_mut()))
-        });
+        let inside = with_room(&thread, (&raw mut context).cast(), |room| (here(), room));
         let (inside, room) = inside.unwrap();
         assert!(own_stack(inside).unwrap().room_below(inside).is_some());
         assert_eq!(room, Room::Ample);
         thread.stack_low.store(outside as u64 - (1 << 20), Ordering::Relaxed);
         thread.stack_high.store(outside as u64 + (1 << 20), Ordering::Relaxed);
-        let inside = with_room(&thread, ptr::null_mut(), here).unwrap();
+        let inside = with_room(&thread, ptr::null_mut(), |_| here()).unwrap();
         assert!(own_stack(inside).is_none(), "where there is enough nothing is changed");
     }
 
@@ -358,12 +362,12 @@ mod tests {
         let here = here() as u64;
         let claimed: Vec<_> = std::iter::from_fn(ClaimedStack::any).collect();
         assert_eq!(claimed.len(), STACKS);
-        assert_eq!(with_room(&thread, ptr::null_mut(), || ()), None);
+        assert_eq!(with_room(&thread, ptr::null_mut(), |_| ()), None);
         thread.stack_low.store(here - (32 << 10), Ordering::Relaxed);
         thread.stack_high.store(here + (1 << 20), Ordering::Relaxed);
-        let room = with_room(&thread, ptr::null_mut(), || room(&thread, ptr::null_mut()));
+        let room = with_room(&thread, ptr::null_mut(), |room| room);
         assert_eq!(room, Some(Room::ForWalk), "bounds that are known");
         drop(claimed);
-        assert_eq!(with_room(&ThreadRecord::default(), ptr::null_mut(), || ()), Some(()));
+        assert_eq!(with_room(&ThreadRecord::default(), ptr::null_mut(), |room| room), Some(Room::Ample));
     }
 }

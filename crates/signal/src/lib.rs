@@ -42,8 +42,8 @@
 //! | `signal_owner` | whose a signal is: a clock of ours, one that no longer exists, or other code's |
 //! | `occasion` | the causes of our signals |
 //! | [`chain`] | the handlers that were installed before ours |
-//! | `sample_gate` | whether signals of an engine result in samples, and which function takes them |
 //! | `undelivered` | signals for whose frame the thread's alternate stack has no room |
+//! | [`interruption`] | a thread that a handler of ours has interrupted |
 //! | [`handler_stack`] | stacks of the handlers' own |
 //! | [`thread_table`] | the record of a thread, by a timer, a descriptor or the kernel's thread id |
 //!
@@ -110,6 +110,7 @@ pub mod event;
 mod fair_share;
 pub mod fault;
 pub mod handler_stack;
+pub mod interruption;
 pub mod kernel_stack;
 pub mod loader;
 pub mod native_memory;
@@ -118,7 +119,6 @@ mod perf_ioctl;
 pub mod rate_limit;
 pub mod safe_load;
 pub mod sample;
-mod sample_gate;
 mod signal_owner;
 pub mod stretch;
 pub mod thread_context;

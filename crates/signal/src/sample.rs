@@ -1,4 +1,5 @@
-//! Takes one sample: holds a strip, walks the stack, writes the record.
+//! The way of one sample: an engine describes it, room on the stack is found, a strip of the buffer is held,
+//! the stack is walked into it, and the record is completed.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -16,12 +17,13 @@ use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_core::thread::ThreadRecord;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::buffer::{self, NoStrip};
+use super::buffer::{self, HeldStrip, NoStrip};
 use super::call_trace::{AsyncGetCallTrace, CallTraceSource, RootMethods};
 use super::clock::monotonic_ns;
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
 use super::handler_stack::{self, Room};
+use super::interruption::Interruption;
 use super::kernel_stack;
 use super::loader::frame_header_at;
 use super::safe_load::ProcessMemory;
@@ -71,45 +73,26 @@ pub static SETUP: Setup = Setup {
     filter: AtomicBool::new(false),
 };
 
-/// Takes a sample of the CPU engine, by [`take`].
-///
-/// # Safety
-/// As for [`take`].
-pub unsafe fn take_cpu(thread: &ThreadRecord, context: *mut c_void, weight: u64) {
-    let ring = thread.clock.ring.place();
+/// Takes a sample of the CPU engine that stands for `weight` periods.
+pub fn take_cpu(interruption: &Interruption<'_>, weight: u64) {
+    let ring = interruption.thread().clock.ring.place();
     let sample = Sample { weight, values: [weight as f64, 0.0], ring, ..Sample::of(Engine::Cpu) };
-    // SAFETY: by this function's contract `context` is the `ucontext_t` of the handler that this thread is
-    // in.
-    unsafe { take(&sample, thread, context) };
+    let _ = take(&sample, &SampledThread::interrupted(interruption));
 }
 
 /// Takes a sample of the wall-clock engine that stands for `ns` nanoseconds and can be repeated by its
 /// `number`.
-///
-/// # Safety
-/// As for [`take`].
-pub unsafe fn take_wall(
-    thread: &ThreadRecord,
-    context: *mut c_void,
-    ns: u64,
-    number: u32,
-) -> Result<(), NotRecorded> {
+pub(super) fn take_wall(interruption: &Interruption<'_>, ns: u64, number: u32) -> Result<(), NotRecorded> {
     let sample = Sample { number, values: wall_values(ns), ..Sample::of(Engine::Wall) };
-    // SAFETY: by this function's contract `context` is the `ucontext_t` of the handler that this thread is
-    // in.
-    unsafe { take_at(&sample, thread, Origin::Interrupted(context)) }
+    take(&sample, &SampledThread::interrupted(interruption))
 }
 
-/// Takes a sample of a perf event that stands for `periods` periods of that event, by [`take`].
-///
-/// # Safety
-/// As for [`take`].
-pub unsafe fn take_event(thread: &ThreadRecord, context: *mut c_void, periods: u64) {
+/// Takes a sample of a perf event that stands for `periods` periods of that event.
+pub(super) fn take_event(interruption: &Interruption<'_>, periods: u64) {
     let Some(values) = thin(Engine::Event, [periods as f64, 0.0]) else { return };
-    let sample = Sample { values, ring: thread.event.ring.place(), ..Sample::of(Engine::Event) };
-    // SAFETY: by this function's contract `context` is the `ucontext_t` of the handler that this thread is
-    // in.
-    unsafe { take(&sample, thread, context) };
+    let ring = interruption.thread().event.ring.place();
+    let sample = Sample { values, ring, ..Sample::of(Engine::Event) };
+    let _ = take(&sample, &SampledThread::interrupted(interruption));
 }
 
 /// Returns the values that `ns` nanoseconds add to the wall-clock engine's profile: a number of periods, not
@@ -162,9 +145,7 @@ impl Sample {
 /// `thread` is the current thread's. If the thread has a `JavaThread*`, that Java thread is in native code
 /// with the anchor of its last Java frame set, as it is in JVMTI's events and in native methods.
 pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
-    // SAFETY: by this function's contract the thread is the current one, in a call by the VM.
-    let take = || unsafe { take_at(sample, thread, Origin::CalledByVm) };
-    take_where_is_room(sample.engine, thread, take)
+    take_where_is_room(sample, thread, Origin::CalledByVm)
 }
 
 /// Takes a sample of the current thread, which has called a replacement of an allocation function. The stack
@@ -173,83 +154,73 @@ pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
 /// # Safety
 /// `thread` is the current thread's, and `caller` is a frame of this thread.
 pub unsafe fn take_of_native_caller(sample: &Sample, thread: &ThreadRecord, caller: Cursor) -> bool {
-    // SAFETY: by this function's contract thread and frame are the current thread's.
-    let take = || unsafe { take_at(sample, thread, Origin::CalledByNative(caller)) };
-    take_where_is_room(sample.engine, thread, take)
+    take_where_is_room(sample, thread, Origin::CalledByNative(caller))
 }
 
 /// Takes a sample of a thread that was not interrupted, on a stack with enough room for it.
-fn take_where_is_room(
-    engine: Engine,
-    thread: &ThreadRecord,
-    take: impl FnOnce() -> Result<(), NotRecorded>,
-) -> bool {
-    let recorded = handler_stack::with_room(thread, ptr::null_mut(), take);
+fn take_where_is_room(sample: &Sample, record: &ThreadRecord, origin: Origin<'_>) -> bool {
+    let take = |room| take(sample, &SampledThread { record, origin, room });
+    let recorded = handler_stack::with_room(record, ptr::null_mut(), take);
     if recorded.is_none() {
-        COUNTERS.count_missing_stack(engine);
+        COUNTERS.count_missing_stack(sample.engine);
     }
     matches!(recorded, Some(Ok(())))
 }
 
+/// The current thread, which is sampled. The contracts of [`Interruption::new`], [`take_of_caller`] and
+/// [`take_of_native_caller`] make the record and the origin those of the current thread.
+struct SampledThread<'a> {
+    record: &'a ThreadRecord,
+    origin: Origin<'a>,
+    /// The room on the stack that the sample is taken on.
+    room: Room,
+}
+
 /// The point at which the current thread is sampled.
 #[derive(Clone, Copy, Debug)]
-enum Origin {
-    /// Interrupted at this `ucontext_t`.
-    Interrupted(*mut c_void),
+enum Origin<'a> {
+    /// Interrupted.
+    Interrupted(&'a Interruption<'a>),
     /// In a call by the VM.
     CalledByVm,
     /// In a call by native code, from this frame.
     CalledByNative(Cursor),
 }
 
-impl Origin {
-    /// The interrupted `ucontext_t`; null if the thread was not interrupted.
-    fn context(self) -> *mut c_void {
-        match self {
-            Self::Interrupted(context) => context,
-            Self::CalledByVm | Self::CalledByNative(_) => ptr::null_mut(),
+impl<'a> SampledThread<'a> {
+    fn interrupted(interruption: &'a Interruption<'a>) -> Self {
+        Self {
+            record: interruption.thread(),
+            origin: Origin::Interrupted(interruption),
+            room: interruption.room(),
+        }
+    }
+
+    /// One past the highest address of the stack; `u64::MAX` if not known.
+    fn stack_high(&self) -> u64 {
+        match self.record.stack_high.load(Ordering::Relaxed) {
+            0 => u64::MAX,
+            high => high,
         }
     }
 }
 
-/// Takes a sample of the current thread, interrupted at `context`.
-///
-/// # Safety
-/// Called in a signal handler, with the `ucontext_t` that the kernel passed to it.
-pub unsafe fn take(sample: &Sample, thread: &ThreadRecord, context: *mut c_void) {
-    // SAFETY: by this function's contract `context` is the `ucontext_t` of the handler that this thread is
-    // in.
-    let _ = unsafe { take_at(sample, thread, Origin::Interrupted(context)) };
-}
-
-/// # Safety
-/// `origin` is the current thread's, with the contract of the public function that made it.
-unsafe fn take_at(sample: &Sample, thread: &ThreadRecord, origin: Origin) -> Result<(), NotRecorded> {
-    let start_ns = monotonic_ns();
-    COUNTERS.samples_taken.add(sample.engine, 1);
-    let room = handler_stack::room(thread, origin.context());
-    let recorded = match room {
-        Room::Ample | Room::ForWalk => record(sample, thread, origin, start_ns, room),
-        Room::TooLittle => Err(NotRecorded::SmallStack),
-    };
-    if let Err(NotRecorded::Filtered) = recorded {
-        COUNTERS.samples_filtered.add(sample.engine, 1);
-        add(&COUNTERS.periods_filtered, sample.weight);
-    } else if let Err(reason) = recorded {
-        COUNTERS.samples_dropped.add(sample.engine, 1);
-        add(&COUNTERS.periods_dropped, sample.weight);
-        let counter = match reason {
-            NotRecorded::NotReady | NotRecorded::Filtered => &COUNTERS.samples_dropped_not_ready,
-            NotRecorded::NoStrip(NoStrip::Held) => &COUNTERS.samples_dropped_held,
-            NotRecorded::NoStrip(NoStrip::Full) => &COUNTERS.samples_dropped_full,
-            NotRecorded::SmallStack => &COUNTERS.samples_dropped_small_stack,
-        };
-        add(counter, 1);
+impl Origin<'_> {
+    /// The interrupted registers; zeroes if the thread was not interrupted.
+    fn registers(self) -> Registers {
+        match self {
+            Self::Interrupted(interruption) => interruption.registers(),
+            Self::CalledByVm | Self::CalledByNative(_) => Registers::default(),
+        }
     }
-    let taken_ns = monotonic_ns().wrapping_sub(start_ns);
-    add(&COUNTERS.handler_ns, taken_ns);
-    COUNTERS.engine_has_used(sample.engine, taken_ns);
-    recorded
+
+    /// The interrupted `ucontext_t`, or one that stands in for it.
+    fn ucontext(self) -> *mut c_void {
+        match self {
+            Self::Interrupted(interruption) => interruption.context(),
+            Self::CalledByVm | Self::CalledByNative(_) => (&raw const NOT_INTERRUPTED).cast_mut().cast(),
+        }
+    }
 }
 
 /// The reason why a sample is not recorded.
@@ -265,67 +236,54 @@ pub enum NotRecorded {
     SmallStack,
 }
 
+/// Takes a sample: records it where there is room, and counts it and its time.
+fn take(sample: &Sample, thread: &SampledThread<'_>) -> Result<(), NotRecorded> {
+    let start_ns = monotonic_ns();
+    COUNTERS.samples_taken.add(sample.engine, 1);
+    let recorded = match thread.room {
+        Room::Ample | Room::ForWalk => record(sample, thread, start_ns),
+        Room::TooLittle => Err(NotRecorded::SmallStack),
+    };
+    if let Err(reason) = recorded {
+        count_unrecorded(sample, reason);
+    }
+    let taken_ns = monotonic_ns().wrapping_sub(start_ns);
+    add(&COUNTERS.handler_ns, taken_ns);
+    COUNTERS.engine_has_used(sample.engine, taken_ns);
+    recorded
+}
+
+fn count_unrecorded(sample: &Sample, reason: NotRecorded) {
+    let of_reason = match reason {
+        NotRecorded::Filtered => {
+            COUNTERS.samples_filtered.add(sample.engine, 1);
+            return add(&COUNTERS.periods_filtered, sample.weight);
+        }
+        NotRecorded::NotReady => &COUNTERS.samples_dropped_not_ready,
+        NotRecorded::NoStrip(NoStrip::Held) => &COUNTERS.samples_dropped_held,
+        NotRecorded::NoStrip(NoStrip::Full) => &COUNTERS.samples_dropped_full,
+        NotRecorded::SmallStack => &COUNTERS.samples_dropped_small_stack,
+    };
+    COUNTERS.samples_dropped.add(sample.engine, 1);
+    add(&COUNTERS.periods_dropped, sample.weight);
+    add(of_reason, 1);
+}
+
+/// Holds a strip, walks the thread's stack into it, and completes the record.
 #[inline(never)] // Not inlined: its stack frame is allocated only once the room is known to exist.
-fn record(
-    sample: &Sample,
-    thread: &ThreadRecord,
-    origin: Origin,
-    monotonic_ns: u64,
-    room_on_stack: Room,
-) -> Result<(), NotRecorded> {
-    let os_tid = thread.os_tid.load(Ordering::Relaxed);
-    // One record more, for a truncation or error mark after the last frame.
-    let room = SETUP.depth.load(Ordering::Relaxed).wrapping_add(2).min(buffer::MAX_FRAMES);
-    let mut held = buffer::get()
-        .ok_or(NotRecorded::NotReady)?
-        .try_hold(os_tid as u32, room)
-        .map_err(NotRecorded::NoStrip)?;
-    // SAFETY: null, or published by the agent, which frees an object map only after it has waited for
-    // handlers (for this strip).
-    let objects = unsafe { SETUP.objects.load(Ordering::Acquire).as_ref() }.ok_or(NotRecorded::NotReady)?;
-    // SAFETY: null, or never freed.
-    let vm = unsafe { SETUP.vm.load(Ordering::Acquire).as_ref() };
-    let java_thread = thread.java_thread.load(Ordering::Relaxed);
-    let thread_state = match vm {
-        Some(vm) if java_thread != 0 => ProcessMemory
-            .load_u32(java_thread.wrapping_add(u64::from(vm.thread.thread_state)))
-            .map_or(JavaThreadState::Unknown, |number| vm.thread.states.of(number)),
-        _ => JavaThreadState::Unknown,
-    };
-    let (frames, pool) = held.frames_and_pool(room);
+fn record(sample: &Sample, thread: &SampledThread<'_>, monotonic_ns: u64) -> Result<(), NotRecorded> {
+    let os_tid = thread.record.os_tid.load(Ordering::Relaxed);
+    let most_frames = most_frames();
+    let mut strip = hold_strip(os_tid, most_frames)?;
+    let known = Known::load()?;
+    let java_thread = thread.record.java_thread.load(Ordering::Relaxed);
+    let thread_state = known.state_of(java_thread);
+    let (frames, pool) = strip.frames_and_pool(most_frames);
     let mut sink = FrameSink::new(frames, SETUP.remote.load(Ordering::Relaxed).then_some(pool));
-    let stack_high = match thread.stack_high.load(Ordering::Relaxed) {
-        0 => u64::MAX,
-        high => high,
-    };
-    let registers = match origin {
-        // SAFETY: by the contract of `take_at` the context is the one that the kernel passed to the handler.
-        Origin::Interrupted(context) => unsafe { Registers::from_context(context) },
-        Origin::CalledByVm | Origin::CalledByNative(_) => Registers::default(),
-    };
+    let registers = thread.origin.registers();
     let walker = StackWalker::from_u8(SETUP.walker.load(Ordering::Relaxed));
-    let ucontext = match origin {
-        Origin::Interrupted(context) => context,
-        Origin::CalledByVm | Origin::CalledByNative(_) => (&raw const NOT_INTERRUPTED).cast_mut().cast(),
-    };
-    let ids = vm.map_or(MethodIds::Opaque, |vm| vm.method.ids);
-    let call_trace = call_trace(java_thread, ucontext, ids).filter(|_| room_on_stack == Room::Ample);
-    let start = Start {
-        vm,
-        objects,
-        java_thread,
-        stack_high,
-        registers,
-        walker,
-        call_trace,
-        collections: &COLLECTIONS,
-        loader: frame_header_at,
-    };
-    let walk = Walk::new(&ProcessMemory, start);
-    let carries_virtual_thread = match vm {
-        Some(vm) => carries_virtual_thread(&ProcessMemory, vm, java_thread),
-        None => None,
-    };
+    let walk = walk_of(thread, &known, java_thread, registers, walker);
+    let carries_virtual_thread = known.carries_virtual_thread(java_thread);
     let interrupted = InterruptedThread { os_tid, carries_virtual_thread, walk: &walk };
     if SETUP.filter.load(Ordering::Relaxed) && !interrupted.is_registered() {
         return Err(NotRecorded::Filtered);
@@ -335,20 +293,12 @@ fn record(
     {
         kernel_stack::put(&ProcessMemory, ring, &registers, scattered(monotonic_ns), &mut sink);
     }
-    match origin {
-        Origin::Interrupted(_) => walk.walk(&mut sink),
-        Origin::CalledByVm => walk.walk_from_call(&mut sink),
-        Origin::CalledByNative(caller) => walk.walk_from_native_call(caller, &mut sink),
-    }
-    if sink.has_unknown_code() {
-        SETUP.unknown_code.ring();
-    }
+    put_frames(&walk, thread.origin, &mut sink);
     let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
-    // Only the wall-clock engine uses this flag.
-    let is_waiting = sample.engine == Engine::Wall && registers.is_in_waiting_system_call(&ProcessMemory);
-    let java_incarnation = thread.java_incarnation.load(Ordering::Relaxed);
-    thread.sampled_incarnation.store(java_incarnation, Ordering::Relaxed);
-    held.commit(SampleHeader {
+    let is_of_wall = sample.engine == Engine::Wall;
+    let java_incarnation = thread.record.java_incarnation.load(Ordering::Relaxed);
+    thread.record.sampled_incarnation.store(java_incarnation, Ordering::Relaxed);
+    strip.commit(SampleHeader {
         monotonic_ns,
         weight: sample.weight,
         values: sample.values,
@@ -362,13 +312,90 @@ fn record(
         engine: sample.engine,
         thread_state,
         is_virtual: u8::from(carries_virtual_thread == Some(true)),
-        is_waiting: u8::from(is_waiting),
-        is_runnable: u8::from(
-            sample.engine == Engine::Wall && thread.wall.is_runnable.load(Ordering::Relaxed),
-        ),
+        is_waiting: u8::from(is_of_wall && registers.is_in_waiting_system_call(&ProcessMemory)),
+        is_runnable: u8::from(is_of_wall && thread.record.wall.is_runnable.load(Ordering::Relaxed)),
         reserved: 0,
     });
     Ok(())
+}
+
+/// The number of frame records that a sample needs at most.
+fn most_frames() -> usize {
+    // One record more, for a truncation or error mark after the last frame.
+    SETUP.depth.load(Ordering::Relaxed).wrapping_add(2).min(buffer::MAX_FRAMES)
+}
+
+fn hold_strip(os_tid: i32, most_frames: usize) -> Result<HeldStrip<'static>, NotRecorded> {
+    let buffer = buffer::get().ok_or(NotRecorded::NotReady)?;
+    buffer.try_hold(os_tid as u32, most_frames).map_err(NotRecorded::NoStrip)
+}
+
+/// All that the agent has published about the process, for a handler that holds a strip.
+struct Known<'a> {
+    objects: &'a ObjectMap,
+    vm: Option<&'a VmLayout>,
+}
+
+impl Known<'_> {
+    fn load() -> Result<Self, NotRecorded> {
+        // SAFETY: null, or published by the agent, which frees an object map only after it has waited for
+        // handlers (for the strip that this one holds).
+        let objects = unsafe { SETUP.objects.load(Ordering::Acquire).as_ref() };
+        // SAFETY: null, or never freed.
+        let vm = unsafe { SETUP.vm.load(Ordering::Acquire).as_ref() };
+        Ok(Self { objects: objects.ok_or(NotRecorded::NotReady)?, vm })
+    }
+
+    fn state_of(&self, java_thread: u64) -> JavaThreadState {
+        match self.vm {
+            Some(vm) if java_thread != 0 => ProcessMemory
+                .load_u32(java_thread.wrapping_add(u64::from(vm.thread.thread_state)))
+                .map_or(JavaThreadState::Unknown, |number| vm.thread.states.of(number)),
+            _ => JavaThreadState::Unknown,
+        }
+    }
+
+    /// Whether a virtual thread's frames are on the stack; `None` if that is not known.
+    fn carries_virtual_thread(&self, java_thread: u64) -> Option<bool> {
+        carries_virtual_thread(&ProcessMemory, self.vm?, java_thread)
+    }
+}
+
+/// Prepares the walk of the thread's stack.
+#[inline(always)] // Built in place: a handler's stack may be small.
+fn walk_of<'a>(
+    thread: &SampledThread<'_>,
+    known: &Known<'a>,
+    java_thread: u64,
+    registers: Registers,
+    walker: StackWalker,
+) -> Walk<'a, ProcessMemory> {
+    let ids = known.vm.map_or(MethodIds::Opaque, |vm| vm.method.ids);
+    let call_trace = call_trace(java_thread, thread.origin.ucontext(), ids);
+    let start = Start {
+        vm: known.vm,
+        objects: known.objects,
+        java_thread,
+        stack_high: thread.stack_high(),
+        registers,
+        walker,
+        call_trace: call_trace.filter(|_| thread.room == Room::Ample),
+        collections: &COLLECTIONS,
+        loader: frame_header_at,
+    };
+    Walk::new(&ProcessMemory, start)
+}
+
+/// Walks the stack into the sink.
+fn put_frames(walk: &Walk<'_, ProcessMemory>, origin: Origin<'_>, sink: &mut FrameSink<'_>) {
+    match origin {
+        Origin::Interrupted(_) => walk.walk(sink),
+        Origin::CalledByVm => walk.walk_from_call(sink),
+        Origin::CalledByNative(caller) => walk.walk_from_native_call(caller, sink),
+    }
+    if sink.has_unknown_code() {
+        SETUP.unknown_code.ring();
+    }
 }
 
 /// Returns a number in which the time's bits are spread over the upper bits (Knuth's multiplicative hash).
@@ -392,8 +419,8 @@ fn call_trace(java_thread: u64, context: *mut c_void, ids: MethodIds) -> Option<
     }
     let env = java_thread.wrapping_add(SETUP.jni_environment.load(Ordering::Relaxed));
     // SAFETY: the agent stores libjvm's AsyncGetCallTrace, which has this type. The thread has registered
-    // itself as this Java thread, and unregisters before it ends. The context is the kernel's by the contract
-    // of `take_at`.
+    // itself as this Java thread, and unregisters before it ends. The context is the one that the kernel
+    // passed to the handler, or the stand-in.
     unsafe {
         let function = std::mem::transmute::<*mut c_void, AsyncGetCallTrace>(function);
         Some(CallTraceSource::new(function, env, context, ids, &ROOTS))

@@ -6,7 +6,6 @@ use otlpprof_model::types;
 use otlpprof_options::{CpuClock, Options};
 use otlpprof_sampling::config::{ClockChoice, Config};
 use otlpprof_sampling::cpu;
-use otlpprof_signal::sample;
 use parking_lot::Mutex;
 
 use super::description::{
@@ -85,7 +84,7 @@ pub(super) fn begin_session() {
 /// Registers the threads of the process, which any engine needs, and samples their CPU time, if that is
 /// enabled.
 fn start(vm: &'static Vm, options: &Options) -> Started {
-    let sampling = cpu::start(&config(options), sample::take_cpu)?;
+    let sampling = cpu::start(&config(options))?;
     *CLOCK.lock() = sampling.clock();
     let sampling = Guard::new(move || sampling.stop());
     vm.note_existing_threads();

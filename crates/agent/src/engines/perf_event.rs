@@ -4,7 +4,6 @@ use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_model::ProfileType;
 use otlpprof_options::Options;
 use otlpprof_sampling::{KernelFrames, perf_events};
-use otlpprof_signal::sample;
 
 use super::description::{EngineDescription, EngineSignal, EssentialParts, StartStage, first, started};
 use crate::guards::Guard;
@@ -31,7 +30,7 @@ fn start(options: &Options) -> Option<Guard> {
     let event = options.event.as_ref()?;
     let kernel_frames =
         if options.stack_walker == StackWalker::No { KernelFrames::Off } else { options.event_kernel };
-    let sampling = perf_events::start(event, kernel_frames, options.event_signal, sample::take_event);
+    let sampling = perf_events::start(event, kernel_frames, options.event_signal);
     let sampling =
         sampling.inspect_err(|refusal| log::warn!("event={} is off: {refusal}", event.name)).ok()?;
     Some(Guard::new(move || drop(sampling)))

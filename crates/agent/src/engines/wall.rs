@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use otlpprof_model::types;
 use otlpprof_options::Options;
 use otlpprof_sampling::wall::{self, WallConfig};
-use otlpprof_signal::sample::{self, SETUP};
+use otlpprof_signal::sample::SETUP;
 
 use super::description::{EngineDescription, EngineSignal, EssentialParts, every, first, started};
 use crate::guards::Guard;
@@ -36,7 +36,7 @@ fn start(options: &Options) -> Option<Guard> {
     SETUP.wall_interval_ns.store(interval.as_nanos() as u64, Ordering::Relaxed);
     let longest_round = options.interval / ROUNDS_PER_INTERVAL;
     let config = WallConfig { interval, signal: options.wall_signal, longest_round };
-    let sampling = wall::start(&config, sample::take_wall);
+    let sampling = wall::start(&config);
     let sampling = sampling.inspect_err(|error| log::warn!("wall is off: {error}")).ok()?;
     Some(Guard::new(move || drop(sampling)))
 }

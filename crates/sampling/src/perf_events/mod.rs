@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use otlpprof_signal::delivery::install_handler;
-use otlpprof_signal::event::{COUNTS, EventSampleFn, SESSION};
+use otlpprof_signal::event::{COUNTS, SESSION};
 
 use self::attributes::EventAttributes;
 use self::names::EventSpec;
@@ -44,12 +44,7 @@ pub struct EventSampling {
 ///
 /// # Errors
 /// If the machine does not support the event, or the process is not permitted to count it.
-pub fn start(
-    event: &EventSpec,
-    kernel_frames: KernelFrames,
-    signal: i32,
-    sample: EventSampleFn,
-) -> Result<EventSampling, Refusal> {
+pub fn start(event: &EventSpec, kernel_frames: KernelFrames, signal: i32) -> Result<EventSampling, Refusal> {
     let mut attributes = EventAttributes::of(event)?;
     // At least two counts for each signal: with a signal for each count, a thread would be woken each time it
     // goes to sleep.
@@ -64,7 +59,7 @@ pub fn start(
         attributes.ask_for_kernel_frames();
         kernel_names::read_ahead();
     }
-    SESSION.open(signal, event.period, kernel_period, extra != 0, sample);
+    SESSION.open(signal, event.period, kernel_period, extra != 0);
     let has_failed = AtomicBool::new(false);
     let armed = Armed { attributes, period: event.period, extra, signal, kernel_frames, has_failed };
     *ARMED.lock() = Some(Arc::new(armed));

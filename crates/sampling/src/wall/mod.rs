@@ -39,7 +39,7 @@ pub use self::sampler::{Repeat, SIGNALS_PER_S, VISITS_PER_S, WallConfig};
 use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::delivery::install_handler;
 use otlpprof_signal::thread_table::record;
-use otlpprof_signal::wall::{SESSION, WallSampleFn};
+use otlpprof_signal::wall::SESSION;
 
 use self::sampler::Sampler;
 use super::cpu::StartError;
@@ -90,12 +90,12 @@ pub struct WallSampling {
 }
 
 /// Starts to sample the threads that `sampling::cpu` knows, whose session must outlast this one.
-pub fn start(config: &WallConfig, sample: WallSampleFn) -> Result<WallSampling, StartError> {
+pub fn start(config: &WallConfig) -> Result<WallSampling, StartError> {
     install_handler(config.signal)?;
     REPEATS.lock().clear();
     let now_ns = monotonic_ns();
     for_each_thread(|record| record.wall.reset(now_ns));
-    SESSION.open(config.signal, sample);
+    SESSION.open(config.signal);
     *SAMPLER.lock() = Some(Sampler::new(*config));
     let sampler = StoppableThread::start("otlpprof-wall", run);
     let sampler = sampler.inspect_err(|_| {
