@@ -104,8 +104,8 @@ pub(super) fn acquire(vm: &Vm, options: &mut Options) {
     capabilities::acquire(vm.jvmti, options);
 }
 
-/// Turns the engine `cpu` off, with a line in the log, if it is refused its clock or its signal's handler: the
-/// other engines need neither. Fails if there is no other engine, since nothing would be profiled.
+/// Turns the engine `cpu` off, with a line in the log, if it is refused its clock or its signal's handler:
+/// the other engines need neither. Fails if there is no other engine, since nothing would be profiled.
 pub(super) fn turn_off_if_refused(options: &mut Options) -> Result<(), StartError> {
     let Err(error) = cpu::prepare(options) else { return Ok(()) };
     options.cpu = None;

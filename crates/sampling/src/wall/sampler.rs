@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use otlpprof_core::engine::Engine;
-use otlpprof_core::thread::{RecordState, ThreadRecord};
+use otlpprof_core::thread::{RecordState, ThreadRecord, WallAccount};
 use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::sample::SETUP;
 use otlpprof_signal::stretch::STRETCHES;
@@ -105,6 +105,86 @@ impl Visited {
         self.at_ns = self.at_ns.max(now_ns);
         elapsed_ns
     }
+
+    /// The state of the request for the thread's last sample.
+    fn request(&self, account: &WallAccount, now_ns: u64) -> Request {
+        let is_taken = account.taken.load(Ordering::Acquire) == self.asked;
+        match () {
+            () if self.asked == 0 => Request::None,
+            () if is_taken => Request::Taken,
+            () if now_ns.saturating_sub(self.asked_at_ns) < LOST_AFTER_NS => Request::UnderWay,
+            () => Request::Lost,
+        }
+    }
+
+    /// Lets the sample that is under way stand for the time since the last visit too.
+    fn extend_request(&mut self, visit: &Visit) {
+        let account = &visit.record.wall;
+        account.due_ns.fetch_add(visit.elapsed_ns, Ordering::AcqRel);
+        let is_runnable = account.is_runnable.load(Ordering::Relaxed);
+        let is_runnable = self.run.extend(visit.cpu_ns, visit.elapsed_ns, is_runnable);
+        account.is_runnable.store(is_runnable, Ordering::Relaxed);
+    }
+
+    /// Notes that the thread is asked for a sample. Returns whether the sample is to be reported as a wait
+    /// for a processor. `was_waiting`: the last sample found the thread waiting.
+    fn begin_request(&mut self, visit: &Visit, was_waiting: bool) -> bool {
+        let since_asked_ns = visit.now_ns.saturating_sub(self.asked_at_ns);
+        let run_delay_ns = self.run.run_delay_of(visit.tid, visit.cpu_ns, since_asked_ns);
+        let stands_for_ns = visit.elapsed_ns + self.stood_for_ns;
+        // If the kernel does not report the wait, the thread is taken to be running.
+        run_delay_ns.is_some_and(|run_delay_ns| {
+            self.run.request(visit.cpu_ns, run_delay_ns, stands_for_ns, was_waiting, random())
+        })
+    }
+
+    /// Whether the thread's CPU clock has stood still since it was found to have returned to waiting.
+    fn is_still(&self, visit: &Visit) -> bool {
+        self.idle_cpu_ns == Some(visit.cpu_ns)
+    }
+
+    /// Whether the thread, which has taken its last sample while it waited, has used no more CPU time since
+    /// than it takes to wait again.
+    fn seems_idle(&self, visit: &Visit) -> bool {
+        let account = &visit.record.wall;
+        account.was_waiting.load(Ordering::Relaxed)
+            && (self.is_still(visit) || visit.cpu_ns - account.cpu_ns.load(Ordering::Relaxed) < WAY_BACK_NS)
+    }
+
+    /// Whether a thread that seems idle waits where its last sample found it. After its handler the thread
+    /// may have gone to wait elsewhere. It is woken once more to check that only if the kernel reports another
+    /// place: a system call that waits may fail each time it is interrupted.
+    fn still_waits(&self, visit: &Visit) -> bool {
+        let is_found_twice = self.confirms && self.idle_cpu_ns.is_none();
+        self.is_still(visit)
+            || is_found_twice
+            || whereabouts(visit.tid, &visit.record.wall) != WaitingState::Other
+    }
+}
+
+/// The state of the last request for a sample of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    /// The thread has not been asked.
+    None,
+    /// The thread has not taken the sample yet.
+    UnderWay,
+    /// The thread has not taken the sample for so long that the signal is lost or blocked.
+    Lost,
+    /// The thread has taken the sample.
+    Taken,
+}
+
+/// A thread at the time of a visit.
+struct Visit {
+    record: &'static ThreadRecord,
+    generation: u32,
+    tid: i32,
+    now_ns: u64,
+    /// The time since the last visit, in ns.
+    elapsed_ns: u64,
+    /// The thread's CPU clock, in ns.
+    cpu_ns: i64,
 }
 
 pub(super) struct Sampler {
@@ -206,101 +286,114 @@ impl Sampler {
         self.chance = by_budget.min(SIGNALS_PER_S * round_s / f64::from(wanted)).min(1.0);
     }
 
+    /// Visits a place, which the round has found occupied or known.
     fn visit(&mut self, record: &'static ThreadRecord) {
-        let (index, generation) =
-            (record.index.load(Ordering::Relaxed), record.generation.load(Ordering::Relaxed));
+        let place = record.index.load(Ordering::Relaxed) as usize;
+        let generation = record.generation.load(Ordering::Relaxed);
         let now_ns = monotonic_ns();
         let born_ns = record.wall.born_ns.load(Ordering::Relaxed).max(self.started_ns);
-        let place = &mut self.visited[index as usize];
-        let visited = place.get_or_insert_with(|| Visited::new(generation, born_ns.min(now_ns)));
+        let mut visited =
+            self.visited[place].unwrap_or_else(|| Visited::new(generation, born_ns.min(now_ns)));
         let elapsed_ns = visited.take_elapsed(now_ns);
-        if record.state() != RecordState::Armed {
-            visited.empty_rounds += 1;
-            // Threads occupy the lowest free places, so this place was needed only for a temporary crowd of
-            // threads.
-            if visited.empty_rounds > MOST_EMPTY_ROUNDS {
-                *place = None;
+        if record.state() == RecordState::Armed {
+            visited.empty_rounds = 0;
+            let tid = record.os_tid.load(Ordering::Relaxed);
+            if let Some(cpu_ns) = cpu_time_of(tid) {
+                let visit = Visit { record, generation, tid, now_ns, elapsed_ns, cpu_ns };
+                self.visit_thread(&visit, &mut visited);
             }
-            return;
+        } else {
+            visited.empty_rounds += 1;
         }
-        visited.empty_rounds = 0;
-        let tid = record.os_tid.load(Ordering::Relaxed);
-        let Some(cpu_ns) = cpu_time_of(tid) else { return };
+        // Threads occupy the lowest free places, so a place that stays empty was needed only for a temporary
+        // crowd of threads.
+        let is_needed = visited.empty_rounds <= MOST_EMPTY_ROUNDS;
+        self.visited[place] = is_needed.then_some(visited);
+    }
+
+    /// Attributes the time since a thread's last visit: to the sample that is under way, to the last sample
+    /// if the thread still waits there, to samples of other threads, or to a sample that it is asked for now.
+    fn visit_thread(&mut self, visit: &Visit, visited: &mut Visited) {
         count(&COUNTS.visits);
-        if visited.generation != generation {
-            *visited = Visited::new(generation, now_ns);
+        if visited.generation != visit.generation {
+            *visited = Visited::new(visit.generation, visit.now_ns);
         }
-        let account = &record.wall;
-        let is_taken = account.taken.load(Ordering::Acquire) == visited.asked;
-        if visited.asked != 0 && !is_taken && now_ns.saturating_sub(visited.asked_at_ns) < LOST_AFTER_NS {
-            // The request is under way: its sample will stand for this time too.
-            account.due_ns.fetch_add(elapsed_ns, Ordering::AcqRel);
-            let is_runnable = account.is_runnable.load(Ordering::Relaxed);
-            let is_runnable = visited.run.extend(cpu_ns, elapsed_ns, is_runnable);
-            account.is_runnable.store(is_runnable, Ordering::Relaxed);
-            return;
-        }
-        if visited.asked != 0 && !is_taken {
-            count(&COUNTS.signals_lost);
+        let account = &visit.record.wall;
+        let request = visited.request(account, visit.now_ns);
+        match request {
+            Request::UnderWay => return visited.extend_request(visit),
+            Request::Lost => count(&COUNTS.signals_lost),
+            Request::None | Request::Taken => {}
         }
         if account.is_forgotten.swap(false, Ordering::AcqRel) {
             visited.interval = 0;
         }
-        let is_still = visited.idle_cpu_ns == Some(cpu_ns);
-        let seems_idle = is_taken
-            && visited.asked != 0
-            && visited.interval == self.interval
-            && account.was_waiting.load(Ordering::Relaxed)
-            && (is_still || cpu_ns - account.cpu_ns.load(Ordering::Relaxed) < WAY_BACK_NS);
-        // After its handler the thread may have gone to wait elsewhere. It is woken once more to check that
-        // only if the kernel reports another place: a system call that waits may fail each time it is
-        // interrupted.
-        let is_found_twice = visited.confirms && visited.idle_cpu_ns.is_none();
-        if seems_idle && (is_still || is_found_twice || whereabouts(tid, account) != WaitingState::Other) {
-            visited.idle_cpu_ns = Some(cpu_ns);
-            count(&COUNTS.idle);
-            if account.is_unwanted.load(Ordering::Relaxed) {
-                return;
-            }
-            let number = visited.asked;
-            self.repeats.push(Repeat { number, ns: elapsed_ns, monotonic_ns: now_ns, index, generation });
-            return;
+        let seems_idle =
+            request == Request::Taken && visited.interval == self.interval && visited.seems_idle(visit);
+        if seems_idle && visited.still_waits(visit) {
+            return self.repeat_sample(visit, visited);
         }
         self.wanted += 1;
-        if self.chance < 1.0 && (random() >> 11) as f64 >= self.chance * (1_u64 << 53) as f64 {
-            count(&COUNTS.unasked);
-            let unasked_ns = unasked(record, visited, elapsed_ns);
-            visited.stood_for_ns += unasked_ns;
-            self.unasked_ns += unasked_ns;
+        if self.leaves_out_one() {
+            return self.leave_unasked(visit, visited);
+        }
+        self.ask(visit, visited, request, seems_idle);
+    }
+
+    /// Repeats the last sample of a thread that still waits where that sample found it.
+    fn repeat_sample(&mut self, visit: &Visit, visited: &mut Visited) {
+        visited.idle_cpu_ns = Some(visit.cpu_ns);
+        count(&COUNTS.idle);
+        if visit.record.wall.is_unwanted.load(Ordering::Relaxed) {
             return;
         }
-        self.next_number = self.next_number.wrapping_add(1).max(1);
-        let was_waiting = is_taken && account.was_waiting.load(Ordering::Relaxed);
-        // If the kernel does not report the wait, the thread is taken to be running.
-        let since_asked_ns = now_ns.saturating_sub(visited.asked_at_ns);
-        let run_delay_ns = visited.run.run_delay_of(tid, cpu_ns, since_asked_ns);
-        let stands_for_ns = elapsed_ns + visited.stood_for_ns;
-        let is_runnable = run_delay_ns.is_some_and(|run_delay_ns| {
-            visited.run.request(cpu_ns, run_delay_ns, stands_for_ns, was_waiting, random())
+        self.repeats.push(Repeat {
+            number: visited.asked,
+            ns: visit.elapsed_ns,
+            monotonic_ns: visit.now_ns,
+            index: visit.record.index.load(Ordering::Relaxed),
+            generation: visit.generation,
         });
+    }
+
+    /// Decides, at random, whether a thread that would be asked is left out for the sake of the budget.
+    fn leaves_out_one(&self) -> bool {
+        self.chance < 1.0 && (random() >> 11) as f64 >= self.chance * (1_u64 << 53) as f64
+    }
+
+    /// Lets samples of other threads stand for the time of a thread that is not asked.
+    fn leave_unasked(&mut self, visit: &Visit, visited: &mut Visited) {
+        count(&COUNTS.unasked);
+        let unasked_ns = unasked(visit.record, visited, visit.elapsed_ns);
+        visited.stood_for_ns += unasked_ns;
+        self.unasked_ns += unasked_ns;
+    }
+
+    /// Asks the thread for a sample. `confirms`: the thread has not moved since the last one, as far as that
+    /// could be determined.
+    fn ask(&mut self, visit: &Visit, visited: &mut Visited, last: Request, confirms: bool) {
+        let account = &visit.record.wall;
+        self.next_number = self.next_number.wrapping_add(1).max(1);
+        let was_waiting = last == Request::Taken && account.was_waiting.load(Ordering::Relaxed);
+        let is_runnable = visited.begin_request(visit, was_waiting);
         account.is_runnable.store(is_runnable, Ordering::Relaxed);
         *visited = Visited {
             asked: self.next_number,
-            asked_at_ns: now_ns,
+            asked_at_ns: visit.now_ns,
             interval: self.interval,
-            confirms: seems_idle,
+            confirms,
             idle_cpu_ns: None,
             stood_for_ns: 0,
             ..*visited
         };
-        let mut due_ns = elapsed_ns;
+        let mut due_ns = visit.elapsed_ns;
         if !account.is_unwanted.load(Ordering::Relaxed) {
             due_ns += std::mem::take(&mut self.unasked_ns);
         }
         account.due_ns.fetch_add(due_ns, Ordering::AcqRel);
         account.asked.store(self.next_number, Ordering::Release);
         count(&COUNTS.signals);
-        self.sender.ask(record);
+        self.sender.ask(visit.record);
     }
 
     /// Ends the interval of profiles: attributes the time until `end_ns` to the interval's samples, and
