@@ -17,9 +17,24 @@ use super::requested::RequestedEvent;
 use super::settings::Settings;
 use super::subjects::Subject;
 
-/// The slots of the fields that are read from every event. The slots of its values and of its context follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Slot {
+/// Declares [`Slot`], with the list of all slots in their order.
+macro_rules! slots {
+    ($($(#[$doc:meta])* $slot:ident,)+) => {
+        /// The slots of the fields that are read from every event. The slots of its values and of its context
+        /// follow.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(super) enum Slot {
+            $($(#[$doc])* $slot,)+
+        }
+
+        impl Slot {
+            /// All slots, each at the index of its number.
+            const ALL: [Self; [$(Self::$slot),+].len()] = [$(Self::$slot),+];
+        }
+    };
+}
+
+slots! {
     Start,
     Stack,
     Thread,
@@ -36,20 +51,6 @@ pub(super) enum Slot {
 }
 
 impl Slot {
-    const ALL: [Self; 11] = [
-        Self::Start,
-        Self::Stack,
-        Self::Thread,
-        Self::State,
-        Self::Span,
-        Self::LocalRoot,
-        Self::IsFailed,
-        Self::Period,
-        Self::Duration,
-        Self::Subject,
-        Self::Owner,
-    ];
-
     /// The slots that determine, with the context's slots, which sample an event belongs to.
     const IDENTITY: [Self; 8] = [
         Self::Stack,
