@@ -3,6 +3,21 @@
 //!
 //! On each path to a return a function restores the same registers. So one path is enough, and a short one is
 //! chosen: forward branches are taken, and loops are left.
+//!
+//! The stack while the path is followed:
+//!
+//! ```text
+//!   higher addresses
+//! ├──────────────────┤ ← SP at the return
+//! │ caller's x30     │   stored before the interruption: loaded from memory
+//! │ caller's x29     │
+//! │ room             │ ← SP at the interruption
+//! ├──────────────────┤
+//! │ x30, x29         │   stored on the path, not in memory yet: loaded, they keep their values
+//! │ room             │ ← SP on the path
+//! └──────────────────┘
+//!   lower addresses
+//! ```
 
 use otlpprof_core::memory::Memory;
 
@@ -203,32 +218,30 @@ impl<M: Memory> Walk<'_, M> {
         code.next().is_some_and(|code| code & 0xffe0_001f == 0xd420_0000)
     }
 
-    /// Applies an instruction that does not jump.
+    /// Applies an instruction that does not jump; `None` if SP is not known after it.
     fn changed(&self, state: &State, code: u32, start: &Cursor, known: Option<&Registers>) -> Option<State> {
-        let register = |number: u32| match (number, state.keeper) {
-            (SP, _) => Some(state.sp),
-            (FP, _) => Some(state.fp),
-            (_, Some((keeper, sp))) if keeper == number => Some(sp),
-            _ => known?.by_dwarf_number(number as u8),
-        };
         if let Some((to, from, bytes)) = added_constant(code) {
-            let value = register(from).map(|value| value.wrapping_add_signed(bytes));
-            return match (to, from) {
-                (SP, _) => Some(State { sp: value?, ..*state }),
-                (FP, _) => Some(State { fp: value.unwrap_or(state.fp), ..*state }),
-                (keeper, SP) if state.keeper.is_none() => {
-                    Some(State { keeper: value.map(|sp| (keeper, sp)), ..*state })
-                }
-                _ => Some(*state),
-            };
+            let value = state.register(from, known).map(|value| value.wrapping_add_signed(bytes));
+            return state.assign(to, value, from == SP);
         }
         if is_other_change_of_sp(code) {
             return None;
         }
-        let Some(access) = Access::of(code).filter(|access| access.base == SP || access.base == FP) else {
-            return Some(*state);
-        };
-        let base = register(access.base)?;
+        match Access::of(code).filter(|access| access.base == SP || access.base == FP) {
+            Some(access) => self.accessed(state, &access, start, known),
+            None => Some(*state),
+        }
+    }
+
+    /// Applies a load or store in the stack.
+    fn accessed(
+        &self,
+        state: &State,
+        access: &Access,
+        start: &Cursor,
+        known: Option<&Registers>,
+    ) -> Option<State> {
+        let base = state.register(access.base, known)?;
         let address = base.wrapping_add_signed(access.before);
         let mut next = *state;
         for (index, number) in access.registers.into_iter().enumerate() {
@@ -247,17 +260,38 @@ impl<M: Memory> Walk<'_, M> {
                 _ => {}
             }
         }
-        let changed = match access.writes_back {
-            true => address.wrapping_add_signed(access.after),
-            false => base,
-        };
-        match access.base {
-            SP => next.sp = changed,
-            // If x29 is the base as well as loaded, the write-back decides.
-            _ if access.writes_back => next.fp = changed,
-            _ => {}
+        // If x29 is the base as well as loaded, the write-back decides.
+        match (access.base, access.writes_back) {
+            (SP, true) => next.sp = address.wrapping_add_signed(access.after),
+            (_, true) => next.fp = address.wrapping_add_signed(access.after),
+            (_, false) => {}
         }
         Some(next)
+    }
+}
+
+impl State {
+    /// The value of a register, by its number in instructions. `known` are the registers at the interruption.
+    fn register(&self, number: u32, known: Option<&Registers>) -> Option<u64> {
+        match (number, self.keeper) {
+            (SP, _) => Some(self.sp),
+            (FP, _) => Some(self.fp),
+            (_, Some((keeper, sp))) if keeper == number => Some(sp),
+            _ => known?.by_dwarf_number(number as u8),
+        }
+    }
+
+    /// The state after the register `to` has got a value, which may not be known. `is_of_sp`: the value is
+    /// made of SP.
+    fn assign(&self, to: u32, value: Option<u64>, is_of_sp: bool) -> Option<Self> {
+        match to {
+            SP => Some(Self { sp: value?, ..*self }),
+            FP => Some(Self { fp: value.unwrap_or(self.fp), ..*self }),
+            keeper if is_of_sp && self.keeper.is_none() => {
+                Some(Self { keeper: value.map(|sp| (keeper, sp)), ..*self })
+            }
+            _ => Some(*self),
+        }
     }
 }
 

@@ -3,6 +3,21 @@
 //!
 //! On each path to a return a function removes the same data from the stack. So one path is enough, and a
 //! short one is chosen: forward jumps are taken, and loops are left.
+//!
+//! The stack while the path is followed:
+//!
+//! ```text
+//!   higher addresses
+//! ├──────────────────┤
+//! │ return address   │ ← SP at the return
+//! │ caller's RBP     │   pushed before the interruption: popped from memory
+//! │ room             │ ← SP at the interruption
+//! ├──────────────────┤
+//! │ RBP              │   pushed on the path, not in memory yet: popped, RBP keeps its value
+//! │ room             │ ← SP on the path
+//! └──────────────────┘
+//!   lower addresses
+//! ```
 
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
@@ -165,7 +180,7 @@ impl<M: Memory> Walk<'_, M> {
         matches!(first, [0xf4, ..] | [0x0f, 0x0b, ..])
     }
 
-    /// Applies an instruction that does not jump.
+    /// Applies an instruction that does not jump; `None` if SP is not known after it.
     fn changed(
         &self,
         state: &State,
@@ -173,87 +188,109 @@ impl<M: Memory> Walk<'_, M> {
         start: &Cursor,
         known: Option<&Registers>,
     ) -> Option<State> {
-        let plus = |bytes: i64| Some(State { sp: state.sp.wrapping_add_signed(bytes), ..*state });
-        // A word that was on the stack already when the code was interrupted.
-        let word = |address: u64| self.memory.load_u64(address).filter(|_| address >= start.sp);
-        let register = |number: u8| match (number, state.keeper) {
-            (RSP, _) => Some(state.sp),
-            (RBP, _) => Some(state.fp),
+        let State { sp, fp, .. } = *state;
+        let constant = |at: usize| Some(i64::from(i32::from_le_bytes(*code.get(at..)?.first_chunk()?)));
+        let (sp, fp) = match *code {
+            // push register, flags or constant; push [..]
+            [0x50..=0x57 | 0x9c | 0x68 | 0x6a, ..] | [0x40..=0x4f, 0x50..=0x57, ..] => (plus(sp, -8), fp),
+            [0xff, operand, ..] | [0x40..=0x4f, 0xff, operand, ..] if operand & 0x38 == 0x30 => {
+                (plus(sp, -8), fp)
+            }
+            // pop rbp
+            [0x5d, ..] => (plus(sp, 8), self.word_before(start, sp).unwrap_or(fp)),
+            // pop register or flags; pop [..]
+            [0x58..=0x5f | 0x9d | 0x8f, ..] | [0x40..=0x4f, 0x58..=0x5f | 0x8f, ..] => (plus(sp, 8), fp),
+            // leave: mov rsp, rbp; pop rbp
+            [0xc9, ..] => (plus(fp, 8), self.word_before(start, fp).unwrap_or(fp)),
+            // add rsp, constant
+            [0x48, 0x83, 0xc4, bytes, ..] => (plus(sp, (bytes as i8).into()), fp),
+            [0x48, 0x81, 0xc4, ..] => (plus(sp, constant(3)?), fp),
+            // sub rsp, constant
+            [0x48, 0x83, 0xec, bytes, ..] => (plus(sp, i64::from(bytes as i8).wrapping_neg()), fp),
+            [0x48, 0x81, 0xec, ..] => (plus(sp, constant(3)?.wrapping_neg()), fp),
+            // and rsp, constant
+            [0x48, 0x83, 0xe4, mask, ..] => (sp & i64::from(mask as i8) as u64, fp),
+            [0x48, 0x81, 0xe4, ..] => (sp & constant(3)? as u64, fp),
+            // sub rsp, register; add rsp, register: the register's value is not known.
+            [0x48 | 0x4c, 0x29 | 0x01, operand, ..] if operand & 0xc7 == 0xc0 | RSP => return None,
+            [0x48 | 0x49, 0x2b | 0x03, operand, ..] if operand & 0xf8 == 0xe0 => return None,
+            // mov and lea
+            [rex @ 0x48..=0x4f, opcode @ (0x89 | 0x8b | 0x8d), operand, ..] => {
+                return self.moved(state, code, (rex, opcode, operand), start, known);
+            }
+            _ => (sp, fp),
+        };
+        Some(State { sp, fp, ..*state })
+    }
+
+    /// Applies `mov` between registers or from memory, or `lea`.
+    fn moved(
+        &self,
+        state: &State,
+        code: &[u8; MAX_BYTES],
+        (rex, opcode, operand): (u8, u8, u8),
+        start: &Cursor,
+        known: Option<&Registers>,
+    ) -> Option<State> {
+        let (mode, middle, low) = (operand >> 6, operand >> 3 & 7, operand & 7);
+        let (middle, low) = (middle | (rex & 4) << 1, low | (rex & 1) << 3);
+        let address = || {
+            let (base, distance) = address(code, mode, low)?;
+            Some(plus(state.register(base, known)?, distance))
+        };
+        match (opcode, mode) {
+            // mov low, middle
+            (0x89, 3) => state.assign(low, state.register(middle, known), middle == RSP),
+            // mov middle, low
+            (0x8b, 3) => state.assign(middle, state.register(low, known), low == RSP),
+            // mov middle, [..]
+            (0x8b, _) => {
+                let word = address().and_then(|address| self.word_before(start, address));
+                state.assign(middle, word, false)
+            }
+            // lea middle, [..]
+            (0x8d, _) => state.assign(middle, address(), low == RSP),
+            // mov [..], middle
+            _ => Some(*state),
+        }
+    }
+
+    /// The word at an address, if it was on the stack already when the code was interrupted.
+    fn word_before(&self, start: &Cursor, address: u64) -> Option<u64> {
+        self.memory.load_u64(address).filter(|_| address >= start.sp)
+    }
+}
+
+impl State {
+    /// The value of a register, by its number in instructions. `known` are the registers at the interruption.
+    fn register(&self, number: u8, known: Option<&Registers>) -> Option<u64> {
+        match (number, self.keeper) {
+            (RSP, _) => Some(self.sp),
+            (RBP, _) => Some(self.fp),
             (_, Some((keeper, sp))) if keeper == number => Some(sp),
             _ => {
                 let dwarf = RAX_TO_DWARF.get(usize::from(number)).copied().unwrap_or(number);
                 known?.by_dwarf_number(dwarf)
             }
-        };
-        let constant = |at: usize| Some(i64::from(i32::from_le_bytes(*code.get(at..)?.first_chunk()?)));
-        match *code {
-            [0x50..=0x57 | 0x9c | 0x68 | 0x6a, ..] | [0x40..=0x4f, 0x50..=0x57, ..] => plus(-8),
-            // pop rbp: a word below the first SP was pushed on the path, and RBP keeps its value in `state`.
-            [0x5d, ..] => {
-                let fp = word(state.sp).unwrap_or(state.fp);
-                Some(State { fp, sp: state.sp.wrapping_add(8), ..*state })
+        }
+    }
+
+    /// The state after the register `to` has got a value, which may not be known. `is_of_sp`: the value is
+    /// made of SP.
+    fn assign(&self, to: u8, value: Option<u64>, is_of_sp: bool) -> Option<Self> {
+        match to {
+            RSP => Some(Self { sp: value?, ..*self }),
+            RBP => Some(Self { fp: value.unwrap_or(self.fp), ..*self }),
+            keeper if is_of_sp && self.keeper.is_none() => {
+                Some(Self { keeper: value.map(|sp| (keeper, sp)), ..*self })
             }
-            [0x58..=0x5f | 0x9d, ..] | [0x40..=0x4f, 0x58..=0x5f, ..] => plus(8),
-            // push [..]; pop [..]
-            [0xff, operand, ..] | [0x40..=0x4f, 0xff, operand, ..] if operand & 0x38 == 0x30 => plus(-8),
-            [0x8f, ..] | [0x40..=0x4f, 0x8f, ..] => plus(8),
-            // leave
-            [0xc9, ..] => {
-                let fp = word(state.fp).unwrap_or(state.fp);
-                Some(State { fp, sp: state.fp.wrapping_add(8), ..*state })
-            }
-            // add, and, sub
-            [0x48, 0x83, 0xc4, bytes, ..] => plus(i64::from(bytes as i8)),
-            [0x48, 0x81, 0xc4, ..] => plus(constant(3)?),
-            [0x48, 0x83, 0xe4, mask, ..] => {
-                Some(State { sp: state.sp & i64::from(mask as i8) as u64, ..*state })
-            }
-            [0x48, 0x81, 0xe4, ..] => Some(State { sp: state.sp & constant(3)? as u64, ..*state }),
-            [0x48, 0x83, 0xec, bytes, ..] => plus(i64::from(bytes as i8).wrapping_neg()),
-            [0x48, 0x81, 0xec, ..] => plus(constant(3)?.wrapping_neg()),
-            // sub rsp, r; add rsp, r: the register's value is not known.
-            [0x48 | 0x4c, 0x29 | 0x01, operand, ..] if operand & 0xc7 == 0xc0 | RSP => None,
-            [0x48 | 0x49, 0x2b | 0x03, operand, ..] if operand & 0xf8 == 0xe0 => None,
-            // mov and lea from RSP, or to RSP or RBP.
-            [rex @ 0x48..=0x4f, opcode @ (0x89 | 0x8b | 0x8d), operand, ..] => {
-                let (mode, middle, low) = (operand >> 6, operand >> 3 & 7, operand & 7);
-                let (middle, low) = (middle | (rex & 4) << 1, low | (rex & 1) << 3);
-                match (opcode, mode) {
-                    (0x89, 3) => set(state, low, middle, register),
-                    (0x8b, 3) => set(state, middle, low, register),
-                    (0x8b | 0x8d, _) => {
-                        let address = match address(code, mode, low) {
-                            Some((base, distance)) => {
-                                register(base).map(|base| base.wrapping_add_signed(distance))
-                            }
-                            None => None,
-                        };
-                        let value = if opcode == 0x8d { address } else { address.and_then(word) };
-                        match middle {
-                            RSP => Some(State { sp: value?, ..*state }),
-                            RBP => Some(State { fp: value.unwrap_or(state.fp), ..*state }),
-                            keeper if opcode == 0x8d && low == RSP && state.keeper.is_none() => {
-                                Some(State { keeper: value.map(|sp| (keeper, sp)), ..*state })
-                            }
-                            _ => Some(*state),
-                        }
-                    }
-                    _ => Some(*state),
-                }
-            }
-            _ => Some(*state),
+            _ => Some(*self),
         }
     }
 }
 
-/// Applies a move between registers.
-fn set(state: &State, to: u8, from: u8, register: impl Fn(u8) -> Option<u64>) -> Option<State> {
-    match (to, from) {
-        (RSP, from) => Some(State { sp: register(from)?, ..*state }),
-        (RBP, from) => Some(State { fp: register(from).unwrap_or(state.fp), ..*state }),
-        (keeper, RSP) if state.keeper.is_none() => Some(State { keeper: Some((keeper, state.sp)), ..*state }),
-        _ => Some(*state),
-    }
+fn plus(value: u64, bytes: i64) -> u64 {
+    value.wrapping_add_signed(bytes)
 }
 
 /// The base register and distance of an operand in memory, after a prefix and an opcode of one byte each.
