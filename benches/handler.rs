@@ -19,7 +19,7 @@ use otlpprof_elf::objects::ObjectRegistry;
 use otlpprof_signal::buffer::{self, SampleBuffer};
 use otlpprof_signal::counters::COUNTERS;
 use otlpprof_signal::fault;
-use otlpprof_signal::handler_stack::Room;
+use otlpprof_signal::handler_stack::StackRoom;
 use otlpprof_signal::interruption::Interruption;
 use otlpprof_signal::sample::{self, SETUP};
 
@@ -79,7 +79,7 @@ fn take_samples(thread: &ThreadRecord, buffer: &SampleBuffer) -> f64 {
         // SAFETY: getcontext fills the context, whose frame is this function's while the sample is taken.
         unsafe {
             libc::getcontext(context.as_mut_ptr());
-            let interruption = Interruption::new(thread, context.as_mut_ptr().cast(), Room::Ample);
+            let interruption = Interruption::new(thread, context.as_mut_ptr().cast(), StackRoom::Ample);
             sample::take_cpu(&interruption, 1);
         }
     }

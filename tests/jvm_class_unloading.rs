@@ -15,7 +15,7 @@ use otlpprof_core::vm_layout::MethodLayout;
 use otlpprof_jvm::class_methods;
 use otlpprof_jvm::jvmti::Capability;
 use otlpprof_jvm::jvmti_env::RawEnv;
-use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
+use otlpprof_jvm::jvmti_events::{EventCallbacks, JvmtiEvent};
 use otlpprof_jvm::jvmti_table::Capabilities;
 use otlpprof_jvm::methods::{MethodId, MethodTable, MethodTableLimits};
 use otlpprof_signal::safe_load::ProcessMemory;
@@ -92,7 +92,7 @@ fn child_unloads_classes() {
     // SAFETY: the callback is a static function. A poisoned lock would abort the process, which fails the
     // test.
     unsafe { jvm.jvmti.set_event_callbacks(&callbacks) }.unwrap();
-    jvm.jvmti.set_event_enabled(Event::GarbageCollectionStart, true).unwrap();
+    jvm.jvmti.set_event_enabled(JvmtiEvent::GarbageCollectionStart, true).unwrap();
 
     // SAFETY: `jvm.env` belongs to this thread.
     unsafe { define_and_drop_classes(&Java::new(jvm.env, layout.method)) };

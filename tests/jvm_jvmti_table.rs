@@ -14,21 +14,21 @@ use loud_support::not_tested;
 use otlpprof_jvm::jvmti::{Capability, Phase};
 use otlpprof_jvm::jvmti_env::SLOTS;
 use otlpprof_jvm::jvmti_error::ERROR_NAMES;
-use otlpprof_jvm::jvmti_events::Event;
+use otlpprof_jvm::jvmti_events::JvmtiEvent;
 use otlpprof_jvm::jvmti_table::{Capabilities, FUNCTIONS, REPLACED, RawThreadInfo};
 
 /// Events with their names in `jvmti.h`: of the enumerator and of the callback.
-const EVENTS: [(Event, &str, &str); 10] = [
-    (Event::ClassFileLoadHook, "CLASS_FILE_LOAD_HOOK", "ClassFileLoadHook"),
-    (Event::VmInit, "VM_INIT", "VMInit"),
-    (Event::VmDeath, "VM_DEATH", "VMDeath"),
-    (Event::ThreadStart, "THREAD_START", "ThreadStart"),
-    (Event::ThreadEnd, "THREAD_END", "ThreadEnd"),
-    (Event::VmStart, "VM_START", "VMStart"),
-    (Event::DynamicCodeGenerated, "DYNAMIC_CODE_GENERATED", "DynamicCodeGenerated"),
-    (Event::DataDumpRequest, "DATA_DUMP_REQUEST", "DataDumpRequest"),
-    (Event::GarbageCollectionStart, "GARBAGE_COLLECTION_START", "GarbageCollectionStart"),
-    (Event::GarbageCollectionFinish, "GARBAGE_COLLECTION_FINISH", "GarbageCollectionFinish"),
+const EVENTS: [(JvmtiEvent, &str, &str); 10] = [
+    (JvmtiEvent::ClassFileLoadHook, "CLASS_FILE_LOAD_HOOK", "ClassFileLoadHook"),
+    (JvmtiEvent::VmInit, "VM_INIT", "VMInit"),
+    (JvmtiEvent::VmDeath, "VM_DEATH", "VMDeath"),
+    (JvmtiEvent::ThreadStart, "THREAD_START", "ThreadStart"),
+    (JvmtiEvent::ThreadEnd, "THREAD_END", "ThreadEnd"),
+    (JvmtiEvent::VmStart, "VM_START", "VMStart"),
+    (JvmtiEvent::DynamicCodeGenerated, "DYNAMIC_CODE_GENERATED", "DynamicCodeGenerated"),
+    (JvmtiEvent::DataDumpRequest, "DATA_DUMP_REQUEST", "DataDumpRequest"),
+    (JvmtiEvent::GarbageCollectionStart, "GARBAGE_COLLECTION_START", "GarbageCollectionStart"),
+    (JvmtiEvent::GarbageCollectionFinish, "GARBAGE_COLLECTION_FINISH", "GarbageCollectionFinish"),
 ];
 
 /// The JDKs that have headers; runtimes have none.
@@ -115,7 +115,7 @@ fn events_callbacks_and_errors_have_their_numbers() {
             );
             ours.insert(enumerator.to_owned(), event as i64);
             // Tests in jvmti_events.rs compare the structure of callbacks with the events' numbers.
-            ours.insert(callback.to_owned(), event as i64 - Event::VmInit as i64);
+            ours.insert(callback.to_owned(), event as i64 - JvmtiEvent::VmInit as i64);
         }
         // This error code was added with virtual threads.
         let known = |name| version(&home) >= 21 || name != "UNSUPPORTED_OPERATION";
@@ -180,11 +180,11 @@ fn child_calls_jvmti() {
     let wanted = Capabilities::default().with(Capability::GarbageCollectionEvents);
     assert!(!jvmti.capabilities().unwrap().has(Capability::GarbageCollectionEvents));
     assert!(jvmti.potential_capabilities().unwrap().has(Capability::GarbageCollectionEvents));
-    let refused = jvmti.set_event_enabled(Event::GarbageCollectionStart, true).unwrap_err();
+    let refused = jvmti.set_event_enabled(JvmtiEvent::GarbageCollectionStart, true).unwrap_err();
     assert_eq!(refused.to_string(), "JVMTI SetEventNotificationMode failed: MUST_POSSESS_CAPABILITY (99)");
     jvmti.add_capabilities(wanted).unwrap();
     assert!(jvmti.capabilities().unwrap().has(Capability::GarbageCollectionEvents));
-    jvmti.set_event_enabled(Event::GarbageCollectionStart, true).unwrap();
+    jvmti.set_event_enabled(JvmtiEvent::GarbageCollectionStart, true).unwrap();
 
     let memory = jvmti.allocate(16).unwrap();
     // SAFETY: `memory` is 16 bytes that JVMTI allocated for us; it is deallocated once, after the last use.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use otlpprof_dwarf::{Frame, LookUp, TextId};
+use otlpprof_dwarf::{LookUp, SourceFrame, TextId};
 use otlpprof_elf::symbols::demangle::demangle;
 use serde_json::Value;
 
@@ -211,7 +211,7 @@ fn text_of<L: LookUp<Error: Debug>>(id: TextId, of: &mut L) -> String {
 pub(crate) fn answers<L: LookUp<Error: Debug>>(of: &mut L, addresses: &[u64]) -> Vec<Vec<Answer>> {
     let mut texts = HashMap::new();
     let mut frames = Vec::new();
-    let mut answer = |frame: &Frame, of: &mut L| {
+    let mut answer = |frame: &SourceFrame, of: &mut L| {
         let mut text = |id: Option<_>| match id {
             Some(id) => texts.entry(id).or_insert_with(|| text_of(id, of)).clone(),
             None => String::new(),

@@ -7,7 +7,7 @@ use crate::elf_support::{Library, image_at, image_of, libc_path, libjvms, output
 use otlpprof_core::address::{ElfVaddr, FileOffset, LoadBias};
 use otlpprof_core::build_id::BuildId;
 use otlpprof_elf::build_id::{self, BuildIdError};
-use otlpprof_elf::file::{FileError, Table};
+use otlpprof_elf::file::{FileError, HeaderTable};
 use otlpprof_elf::htlhash::HtlHash;
 use otlpprof_elf::image::LoadedImage;
 use otlpprof_elf::notes::NoteError;
@@ -221,7 +221,10 @@ fn a_file_cut_anywhere_never_gives_a_wrong_build_id() {
                     assert_eq!(given, len as u64);
                     assert!(len < if elf_is_64(&whole) { 64 } else { 52 });
                 }
-                Err(BuildIdError::File(FileError::TableOutside { table: Table::ProgramHeader, .. })) => {}
+                Err(BuildIdError::File(FileError::TableOutside {
+                    table: HeaderTable::ProgramHeader,
+                    ..
+                })) => {}
                 Err(BuildIdError::NotesOutside { .. }) => {}
                 Err(other) => panic!("{len} bytes: {other}"),
             }

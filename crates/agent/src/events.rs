@@ -52,7 +52,7 @@ impl EventKind {
 
 /// An event without its summed values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Event {
+pub(super) struct ProgramEvent {
     pub(super) kind: EventKind,
     /// The name of the event's frame.
     pub(super) frame: String,
@@ -63,7 +63,7 @@ pub(super) struct Event {
     pub(super) link: Link,
 }
 
-impl Event {
+impl ProgramEvent {
     /// Adds the context of the thread that reports the event: its labels, and its span if the event has none.
     pub(super) fn take_context(&mut self, context: &ContextRecord) {
         if self.link == Link::default() && context.has_span() {
@@ -86,7 +86,7 @@ struct Sums {
 /// The events of an interval.
 #[derive(Default)]
 pub(super) struct Events {
-    sums: Mutex<HashMap<Event, Sums>>,
+    sums: Mutex<HashMap<ProgramEvent, Sums>>,
     recorded: AtomicU64,
     dropped: AtomicU64,
 }
@@ -94,7 +94,7 @@ pub(super) struct Events {
 impl Events {
     /// Records an event and its time. Returns `false` if the event is new and there are already as many
     /// different events as allowed.
-    pub(super) fn record(&self, event: Event, time_ns: i64) -> bool {
+    pub(super) fn record(&self, event: ProgramEvent, time_ns: i64) -> bool {
         let mut sums = self.sums.lock();
         if sums.len() >= MOST_EVENTS && !sums.contains_key(&event) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Events {
     }
 }
 
-fn identity(tables: &mut Tables, event: &Event) -> SampleIdentity {
+fn identity(tables: &mut Tables, event: &ProgramEvent) -> SampleIdentity {
     let function = tables.named_function(otlpprof_model::label(&event.frame));
     let frame = tables.frames.intern(Frame::java(function, 0));
     let texts = event.texts.iter().map(|(key, value)| (key, otlpprof_model::label(value)));
@@ -162,9 +162,15 @@ fn identity(tables: &mut Tables, event: &Event) -> SampleIdentity {
 mod tests {
     use super::*;
 
-    fn event(kind: EventKind, frame: &str) -> Event {
+    fn event(kind: EventKind, frame: &str) -> ProgramEvent {
         let texts = vec![("event.name".to_owned(), frame.to_owned())];
-        Event { kind, frame: frame.to_owned(), texts, numbers: vec![("thread.id", 1)], link: Link::default() }
+        ProgramEvent {
+            kind,
+            frame: frame.to_owned(),
+            texts,
+            numbers: vec![("thread.id", 1)],
+            link: Link::default(),
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ use otlpprof_options::Request;
 
 use super::callbacks::callbacks;
 use super::entry;
-use super::events::{Event, EventKind};
+use super::events::{EventKind, ProgramEvent};
 use super::java_strings::{new_string, text_of, texts_of, throw};
 use super::lifecycle::{self, Agent};
 use super::{logging, publication, virtual_contexts};
@@ -402,7 +402,7 @@ unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlon
     trace_id[..8].copy_from_slice(&high.to_be_bytes());
     trace_id[8..].copy_from_slice(&low.to_be_bytes());
     let numbers = [(attribute_keys::THREAD_ID, thread_id), (attribute_keys::QUEUE_LENGTH, length)];
-    let mut event = Event {
+    let mut event = ProgramEvent {
         kind,
         frame: given.first()?.clone()?,
         texts,

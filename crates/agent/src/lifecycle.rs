@@ -12,7 +12,7 @@ use otlpprof_context::reclaim;
 use otlpprof_core::collections::COLLECTIONS;
 use otlpprof_jvm::jvmti::{Capability, Jvmti, Phase};
 use otlpprof_jvm::jvmti_error::JvmtiError;
-use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
+use otlpprof_jvm::jvmti_events::{EventCallbacks, JvmtiEvent};
 use otlpprof_jvm::jvmti_table::Capabilities;
 use otlpprof_jvm::live_phase;
 use otlpprof_options::{Options, Request};
@@ -62,7 +62,7 @@ struct Change;
 
 /// The reasons for which the agent does not start.
 #[derive(Debug, Error)]
-pub(super) enum StartError {
+pub(super) enum AgentStartError {
     #[error("this JVM provides no JVMTI environment ({0})")]
     Environment(JvmtiError),
     #[error("this JVM refuses JVMTI's events ({0})")]
@@ -110,15 +110,15 @@ pub(super) unsafe fn start(
     java_vm: *mut JavaVM,
     callbacks: &VmCallbacks,
     mut options: Options,
-) -> Result<(), StartError> {
+) -> Result<(), AgentStartError> {
     if let Some(other) = other_copy::started() {
-        return Err(StartError::OtherCopy(other));
+        return Err(AgentStartError::OtherCopy(other));
     }
     Output::check(&options).map_err(SessionError::Output)?;
     // SAFETY: the contract requires the JavaVM that the JVM passed.
     let agent = unsafe { make(java_vm, callbacks) }?;
     if agent.is_profiling() {
-        return Err(StartError::Running);
+        return Err(AgentStartError::Running);
     }
     for warning in &options.warnings {
         log::warn!("{warning}");
@@ -148,14 +148,14 @@ pub(super) unsafe fn start(
 pub(super) unsafe fn make(
     java_vm: *mut JavaVM,
     callbacks: &VmCallbacks,
-) -> Result<&'static Agent, StartError> {
+) -> Result<&'static Agent, AgentStartError> {
     // The VM's own description is read by loads that may fault.
     otlpprof_signal::fault::install().map_err(SessionError::Faults)?;
     let agent = match AGENT.get() {
         Some(agent) => agent,
         None => {
             // SAFETY: the contract requires the JavaVM of this process.
-            let jvmti = unsafe { Jvmti::new(java_vm) }.map_err(StartError::Environment)?;
+            let jvmti = unsafe { Jvmti::new(java_vm) }.map_err(AgentStartError::Environment)?;
             // SAFETY: the contract requires the JavaVM of this process, and `jvmti` is an environment of it.
             let vm = unsafe { Vm::keep(java_vm, jvmti) };
             AGENT.get_or_init(|| Agent {
@@ -169,7 +169,7 @@ pub(super) unsafe fn make(
             })
         }
     };
-    agent.listen(callbacks).map_err(StartError::Events)?;
+    agent.listen(callbacks).map_err(AgentStartError::Events)?;
     if agent.vm.jvmti.phase() == Ok(Phase::Live) {
         let env = agent.vm.attach_as_daemon(c"otlpprof").ok_or(SessionError::Attach)?;
         // SAFETY: `env` is the current thread's environment.
@@ -193,19 +193,20 @@ impl Agent {
         // SAFETY: the callbacks are functions of this library, which stays loaded.
         unsafe { jvmti.set_event_callbacks(&callbacks.events) }?;
         mounts::set_callbacks(callbacks.mounts);
-        for event in [Event::VmInit, Event::VmDeath, Event::ThreadStart, Event::ThreadEnd] {
+        for event in [JvmtiEvent::VmInit, JvmtiEvent::VmDeath, JvmtiEvent::ThreadStart, JvmtiEvent::ThreadEnd]
+        {
             jvmti.set_event_enabled(event, true)?;
         }
         let potential = jvmti.potential_capabilities()?;
         for (capability, events, otherwise) in [
             (
                 Capability::GarbageCollectionEvents,
-                &[Event::GarbageCollectionFinish, Event::GarbageCollectionStart][..],
+                &[JvmtiEvent::GarbageCollectionFinish, JvmtiEvent::GarbageCollectionStart][..],
                 "the VM does not report garbage collections: methods of unloaded classes may have no names",
             ),
             (
                 Capability::NativeMethodBindEvents,
-                &[Event::NativeMethodBind],
+                &[JvmtiEvent::NativeMethodBind],
                 "the VM does not report the binding of native methods: the first stacks in a library may be \
                  incomplete",
             ),
@@ -249,13 +250,13 @@ impl Agent {
         &'static self,
         change: &MutexGuard<'_, Change>,
         mut options: Options,
-    ) -> Result<(), StartError> {
+    ) -> Result<(), AgentStartError> {
         let delay = std::mem::take(&mut options.delay);
         if delay.is_zero() {
             return self.begin(change, options);
         }
         if live_phase::has_ended() {
-            return Err(StartError::Ended);
+            return Err(AgentStartError::Ended);
         }
         let pending = PendingSession::new(options);
         let number = pending.number;
@@ -284,18 +285,18 @@ impl Agent {
 
     /// Begins the pending session of this number, if it is still pending. The lock is held throughout, so
     /// that a thread that stops the session finds it either pending or running.
-    fn begin_pending(&'static self, number: u64) -> Result<(), StartError> {
+    fn begin_pending(&'static self, number: u64) -> Result<(), AgentStartError> {
         let change = self.changing.lock();
         let pending = self.pending.lock().take_if(|pending| pending.number == number);
         pending.map_or(Ok(()), |pending| self.begin(&change, pending.options))
     }
 
-    fn begin(&'static self, _: &MutexGuard<'_, Change>, options: Options) -> Result<(), StartError> {
+    fn begin(&'static self, _: &MutexGuard<'_, Change>, options: Options) -> Result<(), AgentStartError> {
         if live_phase::has_ended() {
-            return Err(StartError::Ended);
+            return Err(AgentStartError::Ended);
         }
         if self.session.read().is_some() {
-            return Err(StartError::Running);
+            return Err(AgentStartError::Running);
         }
         let drains = |session: &Arc<ProfilingSession>| *self.draining.write() = Some(session.clone());
         let session = ProfilingSession::start(self.vm, options, drains, end_session);

@@ -12,7 +12,7 @@ use otlpprof_context::{published_threads, threads};
 use otlpprof_jvm::jvmti::{Capability, Jvmti};
 use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
-use otlpprof_jvm::jvmti_events::Event;
+use otlpprof_jvm::jvmti_events::JvmtiEvent;
 use otlpprof_jvm::jvmti_table::Capabilities;
 use otlpprof_jvm::live_phase::LivePhaseMutex;
 
@@ -96,7 +96,7 @@ fn is_in_thread_state(vm: &Vm) -> bool {
 
 fn try_enable(jvmti: Jvmti, with_mounts: bool) -> Result<(), JvmtiError> {
     jvmti.add_capabilities(Capabilities::default().with(Capability::SupportVirtualThreads))?;
-    jvmti.set_event_enabled(Event::VirtualThreadEnd, true)?;
+    jvmti.set_event_enabled(JvmtiEvent::VirtualThreadEnd, true)?;
     log::debug!("the VM now sends end events of virtual threads");
     if with_mounts {
         mounts::listen(jvmti)?;

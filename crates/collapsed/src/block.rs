@@ -27,7 +27,7 @@ pub(super) struct Block {
     /// The places in the text of the distinct frames.
     distinct: Vec<Range<usize>>,
     /// The lines that are stacks.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<StackRow>,
     /// The frames of all rows, by their numbers in `distinct`, the leaf of each row first.
     frames: Vec<u32>,
     /// The number of lines that are comments, and name no quantity.
@@ -40,7 +40,7 @@ pub(super) struct Block {
 
 /// A line that is a stack.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct StackRow {
     /// The line, counted from 0.
     pub(super) line: u64,
     /// The value; not negative.
@@ -86,7 +86,7 @@ impl Block {
                 false => line::parse(whole, expected.scale),
             };
             match parsed {
-                Ok(Some(line::Line { stack, value })) => {
+                Ok(Some(line::StackLine { stack, value })) => {
                     let (thread, frames) = divide(stack);
                     let thread = thread.map(|(name, id)| (place_of(name, text), id));
                     let first = self.frames.len();
@@ -100,7 +100,7 @@ impl Block {
                         self.frames.push(number);
                     }
                     let frames = first..self.frames.len();
-                    self.rows.push(Row { line, value, bytes: stack.len(), thread, frames });
+                    self.rows.push(StackRow { line, value, bytes: stack.len(), thread, frames });
                 }
                 Ok(None) => match Quantity::parse(whole) {
                     // Files that were put together have several.
@@ -130,12 +130,12 @@ impl Block {
     }
 
     /// The frames of a row, by their numbers among the distinct ones, the leaf first.
-    pub(super) fn frames(&self, row: &Row) -> &[u32] {
+    pub(super) fn frames(&self, row: &StackRow) -> &[u32] {
         &self.frames[row.frames.clone()]
     }
 
     /// The name and the id of a row's thread.
-    pub(super) fn thread(&self, row: &Row) -> Option<(&str, i64)> {
+    pub(super) fn thread(&self, row: &StackRow) -> Option<(&str, i64)> {
         row.thread.as_ref().map(|(name, id)| (&self.text[name.clone()], *id))
     }
 }

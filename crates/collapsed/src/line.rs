@@ -13,7 +13,7 @@ const BILLIONTH: f64 = 1e-9;
 
 /// A line: a stack and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'l> {
+pub(super) struct StackLine<'l> {
     /// The frames, oldest first, separated by `;`.
     pub(super) stack: &'l str,
     /// The value; not negative.
@@ -68,7 +68,7 @@ pub enum LineProblem {
 }
 
 /// Parses a line without its end; `None` for a blank one and for a comment.
-pub(super) fn parse(line: &str, scale: Scale) -> Result<Option<Line<'_>>, LineProblem> {
+pub(super) fn parse(line: &str, scale: Scale) -> Result<Option<StackLine<'_>>, LineProblem> {
     let line = line.trim_ascii();
     if line.is_empty() || is_comment(line) {
         return Ok(None);
@@ -82,7 +82,7 @@ pub(super) fn parse(line: &str, scale: Scale) -> Result<Option<Line<'_>>, LinePr
     if may_be_deep && stack.bytes().filter(|&byte| byte == b';').count() >= MOST_FRAMES {
         return Err(LineProblem::TooDeep);
     }
-    Ok(Some(Line { stack, value }))
+    Ok(Some(StackLine { stack, value }))
 }
 
 /// Whether a line is a comment, which begins with `#`. `#<` begins the name of a class in Ruby.
@@ -139,13 +139,13 @@ fn billionths(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn whole(line: &str) -> Result<Option<Line<'_>>, LineProblem> {
+    fn whole(line: &str) -> Result<Option<StackLine<'_>>, LineProblem> {
         parse(line, Scale::Whole)
     }
 
     #[test]
     fn a_line_is_a_stack_and_a_number() {
-        let line = |stack, value| Ok(Some(Line { stack, value }));
+        let line = |stack, value| Ok(Some(StackLine { stack, value }));
         assert_eq!(whole("main;run 42"), line("main;run", 42));
         assert_eq!(whole("operator new(unsigned long) 7\r"), line("operator new(unsigned long)", 7));
         assert_eq!(whole("[a b tid=1];run\t0"), line("[a b tid=1];run", 0));

@@ -12,7 +12,7 @@ use otlpprof_model::{
 };
 use thiserror::Error;
 
-use super::block::{Block, Expected, Row};
+use super::block::{Block, Expected, StackRow};
 use super::blocks::{self, BLOCK_BYTES};
 use super::form::{Form, Program};
 use super::frame_name;
@@ -217,7 +217,7 @@ impl Sums {
     }
 
     /// Adds a row of a block. `frames` has the known frames of the block's texts.
-    fn add(&mut self, block: &Block, row: &Row, frames: &mut [Option<FrameId>]) {
+    fn add(&mut self, block: &Block, row: &StackRow, frames: &mut [Option<FrameId>]) {
         self.bytes += row.bytes;
         let attributes = block.thread(row).map_or(AttributeSetId::EMPTY, |thread| self.thread(thread));
         self.stack.clear();

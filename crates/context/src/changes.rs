@@ -140,7 +140,7 @@ struct Progress {
 
 /// The reader of the rings. There must be only one at a time.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct ChangeReader<'a> {
     rings: Rings<'a>,
     progress: Vec<Progress>,
 }
@@ -154,14 +154,14 @@ pub enum Noted {
     Lost(usize),
 }
 
-impl Reader<'static> {
+impl ChangeReader<'static> {
     /// A reader of changes from now on; `None` if there are no rings.
     pub fn new() -> Option<Self> {
         MEMORY.get().copied().flatten().map(|words| Self::of(Rings(words)))
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ChangeReader<'a> {
     fn of(rings: Rings<'a>) -> Self {
         let progress = (0..RINGS).map(|ring| Progress {
             next: rings.begun(ring),
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Vec<(i64, i64)> {
+    fn read(reader: &mut ChangeReader<'_>) -> Vec<(i64, i64)> {
         let mut found = Vec::new();
         reader.read(|noted| {
             found.push(match noted {
@@ -249,7 +249,7 @@ mod tests {
     fn changes_are_read_once_in_their_order_and_round_after_round() {
         let words = words();
         note(&words, 3, 3, 1);
-        let mut reader = Reader::of(Rings(&words));
+        let mut reader = ChangeReader::of(Rings(&words));
         assert_eq!(read(&mut reader), [], "what was noted before");
         for round in 0..3 {
             let times: Vec<_> = (0..ENTRIES as u64).map(|n| (3, (round * 10_000 + n) as i64)).collect();
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_ring_that_was_overwritten_says_so_and_goes_on() {
         let words = words();
-        let mut reader = Reader::of(Rings(&words));
+        let mut reader = ChangeReader::of(Rings(&words));
         (0..=ENTRIES as u64).for_each(|n| note(&words, 3, 3, n));
         note(&words, 4, 4, 1);
         assert_eq!(read(&mut reader), [(-1, 3), (4, 1)]);
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_reader_waits_for_a_pending_change_and_other_writers_keep_their_own() {
         let words = words();
-        let mut reader = Reader::of(Rings(&words));
+        let mut reader = ChangeReader::of(Rings(&words));
         let (turn, at) = begin(&words, 3, 3, 1).unwrap();
         note(&words, 3, 35, 2);
         assert_eq!(read(&mut reader), [(35, 2)]);

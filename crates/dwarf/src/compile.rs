@@ -13,7 +13,7 @@ use otlpprof_elf::symbols::demangle::demangle;
 use super::allowance::Allowance;
 use super::elsewhere::{Home, complete};
 use super::error::{DwarfError, Problem};
-use super::frame::{Frame, LookUp, TextId};
+use super::frame::{LookUp, SourceFrame, TextId};
 use super::functions::NO_FUNCTION;
 use super::heads::Heads;
 use super::lines::SourcePosition;
@@ -25,7 +25,7 @@ use super::split::{Split, SplitFiles};
 use super::stream::{Choice, UnitBytes, each_unit};
 use super::symbols::{Symbol, Symbols};
 use super::texts::{NO_TEXT, SharedTexts, Texts};
-use super::unit::{Problems, Row, Shared, UnitRows};
+use super::unit::{LineRow, Problems, Shared, UnitRows};
 use gimli::EndianSlice;
 
 /// The files of one object.
@@ -228,7 +228,7 @@ impl Compiled {
     }
 
     /// The row at an address, with its unit.
-    fn row(&self, vaddr: u64) -> Option<(&UnitRows, &Row)> {
+    fn row(&self, vaddr: u64) -> Option<(&UnitRows, &LineRow)> {
         let unit = self.units.get(owner_of(&self.owners, vaddr)? as usize)?;
         let after = unit.rows.partition_point(|row| row.address <= vaddr);
         Some((unit, unit.rows.get(after.checked_sub(1)?)?))
@@ -236,13 +236,13 @@ impl Compiled {
 }
 
 /// A frame of these numbers.
-pub(super) fn frame(function: u32, place: SourcePosition) -> Frame {
+pub(super) fn frame(function: u32, place: SourcePosition) -> SourceFrame {
     let text = |number: u32| (number != NO_TEXT).then_some(TextId(number));
-    Frame { function: text(function), file: text(place.file), line: place.line, column: place.column }
+    SourceFrame { function: text(function), file: text(place.file), line: place.line, column: place.column }
 }
 
 /// Names the outermost frame by its symbol, which precedes the debug information's name.
-pub(super) fn name_by_symbol(frames: &mut Vec<Frame>, symbol: Option<Symbol>) {
+pub(super) fn name_by_symbol(frames: &mut Vec<SourceFrame>, symbol: Option<Symbol>) {
     let Some(symbol) = symbol else { return };
     let named = frame(symbol.name, SourcePosition { file: symbol.file, ..SourcePosition::NONE });
     match frames.last_mut() {
@@ -257,7 +257,7 @@ pub(super) fn name_by_symbol(frames: &mut Vec<Frame>, symbol: Option<Symbol>) {
 impl LookUp for Compiled {
     type Error = std::convert::Infallible;
 
-    fn frames(&mut self, vaddr: u64, frames: &mut Vec<Frame>) -> Result<(), Self::Error> {
+    fn frames(&mut self, vaddr: u64, frames: &mut Vec<SourceFrame>) -> Result<(), Self::Error> {
         frames.clear();
         if let Some((unit, row)) = self.row(vaddr) {
             let (mut function, mut place) = (row.function, row.place);

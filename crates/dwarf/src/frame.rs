@@ -8,7 +8,7 @@ pub struct TextId(pub u32);
 
 /// One function of the chain at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct SourceFrame {
     /// The function's linkage name, or its name where it has none.
     pub function: Option<TextId>,
     /// The path of the source file, absolute where the compiler recorded its folder.
@@ -19,7 +19,7 @@ pub struct Frame {
     pub column: u32,
 }
 
-impl Frame {
+impl SourceFrame {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.function.is_none() && self.file.is_none() && self.line == 0
@@ -38,7 +38,7 @@ pub trait LookUp {
     ///
     /// # Errors
     /// If the source of the answers is damaged.
-    fn frames(&mut self, vaddr: u64, frames: &mut Vec<Frame>) -> Result<(), Self::Error>;
+    fn frames(&mut self, vaddr: u64, frames: &mut Vec<SourceFrame>) -> Result<(), Self::Error>;
 
     /// The name for people of a function: its linkage name, demangled, or the text itself if it is none.
     ///

@@ -23,7 +23,7 @@ pub(super) const NO_FUNCTION: u32 = u32::MAX;
 
 /// A function, or one place at which it is inlined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Function {
+pub(super) struct Subroutine {
     /// The number of the function that it is inlined into; a lower number.
     pub(super) caller: u32,
     /// Its name.
@@ -35,7 +35,7 @@ pub(super) struct Function {
 /// The functions of a unit.
 pub(super) struct Functions {
     /// The functions.
-    pub(super) functions: Vec<Function>,
+    pub(super) functions: Vec<Subroutine>,
     /// The innermost function of each address: each with the address at which it begins, in ascending order.
     pub(super) steps: Vec<(u64, u32)>,
 }
@@ -74,7 +74,7 @@ struct Open<'a> {
 }
 
 /// Reads the functions of a unit.
-pub(super) struct Reader<'r, 'u, 'a> {
+pub(super) struct FunctionReader<'r, 'u, 'a> {
     /// The unit, which for split units is the one in the split file.
     pub(super) unit: UnitRef<'u, Bytes<'a>>,
     /// Gives the number of a file's path from its index in the line table.
@@ -93,11 +93,11 @@ pub(super) struct Reader<'r, 'u, 'a> {
 #[derive(Default)]
 struct State<'a> {
     open: Vec<Open<'a>>,
-    functions: Vec<Function>,
+    functions: Vec<Subroutine>,
     map: BTreeMap<u64, (u64, u32)>,
 }
 
-impl<'a> Reader<'_, '_, 'a> {
+impl<'a> FunctionReader<'_, '_, 'a> {
     /// Reads the functions with code. Of a function without a wanted address, no inlined function is read:
     /// its code is a part of the function's.
     ///
@@ -232,7 +232,7 @@ impl<'a> Reader<'_, '_, 'a> {
                 Some(entry) => entry,
                 None => self.entry_at(open.at)?,
             };
-            let mut function = Function {
+            let mut function = Subroutine {
                 caller: NO_FUNCTION,
                 name: self.names.of(&entry.name, texts)?,
                 call: SourcePosition::NONE,

@@ -73,7 +73,7 @@ mod unit;
 
 pub use compile::{Compiled, Inputs, compile};
 pub use error::{DwarfError, Problem};
-pub use frame::{Frame, LookUp, TextId};
+pub use frame::{LookUp, SourceFrame, TextId};
 pub use otlpprof_elf::source::{FileSource, Source};
 pub use split::SplitFiles;
 pub use split_ids::{package_has, split_ids};

@@ -8,7 +8,7 @@ use gimli::{DebugInfo, Dwarf, EndianSlice, RunTimeEndian, UnitRef, UnitType};
 
 use super::allowance::Allowance;
 use super::error::{DwarfError, Problem};
-use super::functions::{Function, Functions, NO_FUNCTION, Reader};
+use super::functions::{FunctionReader, Functions, NO_FUNCTION, Subroutine};
 use super::heads::Heads;
 use super::limits;
 use super::lines::{SourcePosition, read_lines};
@@ -27,14 +27,14 @@ pub(super) struct UnitRows {
     /// The addresses that the unit claims.
     pub(super) ranges: Vec<Range<u64>>,
     /// The functions that the rows name by their numbers.
-    pub(super) functions: Vec<Function>,
+    pub(super) functions: Vec<Subroutine>,
     /// The rows, in ascending order of their addresses.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<LineRow>,
 }
 
 /// The state of addresses from this one to the next row's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct LineRow {
     /// The first address.
     pub(super) address: u64,
     /// The number of the innermost function.
@@ -120,7 +120,7 @@ impl Shared<'_> {
             let home: Option<fn(u64) -> Target> = if is_split { None } else { Some(Target::Main) };
             let names = Names::new(unit, if is_split { 0 } else { offset }, home);
             let (code, wanted, allowance) = (self.code, self.wanted, self.allowance);
-            Reader { unit, file: &mut file, names, code, wanted, allowance }.read(self.texts)
+            FunctionReader { unit, file: &mut file, names, code, wanted, allowance }.read(self.texts)
         });
         let functions = read.unwrap_or_else(|why| {
             self.problems.add(offset, why);
@@ -133,8 +133,8 @@ impl Shared<'_> {
 }
 
 /// Puts functions and places together.
-fn rows(functions: &[(u64, u32)], places: &[(u64, SourcePosition)]) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::with_capacity(functions.len() + places.len());
+fn rows(functions: &[(u64, u32)], places: &[(u64, SourcePosition)]) -> Vec<LineRow> {
+    let mut rows: Vec<LineRow> = Vec::with_capacity(functions.len() + places.len());
     let (mut functions, mut places) = (functions.iter().peekable(), places.iter().peekable());
     let (mut function, mut place) = (NO_FUNCTION, SourcePosition::NONE);
     loop {
@@ -146,7 +146,7 @@ fn rows(functions: &[(u64, u32)], places: &[(u64, SourcePosition)]) -> Vec<Row> 
         while let Some(step) = places.next_if(|step| step.0 == address) {
             place = step.1;
         }
-        let row = Row { address, function, place };
+        let row = LineRow { address, function, place };
         if rows.last().is_none_or(|last| (last.function, last.place) != (function, place)) {
             rows.push(row);
         }

@@ -36,7 +36,7 @@ pub enum FileError {
     #[error("{table} entries of {size} bytes, not {expected}")]
     EntrySize {
         /// The table.
-        table: Table,
+        table: HeaderTable,
         /// The size in the ELF header, in bytes.
         size: u16,
         /// The size that the class defines, in bytes.
@@ -46,7 +46,7 @@ pub enum FileError {
     #[error("{table} table of {count} entries at {offset:#x} is outside the file's {len} bytes")]
     TableOutside {
         /// The table.
-        table: Table,
+        table: HeaderTable,
         /// `e_phoff` or `e_shoff`
         offset: u64,
         /// `e_phnum` or `e_shnum`
@@ -58,14 +58,14 @@ pub enum FileError {
 
 /// The two tables of an ELF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum HeaderTable {
     /// The program headers.
     ProgramHeader,
     /// The section headers.
     SectionHeader,
 }
 
-impl std::fmt::Display for Table {
+impl std::fmt::Display for HeaderTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::ProgramHeader => "program header",
@@ -156,7 +156,8 @@ impl<S: Source> ElfFile<S> {
     pub fn program_headers(&self) -> Result<Vec<ProgramHeader>, FileError> {
         let (offset, count) = (self.header.e_phoff, self.header.e_phnum);
         let entry = GoblinProgramHeader::size(self.context);
-        let Some(bytes) = self.table(Table::ProgramHeader, offset, count, self.header.e_phentsize, entry)?
+        let Some(bytes) =
+            self.table(HeaderTable::ProgramHeader, offset, count, self.header.e_phentsize, entry)?
         else {
             return Ok(Vec::new());
         };
@@ -173,7 +174,8 @@ impl<S: Source> ElfFile<S> {
     pub fn section_headers(&self) -> Result<Vec<SectionHeader>, FileError> {
         let (offset, count) = (self.header.e_shoff, self.header.e_shnum);
         let entry = SectionHeader::size(self.context);
-        let Some(bytes) = self.table(Table::SectionHeader, offset, count, self.header.e_shentsize, entry)?
+        let Some(bytes) =
+            self.table(HeaderTable::SectionHeader, offset, count, self.header.e_shentsize, entry)?
         else {
             return Ok(Vec::new());
         };
@@ -225,7 +227,7 @@ impl<S: Source> ElfFile<S> {
 
     fn table(
         &self,
-        table: Table,
+        table: HeaderTable,
         offset: u64,
         count: u16,
         size: u16,

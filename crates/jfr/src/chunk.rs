@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
-use super::framing::{CHECKPOINT, Frame, METADATA, frame_at, is_cut};
+use super::framing::{CHECKPOINT, EventPlace, METADATA, frame_at, is_cut};
 use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 use super::known_metadata::KnownMetadata;
 use super::metadata::Metadata;
@@ -125,7 +125,7 @@ impl<'a> OpenChunk<'a> {
         let mut checkpoints = Vec::new();
         let mut has_events = false;
         while cursor.left() > 0 && !(size.is_none() && begins_chunk(&within[cursor.at()..])) {
-            let frame = match Frame::read(&mut cursor) {
+            let frame = match EventPlace::read(&mut cursor) {
                 Ok(frame) => frame,
                 Err(_) if size.is_none() && is_cut(cursor) => {
                     problem = Some(cursor.error(Problem::TruncatedChunk));

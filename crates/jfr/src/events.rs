@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::chunk::Chunk;
 use super::cursor::Cursor;
 use super::error::JfrError;
-use super::framing::{CHECKPOINT, Frame, METADATA};
+use super::framing::{CHECKPOINT, EventPlace, METADATA};
 use super::header::HEADER_LEN;
 use super::metadata::Metadata;
 use super::types::{Type, TypeIndex};
@@ -38,7 +38,7 @@ impl<'c> Event<'c> {
 
     /// The event in this frame; `None` if its type is unknown.
     #[inline]
-    pub(super) fn of_frame(chunk: Chunk<'c>, frame: &Frame) -> Option<Self> {
+    pub(super) fn of_frame(chunk: Chunk<'c>, frame: &EventPlace) -> Option<Self> {
         let of = chunk.metadata().find(frame.type_id)?;
         Some(Self { values: Struct { chunk, of, at: frame.payload, end: frame.end }, start: frame.at })
     }
@@ -85,7 +85,7 @@ impl<'c> Events<'c> {
     #[inline(always)]
     fn next_where(&mut self, mut is_wanted: impl FnMut(i64) -> bool) -> Option<Result<Event<'c>, JfrError>> {
         while self.cursor.left() > 0 {
-            let frame = match Frame::read(&mut self.cursor) {
+            let frame = match EventPlace::read(&mut self.cursor) {
                 Ok(frame) => frame,
                 Err(error) => {
                     self.cursor.seek(self.cursor.end());

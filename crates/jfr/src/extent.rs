@@ -1,7 +1,7 @@
 //! Finds the end of a chunk whose header does not give its size, while its bytes arrive.
 
 use super::cursor::Cursor;
-use super::framing::{Frame, is_cut};
+use super::framing::{EventPlace, is_cut};
 use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 
 /// Walks the events of a chunk, and keeps the offset reached.
@@ -22,7 +22,7 @@ impl Extent {
     pub fn is_open(&mut self, bytes: &[u8]) -> bool {
         let mut cursor = Cursor::new(bytes, self.framed, 0, self.compressed);
         while cursor.left() > 0 && !is_cut(cursor) {
-            if begins_chunk(&bytes[cursor.at()..]) || Frame::read(&mut cursor).is_err() {
+            if begins_chunk(&bytes[cursor.at()..]) || EventPlace::read(&mut cursor).is_err() {
                 return false;
             }
             self.framed = cursor.at();

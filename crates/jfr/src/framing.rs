@@ -11,7 +11,7 @@ pub(super) const CHECKPOINT: i64 = 1;
 
 /// An event's place in its chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct EventPlace {
     /// The offset of the event's first byte.
     pub(super) at: usize,
     /// The offset of the first byte after the type id.
@@ -21,7 +21,7 @@ pub(super) struct Frame {
     pub(super) type_id: i64,
 }
 
-impl Frame {
+impl EventPlace {
     /// Reads the size and type id of the event at the cursor, and moves the cursor past the event. An error
     /// leaves the cursor in place.
     #[inline]
@@ -52,11 +52,11 @@ impl Frame {
 }
 
 /// The event at an offset that the header gives.
-pub(super) fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<Frame, JfrError> {
+pub(super) fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<EventPlace, JfrError> {
     let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER_LEN && at < cursor.end());
     let Some(at) = at else { return Err(cursor.error(Problem::OutOfBounds)) };
     cursor.seek(at);
-    Frame::read(&mut cursor)
+    EventPlace::read(&mut cursor)
 }
 
 /// Whether the event at the cursor may be valid but lacks its last bytes.

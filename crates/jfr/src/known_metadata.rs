@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
-use super::framing::{Frame, METADATA};
+use super::framing::{EventPlace, METADATA};
 use super::metadata::Metadata;
 
 /// The longest metadata that is cached, in bytes, since its bytes are kept too. No JVM writes longer
@@ -22,7 +22,7 @@ pub struct KnownMetadata {
 
 impl KnownMetadata {
     /// The metadata of this event, parsed or from the cache.
-    pub(super) fn read(&mut self, cursor: Cursor<'_>, frame: &Frame) -> Result<Arc<Metadata>, JfrError> {
+    pub(super) fn read(&mut self, cursor: Cursor<'_>, frame: &EventPlace) -> Result<Arc<Metadata>, JfrError> {
         let mut cursor = cursor.up_to(frame.end);
         cursor.seek(frame.payload);
         if frame.type_id != METADATA {

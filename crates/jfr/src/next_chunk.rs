@@ -2,7 +2,7 @@
 //! follow it in the file.
 
 use super::cursor::Cursor;
-use super::framing::{CHECKPOINT, Frame, METADATA, frame_at};
+use super::framing::{CHECKPOINT, EventPlace, METADATA, frame_at};
 use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 use super::known_metadata::KnownMetadata;
 
@@ -57,7 +57,7 @@ fn is_intact(bytes: &[u8], header: &ChunkHeader) -> bool {
 fn is_framed(bytes: &[u8], header: &ChunkHeader) -> bool {
     let mut cursor = Cursor::new(bytes, HEADER_LEN, 0, header.compressed_integers());
     while cursor.left() > 0 && !begins_chunk(&bytes[cursor.at()..]) {
-        if Frame::read(&mut cursor).is_err() {
+        if EventPlace::read(&mut cursor).is_err() {
             return false;
         }
     }

@@ -3,7 +3,7 @@
 
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
-use super::framing::{CHECKPOINT, Frame};
+use super::framing::{CHECKPOINT, EventPlace};
 use super::key_index::KeyIndex;
 use super::layout::Layout;
 use super::metadata::Metadata;
@@ -83,7 +83,7 @@ impl Pools {
     /// Adds the constants of one checkpoint, as far as they can be read.
     pub(super) fn add(
         &mut self,
-        frame: &Frame,
+        frame: &EventPlace,
         bytes: Cursor<'_>,
         metadata: &Metadata,
     ) -> Result<Checkpoint, JfrError> {

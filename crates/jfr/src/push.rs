@@ -15,7 +15,7 @@ use super::chunk::{Chunk, ChunkIndex};
 use super::cursor::Cursor;
 use super::error::{JfrError, Problem};
 use super::events::Event;
-use super::framing::{CHECKPOINT, Frame, METADATA, is_cut};
+use super::framing::{CHECKPOINT, EventPlace, METADATA, is_cut};
 use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 use super::known_metadata::KnownMetadata;
 use super::pools::{Checkpoint, Pools};
@@ -62,7 +62,7 @@ struct GrowingChunk {
     /// The offset up to which events have been delivered or postponed.
     delivered: usize,
     /// Checkpoints that wait for metadata.
-    checkpoints: Vec<Frame>,
+    checkpoints: Vec<EventPlace>,
     /// Postponed events, by a constant that they refer to and that is not known yet.
     waiting: HashMap<Constant, Vec<WaitingEvent>, RandomState>,
     /// Postponed events whose type the metadata does not describe yet.
@@ -85,7 +85,7 @@ struct GrowingChunk {
 /// An event that could not be delivered, and the number of checks so far.
 #[derive(Clone, Copy, Debug)]
 struct WaitingEvent {
-    frame: Frame,
+    frame: EventPlace,
     times: u8,
 }
 
@@ -233,7 +233,7 @@ impl GrowingChunk {
             if !is_whole && is_cut(cursor) {
                 break;
             }
-            match Frame::read(&mut cursor) {
+            match EventPlace::read(&mut cursor) {
                 Ok(frame) => self.framed_event(known, cursor, &frame, within, deliver),
                 Err(error) => {
                     self.is_broken = true;
@@ -275,7 +275,7 @@ impl GrowingChunk {
         &mut self,
         known: &mut KnownMetadata,
         cursor: Cursor<'_>,
-        frame: &Frame,
+        frame: &EventPlace,
         bytes: &[u8],
         deliver: &mut dyn FnMut(&Event<'_>),
     ) {
@@ -352,7 +352,7 @@ impl GrowingChunk {
         late.into_iter().for_each(&mut give);
         let mut cursor = chunk.cursor(self.delivered, self.framed);
         while cursor.left() > 0
-            && let Ok(frame) = Frame::read(&mut cursor)
+            && let Ok(frame) = EventPlace::read(&mut cursor)
         {
             if !matches!(frame.type_id, METADATA | CHECKPOINT) {
                 give(WaitingEvent { frame, times: 0 });

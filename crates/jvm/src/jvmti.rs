@@ -8,7 +8,7 @@ use jni::sys::{JavaVM, jint, jmethodID, jobject};
 
 use super::jvmti_env::{Interface, RawEnv};
 use super::jvmti_error::{JvmtiError, NOT_AVAILABLE};
-use super::jvmti_events::{Event, EventCallbacks};
+use super::jvmti_events::{EventCallbacks, JvmtiEvent};
 use super::jvmti_table::{AgentThreadMain, Capabilities, LiveInterface, RawFrame, RawThreadInfo};
 use super::live_phase;
 use super::modified_utf8;
@@ -209,7 +209,7 @@ impl Jvmti {
     }
 
     /// Enables or disables an event for all threads.
-    pub fn set_event_enabled(self, event: Event, enabled: bool) -> Result<(), JvmtiError> {
+    pub fn set_event_enabled(self, event: JvmtiEvent, enabled: bool) -> Result<(), JvmtiError> {
         let table = self.live_table("SetEventNotificationMode")?;
         // SAFETY: a null thread means all threads.
         let code = unsafe {
@@ -225,7 +225,7 @@ impl Jvmti {
 
     /// Sends an event again for everything that exists; live phase only. All callbacks have returned when
     /// this returns.
-    pub fn generate_events(self, event: Event) -> Result<(), JvmtiError> {
+    pub fn generate_events(self, event: JvmtiEvent) -> Result<(), JvmtiError> {
         let table = self.live_table("GenerateEvents")?;
         // SAFETY: takes an event number.
         let code = unsafe { table.generate_events()(self.as_raw(), event as jint) };

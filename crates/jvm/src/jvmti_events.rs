@@ -9,7 +9,7 @@ use super::jvmti_env::RawEnv;
 /// `jvmtiEvent`: the events that the agent may enable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
-pub enum Event {
+pub enum JvmtiEvent {
     /// The VM is initialised; the live phase begins.
     VmInit = 50,
     /// The VM ends.
@@ -64,30 +64,30 @@ pub type VmCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv);
 /// A callback with the environment alone.
 pub type PlainCallback = unsafe extern "system" fn(*mut RawEnv);
 
-/// The callback of [`Event::Exception`]: thread, method, bytecode index, exception, catching method and its
-/// bytecode index.
+/// The callback of [`JvmtiEvent::Exception`]: thread, method, bytecode index, exception, catching method and
+/// its bytecode index.
 pub type ExceptionCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, jlong, jobject, jmethodID, jlong);
 
 /// A callback with a thread and an object.
 pub type ObjectCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject);
 
-/// The callback of [`Event::MonitorWait`]: thread, object, timeout in milliseconds.
+/// The callback of [`JvmtiEvent::MonitorWait`]: thread, object, timeout in milliseconds.
 pub type MonitorWaitCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jlong);
 
-/// The callback of [`Event::MonitorWaited`]: thread, object, whether the wait timed out.
+/// The callback of [`JvmtiEvent::MonitorWaited`]: thread, object, whether the wait timed out.
 pub type MonitorWaitedCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jboolean);
 
-/// The callback of [`Event::SampledObjectAlloc`]: thread, object, the object's class, the object's size in
-/// bytes.
+/// The callback of [`JvmtiEvent::SampledObjectAlloc`]: thread, object, the object's class, the object's size
+/// in bytes.
 pub type ObjectAllocCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jobject, jobject, jlong);
 
-/// The callback of [`Event::DynamicCodeGenerated`]: name, address, length.
+/// The callback of [`JvmtiEvent::DynamicCodeGenerated`]: name, address, length.
 pub type DynamicCodeCallback = unsafe extern "system" fn(*mut RawEnv, *const c_char, *const c_void, jint);
 
-/// The callback of [`Event::ClassFileLoadHook`]: the class that is redefined or retransformed, or null;
+/// The callback of [`JvmtiEvent::ClassFileLoadHook`]: the class that is redefined or retransformed, or null;
 /// loader, name, protection domain, length and bytes of the class file, and out parameters for length and
 /// bytes of a replacement.
 pub type ClassFileLoadHookCallback = unsafe extern "system" fn(
@@ -103,7 +103,7 @@ pub type ClassFileLoadHookCallback = unsafe extern "system" fn(
     *mut *mut c_uchar,
 );
 
-/// The callback of [`Event::NativeMethodBind`]: thread, method, function, and an out parameter for a
+/// The callback of [`JvmtiEvent::NativeMethodBind`]: thread, method, function, and an out parameter for a
 /// replacement.
 pub type NativeMethodBindCallback =
     unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, *mut c_void, *mut *mut c_void);
@@ -210,27 +210,39 @@ mod tests {
 
     #[test]
     fn every_callback_is_at_its_events_number() {
-        let at = |event: Event| (event as usize - Event::VmInit as usize) * 8;
+        let at = |event: JvmtiEvent| (event as usize - JvmtiEvent::VmInit as usize) * 8;
         assert_eq!(size_of::<EventCallbacks>(), 39 * 8);
-        assert_eq!(offset_of!(EventCallbacks, vm_init), at(Event::VmInit));
-        assert_eq!(offset_of!(EventCallbacks, vm_death), at(Event::VmDeath));
-        assert_eq!(offset_of!(EventCallbacks, thread_start), at(Event::ThreadStart));
-        assert_eq!(offset_of!(EventCallbacks, thread_end), at(Event::ThreadEnd));
-        assert_eq!(offset_of!(EventCallbacks, class_file_load_hook), at(Event::ClassFileLoadHook));
-        assert_eq!(offset_of!(EventCallbacks, class_load), at(Event::ClassLoad));
-        assert_eq!(offset_of!(EventCallbacks, class_prepare), at(Event::ClassPrepare));
-        assert_eq!(offset_of!(EventCallbacks, vm_start), at(Event::VmStart));
-        assert_eq!(offset_of!(EventCallbacks, exception), at(Event::Exception));
-        assert_eq!(offset_of!(EventCallbacks, monitor_wait), at(Event::MonitorWait));
-        assert_eq!(offset_of!(EventCallbacks, monitor_waited), at(Event::MonitorWaited));
-        assert_eq!(offset_of!(EventCallbacks, monitor_contended_enter), at(Event::MonitorContendedEnter));
-        assert_eq!(offset_of!(EventCallbacks, monitor_contended_entered), at(Event::MonitorContendedEntered));
-        assert_eq!(offset_of!(EventCallbacks, sampled_object_alloc), at(Event::SampledObjectAlloc));
-        assert_eq!(offset_of!(EventCallbacks, native_method_bind), at(Event::NativeMethodBind));
-        assert_eq!(offset_of!(EventCallbacks, dynamic_code_generated), at(Event::DynamicCodeGenerated));
-        assert_eq!(offset_of!(EventCallbacks, data_dump_request), at(Event::DataDumpRequest));
-        assert_eq!(offset_of!(EventCallbacks, garbage_collection_start), at(Event::GarbageCollectionStart));
-        assert_eq!(offset_of!(EventCallbacks, garbage_collection_finish), at(Event::GarbageCollectionFinish));
-        assert_eq!(offset_of!(EventCallbacks, virtual_thread_end), at(Event::VirtualThreadEnd));
+        assert_eq!(offset_of!(EventCallbacks, vm_init), at(JvmtiEvent::VmInit));
+        assert_eq!(offset_of!(EventCallbacks, vm_death), at(JvmtiEvent::VmDeath));
+        assert_eq!(offset_of!(EventCallbacks, thread_start), at(JvmtiEvent::ThreadStart));
+        assert_eq!(offset_of!(EventCallbacks, thread_end), at(JvmtiEvent::ThreadEnd));
+        assert_eq!(offset_of!(EventCallbacks, class_file_load_hook), at(JvmtiEvent::ClassFileLoadHook));
+        assert_eq!(offset_of!(EventCallbacks, class_load), at(JvmtiEvent::ClassLoad));
+        assert_eq!(offset_of!(EventCallbacks, class_prepare), at(JvmtiEvent::ClassPrepare));
+        assert_eq!(offset_of!(EventCallbacks, vm_start), at(JvmtiEvent::VmStart));
+        assert_eq!(offset_of!(EventCallbacks, exception), at(JvmtiEvent::Exception));
+        assert_eq!(offset_of!(EventCallbacks, monitor_wait), at(JvmtiEvent::MonitorWait));
+        assert_eq!(offset_of!(EventCallbacks, monitor_waited), at(JvmtiEvent::MonitorWaited));
+        assert_eq!(
+            offset_of!(EventCallbacks, monitor_contended_enter),
+            at(JvmtiEvent::MonitorContendedEnter)
+        );
+        assert_eq!(
+            offset_of!(EventCallbacks, monitor_contended_entered),
+            at(JvmtiEvent::MonitorContendedEntered)
+        );
+        assert_eq!(offset_of!(EventCallbacks, sampled_object_alloc), at(JvmtiEvent::SampledObjectAlloc));
+        assert_eq!(offset_of!(EventCallbacks, native_method_bind), at(JvmtiEvent::NativeMethodBind));
+        assert_eq!(offset_of!(EventCallbacks, dynamic_code_generated), at(JvmtiEvent::DynamicCodeGenerated));
+        assert_eq!(offset_of!(EventCallbacks, data_dump_request), at(JvmtiEvent::DataDumpRequest));
+        assert_eq!(
+            offset_of!(EventCallbacks, garbage_collection_start),
+            at(JvmtiEvent::GarbageCollectionStart)
+        );
+        assert_eq!(
+            offset_of!(EventCallbacks, garbage_collection_finish),
+            at(JvmtiEvent::GarbageCollectionFinish)
+        );
+        assert_eq!(offset_of!(EventCallbacks, virtual_thread_end), at(JvmtiEvent::VirtualThreadEnd));
     }
 }

@@ -7,12 +7,12 @@ use jni::sys::{JNIEnv, jobject};
 
 use super::jvmti::Jvmti;
 use super::jvmti_error::JvmtiError;
-use super::jvmti_events::Event;
+use super::jvmti_events::JvmtiEvent;
 use super::local_references;
 
 /// The events on which ids are created for newly loaded classes. AsyncGetCallTrace refuses to work unless
 /// ClassLoad is enabled (prims/forte.cpp, JvmtiExport::should_post_class_load).
-const EVENTS: [Event; 2] = [Event::ClassLoad, Event::ClassPrepare];
+const EVENTS: [JvmtiEvent; 2] = [JvmtiEvent::ClassLoad, JvmtiEvent::ClassPrepare];
 
 /// Needed because ClassPrepare is also enabled for other purposes.
 static ARE_WANTED: AtomicBool = AtomicBool::new(false);

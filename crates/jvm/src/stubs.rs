@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 
 use super::jvmti::Jvmti;
 use super::jvmti_error::JvmtiError;
-use super::jvmti_events::Event;
+use super::jvmti_events::JvmtiEvent;
 use super::modified_utf8;
 
 #[derive(Clone, Debug)]
@@ -140,8 +140,8 @@ impl StubTable {
     /// environment's callback must call [`StubTable::insert_event`]. All callbacks have returned when this
     /// returns.
     pub fn replay(jvmti: Jvmti) -> Result<(), JvmtiError> {
-        jvmti.set_event_enabled(Event::DynamicCodeGenerated, true)?;
-        jvmti.generate_events(Event::DynamicCodeGenerated)
+        jvmti.set_event_enabled(JvmtiEvent::DynamicCodeGenerated, true)?;
+        jvmti.generate_events(JvmtiEvent::DynamicCodeGenerated)
     }
 
     /// The name of the innermost stub that contains `pc`: the one with the highest start.

@@ -6,7 +6,7 @@
 //! elements for which a reader keeps an index entry. Messages of real programs are far below all of these
 //! bounds.
 
-use super::schema::{self, Field, Kind, Schema};
+use super::schema::{self, Kind, Schema, SchemaField};
 
 /// The most bytes of a message, after decompression. `convert` makes no larger messages.
 pub const MESSAGE_BYTES: usize = 1 << 31;
@@ -37,7 +37,7 @@ pub const FRAMES: usize = 1 << 20;
 pub const FRAMES_FOR_EACH_BYTE: usize = 16;
 
 /// The most values of a list of numbers; `None` for fields of other types.
-pub(super) fn longest_list(schema: &Schema, field: &Field) -> Option<usize> {
+pub(super) fn longest_list(schema: &Schema, field: &SchemaField) -> Option<usize> {
     match (field.repeated, field.kind, field.name) {
         (false, ..) | (_, Kind::Message(_) | Kind::String, _) => None,
         (_, _, "attribute_indices") => Some(ATTRIBUTES),

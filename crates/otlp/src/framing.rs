@@ -112,7 +112,7 @@ fn frames_fit(bytes: &[u8]) -> bool {
 
 /// A length-prefixed message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frame<'a> {
+pub(super) struct PrefixedMessage<'a> {
     /// The message.
     pub(super) message: &'a [u8],
     /// The bytes after the message.
@@ -120,7 +120,7 @@ pub(super) struct Frame<'a> {
 }
 
 /// The first of several length-prefixed messages; `None` at the end. The error is the text of a message.
-pub(super) fn next_frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, String> {
+pub(super) fn next_frame(bytes: &[u8]) -> Result<Option<PrefixedMessage<'_>>, String> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -129,7 +129,7 @@ pub(super) fn next_frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, String> {
     };
     let length = u32::from_be_bytes(*prefix);
     match usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length)) {
-        Some((message, rest)) => Ok(Some(Frame { message, rest })),
+        Some((message, rest)) => Ok(Some(PrefixedMessage { message, rest })),
         None => Err(format!("truncated: a message of {length} bytes is announced and {} follow", rest.len())),
     }
 }

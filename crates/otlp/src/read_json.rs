@@ -17,7 +17,7 @@ use super::framing::Form;
 use super::json_scalar::{Scalar, base64, double, encoded_integer, expected, hexadecimal, integer};
 use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
 use super::read_protobuf;
-use super::schema::{self, Field, Kind, Schema};
+use super::schema::{self, Kind, Schema, SchemaField};
 
 /// The most bytes by which a document may be larger in protobuf than in JSON. Only lists of zeros grow.
 const GROWTH: usize = 1 << 20;
@@ -68,7 +68,7 @@ fn offset_of(text: &[u8], line: usize, column: usize) -> u64 {
 
 /// A key, or the index of an element, on the path to the current value.
 enum Step {
-    Key(&'static Field),
+    Key(&'static SchemaField),
     /// A key that is not the field's JSON name, or that belongs to no known field.
     Other(String),
     Index(usize),
@@ -120,7 +120,7 @@ impl Transcoder {
     /// Writes a message whose fields `body` writes.
     fn message<E: Error>(
         &mut self,
-        field: &Field,
+        field: &SchemaField,
         body: impl FnOnce(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
         encode_key(field.number, WireType::LengthDelimited, &mut self.out);
@@ -139,7 +139,7 @@ impl Transcoder {
     }
 
     /// Writes one element that is neither a list nor an object.
-    fn scalar(&mut self, field: &Field, value: &Scalar<'_>) -> Result<(), ReadError> {
+    fn scalar(&mut self, field: &SchemaField, value: &Scalar<'_>) -> Result<(), ReadError> {
         let wrong = |this: &Self| this.wrong(expected(field.kind), value);
         let out = &mut self.out;
         match (field.kind, value) {
@@ -196,9 +196,9 @@ enum ValueRole {
     /// The value is the document.
     Root,
     /// The value belongs to a key.
-    Of(&'static Field),
+    Of(&'static SchemaField),
     /// The value is an element of a list.
-    In(&'static Field),
+    In(&'static SchemaField),
 }
 
 /// The field that a value is written to.
@@ -345,7 +345,7 @@ struct Key {
 
 /// The field that a key names, or the key itself if no field has this name.
 struct FoundKey {
-    known: Option<(&'static Field, Step)>,
+    known: Option<(&'static SchemaField, Step)>,
     unknown: String,
 }
 
@@ -378,18 +378,18 @@ impl Visitor<'_> for Key {
     }
 }
 
-fn delimited(field: &Field, bytes: &[u8], out: &mut Vec<u8>) {
+fn delimited(field: &SchemaField, bytes: &[u8], out: &mut Vec<u8>) {
     encode_key(field.number, WireType::LengthDelimited, out);
     encode_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
-fn varint(field: &Field, value: u64, out: &mut Vec<u8>) {
+fn varint(field: &SchemaField, value: u64, out: &mut Vec<u8>) {
     encode_key(field.number, WireType::Varint, out);
     encode_varint(value, out);
 }
 
-fn eight(field: &Field, value: u64, out: &mut Vec<u8>) {
+fn eight(field: &SchemaField, value: u64, out: &mut Vec<u8>) {
     encode_key(field.number, WireType::SixtyFourBit, out);
     out.extend_from_slice(&value.to_le_bytes());
 }

@@ -11,7 +11,7 @@ use otlpprof_protobuf::{Cursor, Malformed, WireType, count_small_varints};
 use super::bounds::{self, Bounds};
 use super::old_layout::{self, SampleLayout, SeenFields};
 use super::read_error::{ErrorKind, NoteKind, Notes, ReadError};
-use super::schema::{self, Field, Kind, Schema};
+use super::schema::{self, Kind, Schema, SchemaField};
 
 /// The deepest nesting below the top message. Values of attributes may nest; everything else needs six
 /// levels. The decoder's own limit is 100.
@@ -73,7 +73,7 @@ fn has_fields_of_message(bytes: &[u8], may_break_off: bool) -> bool {
 }
 
 /// A field that the check has entered, and the index of its occurrence.
-type Step = (&'static Field, usize);
+type Step = (&'static SchemaField, usize);
 
 fn path_text(steps: impl Iterator<Item = Step>) -> String {
     let mut text = String::new();

@@ -15,12 +15,12 @@ pub(super) struct Schema {
     /// The name in the `.proto` files.
     pub(super) name: &'static str,
     /// The fields, ascending by number.
-    pub(super) fields: &'static [Field],
+    pub(super) fields: &'static [SchemaField],
 }
 
-/// A field of a message.
+/// A field of a message, as readers know it.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct SchemaField {
     /// The field's number.
     pub(super) number: u32,
     /// The name in the `.proto` files, in snake_case.
@@ -82,7 +82,7 @@ impl Kind {
 
 impl Schema {
     /// The field with this number, and its position in `fields`.
-    pub(super) fn by_number(&self, number: u32) -> Option<(usize, &'static Field)> {
+    pub(super) fn by_number(&self, number: u32) -> Option<(usize, &'static SchemaField)> {
         // Most messages have fields of all numbers from 1 on.
         let usual = (number as usize).wrapping_sub(1);
         match self.fields.get(usual) {
@@ -135,7 +135,7 @@ macro_rules! messages {
         #[doc = concat!("`", $message_name, "`.")]
         pub(super) static $message: Schema = Schema {
             name: $message_name,
-            fields: &[$(Field {
+            fields: &[$(SchemaField {
                 number: $number,
                 name: $name,
                 json_name: $module::$field.json_name,

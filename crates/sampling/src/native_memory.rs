@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use otlpprof_core::address::RuntimeAddr;
 use otlpprof_elf::loader_list::{LoadCounts, load_counts};
-use otlpprof_signal::native_memory::{Function, SAMPLER};
+use otlpprof_signal::native_memory::{AllocationFunction, SAMPLER};
 use parking_lot::Mutex;
 
 use super::imports::{Import, Redirection};
@@ -33,7 +33,7 @@ pub struct NativeMemoryConfig {
 
 struct NativeMemorySampling {
     imports: Redirection,
-    functions: Vec<(Function, u64)>,
+    functions: Vec<(AllocationFunction, u64)>,
 }
 
 static SESSION: Mutex<Option<NativeMemorySampling>> = Mutex::new(None);
@@ -45,7 +45,7 @@ pub fn start(config: NativeMemoryConfig) -> bool {
     if session.is_some() {
         return false;
     }
-    let mut functions: Vec<_> = Function::ALL
+    let mut functions: Vec<_> = AllocationFunction::ALL
         .into_iter()
         .filter(|function| config.remembers || !function.only_frees())
         .filter_map(|function| Some((function, address_of(function)?)))
@@ -59,7 +59,7 @@ pub fn start(config: NativeMemoryConfig) -> bool {
     // Functions that free memory are redirected first, in all objects, so that no remembered block is freed
     // unnoticed.
     functions.sort_by_key(|(function, _)| rank(*function));
-    let group = |group: &[(Function, u64)]| {
+    let group = |group: &[(AllocationFunction, u64)]| {
         group.iter().map(|(function, _)| (name_of(*function), function.stand_in())).collect()
     };
     let groups = functions.chunk_by(|(a, _), (b, _)| rank(*a) == rank(*b)).map(group).collect();
@@ -117,18 +117,18 @@ impl NativeMemorySampling {
 
 /// The order of redirection: functions that only free first, then functions that do both, then functions that
 /// only allocate.
-fn rank(function: Function) -> (bool, bool) {
+fn rank(function: AllocationFunction) -> (bool, bool) {
     (!function.only_frees(), function.only_allocates())
 }
 
-fn name_of(function: Function) -> &'static str {
+fn name_of(function: AllocationFunction) -> &'static str {
     // SANITY: the names are ASCII.
     function.name().to_str().expect("ASCII")
 }
 
 /// Returns the address that the dynamic linker finds for every object: the C library's function, or that of a
 /// preloaded allocator.
-fn address_of(function: Function) -> Option<u64> {
+fn address_of(function: AllocationFunction) -> Option<u64> {
     // SAFETY: the name is a C string.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.name().as_ptr()) };
     (!address.is_null()).then_some(address as u64)

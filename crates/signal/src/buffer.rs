@@ -238,7 +238,7 @@ pub struct Drained<'a> {
 }
 
 /// A record as the drainer reads it.
-pub struct Record<'a> {
+pub struct DrainedRecord<'a> {
     /// The header, of fixed size.
     pub header: SampleHeader,
     /// The frames, leaf first.
@@ -247,7 +247,7 @@ pub struct Record<'a> {
 
 impl Drained<'_> {
     /// The records, in the order in which they were written.
-    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+    pub fn records(&self) -> impl Iterator<Item = DrainedRecord<'_>> {
         let mut at = 0;
         std::iter::from_fn(move || {
             if at >= self.half.used {
@@ -260,7 +260,7 @@ impl Drained<'_> {
                 (header, std::slice::from_raw_parts(first, usize::from(header.frame_count)))
             };
             at = at.wrapping_add(HEADER_BYTES).wrapping_add(size_of_val(frames));
-            Some(Record { header, frames })
+            Some(DrainedRecord { header, frames })
         })
     }
 

@@ -1,9 +1,9 @@
 //! The signal handlers that were installed before ours, and how signals are forwarded to them.
 //!
-//! Our handler is a family of functions, one for each [`Link`]. When other code installs a handler over ours
-//! and we have to install ours again, the next function of the family is used. The foreign handler may call
-//! the function of ours that it found, and that function must forward to the handler before it, not back to
-//! the foreign handler.
+//! Our handler is a family of functions, one for each [`HandlerLink`]. When other code installs a handler
+//! over ours and we have to install ours again, the next function of the family is used. The foreign handler
+//! may call the function of ours that it found, and that function must forward to the handler before it, not
+//! back to the foreign handler.
 //!
 //! A link is never released: a signal of a clock that is already gone may still be pending, and the default
 //! action of most signals ends the process.
@@ -32,7 +32,7 @@ use otlpprof_core::thread::current_os_tid;
 pub const MAX_LINKS: usize = 8;
 
 /// One handler of ours, and the action that it replaced.
-pub struct Link {
+pub struct HandlerLink {
     /// The signal; 0 while the link is free, -1 while it is being filled.
     signal: AtomicI32,
     handler: AtomicUsize,
@@ -40,8 +40,8 @@ pub struct Link {
     mask: AtomicU64,
 }
 
-static LINKS: [Link; MAX_LINKS] = [const {
-    Link {
+static LINKS: [HandlerLink; MAX_LINKS] = [const {
+    HandlerLink {
         signal: AtomicI32::new(0),
         handler: AtomicUsize::new(libc::SIG_DFL),
         flags: AtomicI32::new(0),

@@ -96,7 +96,7 @@ impl Stretch {
 
 /// The room on the current stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum StackRoom {
     /// Enough for everything that a handler does.
     Ample,
     /// Enough for a walk by the handler itself.
@@ -108,7 +108,7 @@ pub enum Room {
 /// Returns the room on the current stack. `thread` is the current thread; `context` is the interrupted
 /// `ucontext_t`, or null.
 #[inline(always)] // Inlined, since a call needs room that is not known to exist yet.
-fn room(thread: &ThreadRecord, context: *mut c_void) -> Room {
+fn room(thread: &ThreadRecord, context: *mut c_void) -> StackRoom {
     let here = here();
     let own = own_stack(here).and_then(|stack| stack.room_below(here));
     let alternate = alternate_stack(context).and_then(|stack| stack.room_below(here));
@@ -117,12 +117,12 @@ fn room(thread: &ThreadRecord, context: *mut c_void) -> Room {
         (None, ordinary) => ordinary.is_some_and(|room| room >= AMPLE_ORDINARY_BYTES),
     };
     if is_ample {
-        return Room::Ample;
+        return StackRoom::Ample;
     }
     let known = own.or(alternate).or(ordinary_stack(thread).room_below(here));
     // For a load that faults the kernel puts another frame below this one.
     let needed = ENTRY_BYTES.wrapping_add(WALK_BYTES).wrapping_add(kernel_frame_bytes(here, context));
-    if known.is_some_and(|room| room >= needed) { Room::ForWalk } else { Room::TooLittle }
+    if known.is_some_and(|room| room >= needed) { StackRoom::ForWalk } else { StackRoom::TooLittle }
 }
 
 /// Calls `take` where it has ample room: here, or on one of the handlers' own stacks. If all of these are in
@@ -131,10 +131,14 @@ fn room(thread: &ThreadRecord, context: *mut c_void) -> Room {
 ///
 /// `thread` is the current thread; `context` is the interrupted `ucontext_t`, or null.
 #[inline(always)] // Inlined, since a call needs room that is not known to exist yet.
-pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOnce(Room) -> R) -> Option<R> {
+pub fn with_room<R>(
+    thread: &ThreadRecord,
+    context: *mut c_void,
+    take: impl FnOnce(StackRoom) -> R,
+) -> Option<R> {
     let room = room(thread, context);
     let mut call = Call { take: Some(take), room, result: None, hides_alternate_stack: false };
-    if room == Room::Ample {
+    if room == StackRoom::Ample {
         run(&mut call);
         return call.result;
     }
@@ -144,7 +148,7 @@ pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOn
         }
         return call.result;
     };
-    call.room = Room::Ample;
+    call.room = StackRoom::Ample;
     call.hides_alternate_stack = must_hide_alternate_stack(context);
     call.run_on(&stack);
     drop(stack);
@@ -155,14 +159,14 @@ pub fn with_room<R>(thread: &ThreadRecord, context: *mut c_void, take: impl FnOn
 struct Call<F, R> {
     take: Option<F>,
     /// The room where `take` is called.
-    room: Room,
+    room: StackRoom,
     result: Option<R>,
     hides_alternate_stack: bool,
 }
 
-impl<F: FnOnce(Room) -> R, R> Call<F, R> {
+impl<F: FnOnce(StackRoom) -> R, R> Call<F, R> {
     fn run_on(&mut self, stack: &ClaimedStack) {
-        extern "C" fn run_at<F: FnOnce(Room) -> R, R>(call: *mut c_void) {
+        extern "C" fn run_at<F: FnOnce(StackRoom) -> R, R>(call: *mut c_void) {
             // SAFETY: `run_on` passes a pointer to a call of this type, and waits.
             let call = unsafe { &mut *call.cast::<Call<F, R>>() };
             let hidden = call.hides_alternate_stack.then(HiddenAlternateStack::hide);
@@ -178,7 +182,7 @@ impl<F: FnOnce(Room) -> R, R> Call<F, R> {
 }
 
 #[inline(never)] // Not inlined: its stack frame is allocated only once the room is known to exist.
-fn run<F: FnOnce(Room) -> R, R>(call: &mut Call<F, R>) {
+fn run<F: FnOnce(StackRoom) -> R, R>(call: &mut Call<F, R>) {
     let room = call.room;
     call.result = call.take.take().map(|take| take(room));
 }
@@ -315,21 +319,21 @@ mod tests {
         context
     }
 
-    fn room_on_alternate_stack(below: usize) -> Room {
+    fn room_on_alternate_stack(below: usize) -> StackRoom {
         let mut context = on_alternate_stack(below);
         room(&ThreadRecord::default(), (&raw mut context).cast())
     }
 
     #[test]
     fn the_room_is_the_stack_below_the_stack_pointer() {
-        assert_eq!(room_on_alternate_stack(4 << 10), Room::TooLittle);
-        assert_eq!(room_on_alternate_stack(128 << 10), Room::Ample);
+        assert_eq!(room_on_alternate_stack(4 << 10), StackRoom::TooLittle);
+        assert_eq!(room_on_alternate_stack(128 << 10), StackRoom::Ample);
         let thread = ThreadRecord::default();
-        assert_eq!(room(&thread, ptr::null_mut()), Room::TooLittle, "not known");
+        assert_eq!(room(&thread, ptr::null_mut()), StackRoom::TooLittle, "not known");
         let here = here() as u64;
         thread.stack_high.store(here + (1 << 20), Ordering::Relaxed);
         for (below, expected) in
-            [(4 << 10, Room::TooLittle), (32 << 10, Room::ForWalk), (1 << 20, Room::Ample)]
+            [(4 << 10, StackRoom::TooLittle), (32 << 10, StackRoom::ForWalk), (1 << 20, StackRoom::Ample)]
         {
             thread.stack_low.store(here - below, Ordering::Relaxed);
             assert_eq!(room(&thread, ptr::null_mut()), expected, "{below}");
@@ -346,7 +350,7 @@ mod tests {
         let inside = with_room(&thread, (&raw mut context).cast(), |room| (here(), room));
         let (inside, room) = inside.unwrap();
         assert!(own_stack(inside).unwrap().room_below(inside).is_some());
-        assert_eq!(room, Room::Ample);
+        assert_eq!(room, StackRoom::Ample);
         thread.stack_low.store(outside as u64 - (1 << 20), Ordering::Relaxed);
         thread.stack_high.store(outside as u64 + (1 << 20), Ordering::Relaxed);
         let inside = with_room(&thread, ptr::null_mut(), |_| here()).unwrap();
@@ -366,8 +370,8 @@ mod tests {
         thread.stack_low.store(here - (32 << 10), Ordering::Relaxed);
         thread.stack_high.store(here + (1 << 20), Ordering::Relaxed);
         let room = with_room(&thread, ptr::null_mut(), |room| room);
-        assert_eq!(room, Some(Room::ForWalk), "bounds that are known");
+        assert_eq!(room, Some(StackRoom::ForWalk), "bounds that are known");
         drop(claimed);
-        assert_eq!(with_room(&ThreadRecord::default(), ptr::null_mut(), |room| room), Some(Room::Ample));
+        assert_eq!(with_room(&ThreadRecord::default(), ptr::null_mut(), |room| room), Some(StackRoom::Ample));
     }
 }

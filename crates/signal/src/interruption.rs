@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use otlpprof_core::thread::ThreadRecord;
 
-use super::handler_stack::Room;
+use super::handler_stack::StackRoom;
 use super::walk::registers::Registers;
 
 /// The interrupted thread, which is the current one.
@@ -12,7 +12,7 @@ use super::walk::registers::Registers;
 pub struct Interruption<'a> {
     thread: &'a ThreadRecord,
     context: *mut c_void,
-    room: Room,
+    room: StackRoom,
 }
 
 impl<'a> Interruption<'a> {
@@ -23,7 +23,7 @@ impl<'a> Interruption<'a> {
     /// `thread` is the current thread's, and `context` is the `ucontext_t` that the kernel passed to the
     /// handler that this thread is in. The value is used no longer than that handler runs.
     #[inline]
-    pub const unsafe fn new(thread: &'a ThreadRecord, context: *mut c_void, room: Room) -> Self {
+    pub const unsafe fn new(thread: &'a ThreadRecord, context: *mut c_void, room: StackRoom) -> Self {
         Self { thread, context, room }
     }
 
@@ -41,7 +41,7 @@ impl<'a> Interruption<'a> {
 
     /// The room on the stack that the handler runs on.
     #[inline]
-    pub(super) const fn room(&self) -> Room {
+    pub(super) const fn room(&self) -> StackRoom {
         self.room
     }
 

@@ -22,7 +22,7 @@ use super::call_trace::{AsyncGetCallTrace, CallTraceSource, RootMethods};
 use super::clock::monotonic_ns;
 use super::counters::{COUNTERS, add};
 use super::doorbell::Doorbell;
-use super::handler_stack::{self, Room};
+use super::handler_stack::{self, StackRoom};
 use super::interruption::Interruption;
 use super::kernel_stack;
 use super::loader::frame_header_at;
@@ -173,7 +173,7 @@ struct SampledThread<'a> {
     record: &'a ThreadRecord,
     origin: Origin<'a>,
     /// The room on the stack that the sample is taken on.
-    room: Room,
+    room: StackRoom,
 }
 
 /// The point at which the current thread is sampled.
@@ -241,8 +241,8 @@ fn take(sample: &Sample, thread: &SampledThread<'_>) -> Result<(), NotRecorded> 
     let start_ns = monotonic_ns();
     COUNTERS.samples_taken.add(sample.engine, 1);
     let recorded = match thread.room {
-        Room::Ample | Room::ForWalk => record(sample, thread, start_ns),
-        Room::TooLittle => Err(NotRecorded::SmallStack),
+        StackRoom::Ample | StackRoom::ForWalk => record(sample, thread, start_ns),
+        StackRoom::TooLittle => Err(NotRecorded::SmallStack),
     };
     if let Err(reason) = recorded {
         count_unrecorded(sample, reason);
@@ -379,7 +379,7 @@ fn walk_of<'a>(
         stack_high: thread.stack_high(),
         registers,
         walker,
-        call_trace: call_trace.filter(|_| thread.room == Room::Ample),
+        call_trace: call_trace.filter(|_| thread.room == StackRoom::Ample),
         collections: &COLLECTIONS,
         loader: frame_header_at,
     };

@@ -5,11 +5,11 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use foldhash::fast::RandomState;
-use otlpprof_dwarf::{Frame, LookUp, TextId};
+use otlpprof_dwarf::{LookUp, SourceFrame, TextId};
 use otlpprof_model::StringId;
 use parking_lot::RwLock;
 
-use super::names::{ChainId, Function, Line, Names};
+use super::names::{ChainId, CodeLine, NamedFunction, Names};
 
 /// A name or a path is cut after this many bytes.
 const LONGEST_TEXT: usize = 32 << 10;
@@ -96,7 +96,7 @@ impl Texts {
     }
 
     /// The chain of these frames, whose texts are known.
-    fn chain(&self, frames: &[Frame], names: &mut Names) -> Option<ChainId> {
+    fn chain(&self, frames: &[SourceFrame], names: &mut Names) -> Option<ChainId> {
         // A chain without any name would make the frame look resolved.
         frames.iter().find(|frame| frame.function.is_some())?;
         let lines: Vec<_> = frames
@@ -106,8 +106,8 @@ impl Texts {
                 let (name, system_name) = function.copied().unwrap_or_default();
                 let file = frame.file.and_then(|id| self.files.get(&id));
                 let filename = file.copied().unwrap_or(StringId::EMPTY);
-                let function = names.functions.intern(Function { name, system_name, filename });
-                Line { function, line: frame.line, column: frame.column }
+                let function = names.functions.intern(NamedFunction { name, system_name, filename });
+                CodeLine { function, line: frame.line, column: frame.column }
             })
             .collect();
         Some(names.chain(&lines))
@@ -116,7 +116,7 @@ impl Texts {
 
 /// The frames at a part of the addresses, and the texts in them that are not known.
 struct PartFrames {
-    frames: Vec<Frame>,
+    frames: Vec<SourceFrame>,
     /// For each address, the end of its frames.
     ends: Vec<usize>,
     functions: Vec<TextId>,

@@ -4,7 +4,7 @@ use otlpprof_model::{FunctionId, Id, Interner, SliceInterner, StringId, StringIn
 
 /// A function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Function {
+pub(super) struct NamedFunction {
     /// The name for people: demangled.
     pub(super) name: StringId,
     /// The linkage name.
@@ -15,7 +15,7 @@ pub(super) struct Function {
 
 /// A place in a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Line {
+pub(super) struct CodeLine {
     /// The function.
     pub(super) function: FunctionId,
     /// The line, from 1; 0 if unknown.
@@ -42,8 +42,8 @@ impl Id for ChainId {
 #[derive(Debug)]
 pub(super) struct Names {
     pub(super) strings: StringInterner<StringId>,
-    pub(super) functions: Interner<Function, FunctionId>,
-    chains: SliceInterner<Line, ChainId>,
+    pub(super) functions: Interner<NamedFunction, FunctionId>,
+    chains: SliceInterner<CodeLine, ChainId>,
     text_bytes: usize,
 }
 
@@ -77,12 +77,12 @@ impl Names {
     }
 
     /// The number of a chain, innermost function first.
-    pub(super) fn chain(&mut self, lines: &[Line]) -> ChainId {
+    pub(super) fn chain(&mut self, lines: &[CodeLine]) -> ChainId {
         self.chains.intern(lines)
     }
 
     /// The lines of a chain.
-    pub(super) fn lines(&self, chain: ChainId) -> &[Line] {
+    pub(super) fn lines(&self, chain: ChainId) -> &[CodeLine] {
         self.chains.get(chain)
     }
 

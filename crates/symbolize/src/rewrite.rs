@@ -336,8 +336,8 @@ mod tests {
     fn chain(names: &mut Names) -> ChainId {
         let lines = ["inner", "outer"].map(|name| {
             let [name, filename] = [name, "a.c"].map(|text| names.text(text));
-            let function = names.functions.intern(names::Function { name, system_name: name, filename });
-            names::Line { function, line: 7, column: 3 }
+            let function = names.functions.intern(names::NamedFunction { name, system_name: name, filename });
+            names::CodeLine { function, line: 7, column: 3 }
         });
         names.chain(&lines)
     }

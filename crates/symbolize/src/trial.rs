@@ -3,7 +3,7 @@
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_otlp::read_error::ReadError;
 
-use super::names::{Function, Line, Names};
+use super::names::{CodeLine, NamedFunction, Names};
 use super::objects::Objects;
 use super::remote_frames;
 use super::rewrite::{self, Resolved};
@@ -21,8 +21,8 @@ pub fn with_names(message: &EncodedMessage, functions: &[&str]) -> Option<Result
         .iter()
         .map(|name| {
             let name = names.text(name);
-            let function = names.functions.intern(Function { name, system_name: name, filename: name });
-            Line { function, line: 1, column: 0 }
+            let function = names.functions.intern(NamedFunction { name, system_name: name, filename: name });
+            CodeLine { function, line: 1, column: 0 }
         })
         .collect();
     let chain = names.chain(&lines);

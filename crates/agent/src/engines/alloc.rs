@@ -4,7 +4,7 @@ use otlpprof_jvm::jvmti::Capability;
 use otlpprof_model::{attribute_keys, types};
 
 use super::allocations;
-use super::description::{EngineDescription, EssentialParts, Needs, both, started};
+use super::description::{EngineDescription, EssentialParts, NeededCapabilities, both, started};
 use crate::resolve::SubjectForm;
 
 /// The engine.
@@ -15,7 +15,7 @@ pub(super) static ENGINE: EngineDescription = EngineDescription {
         "jdk.ObjectAllocationOutsideTLAB",
         "jdk.ObjectAllocationSample",
     ],
-    needs: |_| Needs::of("alloc", &[Capability::SampledObjectAllocEvents]),
+    needs: |_| NeededCapabilities::of("alloc", &[Capability::SampledObjectAllocEvents]),
     set_callbacks: allocations::set_callbacks,
     stretched: allocations::stretched,
     ..EngineDescription::of(EssentialParts {

@@ -15,7 +15,7 @@ use otlpprof_core::byte_sampling::{Random, estimate, is_sampled_at_longer_interv
 use otlpprof_core::engine::Engine;
 use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
-use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
+use otlpprof_jvm::jvmti_events::{EventCallbacks, JvmtiEvent};
 use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::stretch::STRETCHES;
 
@@ -26,7 +26,7 @@ use crate::guards::Guard;
 use crate::vm::Vm;
 
 static GATE: Gate = Gate::new();
-const EVENTS: &[Event] = &[Event::SampledObjectAlloc];
+const EVENTS: &[JvmtiEvent] = &[JvmtiEvent::SampledObjectAlloc];
 
 /// The intervals of the engines that share the event: 0 for an engine that is off, otherwise the requested
 /// one, which the budget may stretch. The VM uses the shortest of the stretched intervals. From the objects

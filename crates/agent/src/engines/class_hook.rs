@@ -8,7 +8,7 @@ use otlpprof_core::engine::Engine;
 use otlpprof_jvm::jvmti::Jvmti;
 use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
-use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
+use otlpprof_jvm::jvmti_events::{EventCallbacks, JvmtiEvent};
 use otlpprof_jvm::live_phase::LivePhaseMutex;
 use parking_lot::Mutex;
 
@@ -27,7 +27,7 @@ static CHANGERS: Mutex<Vec<(Engine, ClassChanger)>> = Mutex::new(Vec::new());
 pub(super) fn listen(jvmti: Jvmti, engine: Engine, changer: ClassChanger) -> Result<(), JvmtiError> {
     let Some(_switching) = SWITCHING.lock() else { return Ok(()) };
     if CHANGERS.lock().is_empty() {
-        jvmti.set_event_enabled(Event::ClassFileLoadHook, true)?;
+        jvmti.set_event_enabled(JvmtiEvent::ClassFileLoadHook, true)?;
     }
     let mut changers = CHANGERS.lock();
     changers.push((engine, changer));
@@ -45,7 +45,7 @@ pub(super) fn unlisten(jvmti: Jvmti, engine: Engine) {
     };
     if is_unused {
         // Should the event still arrive, no engine changes the class.
-        let _ = jvmti.set_event_enabled(Event::ClassFileLoadHook, false);
+        let _ = jvmti.set_event_enabled(JvmtiEvent::ClassFileLoadHook, false);
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct EngineDescription {
     /// The JDK's events that measure the same.
     pub(crate) replaces: &'static [&'static str],
     /// The JVMTI capabilities without which the engine takes no samples.
-    pub(super) needs: fn(&Options) -> Needs,
+    pub(super) needs: fn(&Options) -> NeededCapabilities,
     /// Enters the callbacks of the events of JVMTI that the engine enables while it runs.
     pub(super) set_callbacks: fn(&mut EventCallbacks),
     /// The signal in whose handler the samples are taken.
@@ -82,7 +82,7 @@ pub(super) enum StartStage {
 
 /// The capabilities that an engine needs.
 #[derive(Clone, Copy)]
-pub(super) struct Needs {
+pub(super) struct NeededCapabilities {
     /// The option that messages name.
     pub(super) option: &'static str,
     pub(super) capabilities: &'static [Capability],
@@ -108,7 +108,7 @@ impl EngineDescription {
             profiles_of_survivors: |_| [None, None],
             subject: SubjectForm::None,
             replaces: &[],
-            needs: |_| Needs { option: "", capabilities: &[] },
+            needs: |_| NeededCapabilities { option: "", capabilities: &[] },
             set_callbacks: |_| (),
             signal: |_| None,
             start_stage: StartStage::AfterThreads,
@@ -127,7 +127,7 @@ impl StartStage {
     pub(super) const ALL: [Self; 3] = [Self::BeforeThreads, Self::Threads, Self::AfterThreads];
 }
 
-impl Needs {
+impl NeededCapabilities {
     /// Makes the VM pass the bytes of classes to the agent, so that an engine can change methods.
     pub(super) const CHANGE_CLASSES: &[Capability] =
         &[Capability::AllClassHookEvents, Capability::RetransformClasses];

@@ -10,11 +10,11 @@
 use jni::sys::{JNIEnv, jlong, jmethodID, jobject};
 use otlpprof_jvm::jvmti::Capability;
 use otlpprof_jvm::jvmti_env::RawEnv;
-use otlpprof_jvm::jvmti_events::Event;
+use otlpprof_jvm::jvmti_events::JvmtiEvent;
 use otlpprof_model::{attribute_keys, types};
 use otlpprof_options::Options;
 
-use super::description::{EngineDescription, EssentialParts, Needs, first, started};
+use super::description::{EngineDescription, EssentialParts, NeededCapabilities, first, started};
 use super::gate::Gate;
 use super::{class_hook, exception_turns, new_throwables, own_sample};
 use crate::guarded::guarded;
@@ -27,8 +27,8 @@ pub(super) static ENGINE: EngineDescription = EngineDescription {
     subject: SubjectForm::Class(attribute_keys::EXCEPTION_TYPE),
     replaces: &["jdk.JavaExceptionThrow"],
     needs: |options| match options.exceptions_thrown {
-        true => Needs::of("exceptions.thrown", &[Capability::ExceptionEvents]),
-        false => Needs::of("exceptions", Needs::CHANGE_CLASSES),
+        true => NeededCapabilities::of("exceptions.thrown", &[Capability::ExceptionEvents]),
+        false => NeededCapabilities::of("exceptions", NeededCapabilities::CHANGE_CLASSES),
     },
     set_callbacks: |callbacks| {
         callbacks.exception = Some(exception);
@@ -44,7 +44,7 @@ pub(super) static ENGINE: EngineDescription = EngineDescription {
 };
 
 static GATE: Gate = Gate::new();
-const EVENTS: &[Event] = &[Event::Exception];
+const EVENTS: &[JvmtiEvent] = &[JvmtiEvent::Exception];
 
 /// Starts sampling exceptions, one in each `options.exceptions`, if requested.
 fn start(vm: &'static Vm, options: &Options) -> Option<Guard> {

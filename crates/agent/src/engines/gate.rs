@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use otlpprof_jvm::jvmti::Jvmti;
 use otlpprof_jvm::jvmti_error::JvmtiError;
-use otlpprof_jvm::jvmti_events::Event;
+use otlpprof_jvm::jvmti_events::JvmtiEvent;
 
 /// Set while the engine runs. The lower bits are the number of threads inside.
 const OPEN: u64 = 1 << 63;
@@ -36,14 +36,14 @@ impl Gate {
 
     /// Opens the gate and enables the events that lead to it. If the VM refuses one, all are disabled and the
     /// gate is closed.
-    pub(super) fn open_to(&self, jvmti: Jvmti, events: &[Event]) -> Result<(), JvmtiError> {
+    pub(super) fn open_to(&self, jvmti: Jvmti, events: &[JvmtiEvent]) -> Result<(), JvmtiError> {
         self.open();
         let enabled = events.iter().try_for_each(|event| jvmti.set_event_enabled(*event, true));
         enabled.inspect_err(|_| self.close_to(jvmti, events))
     }
 
     /// Undoes [`Gate::open_to`], if the gate is open.
-    pub(super) fn close_to(&self, jvmti: Jvmti, events: &[Event]) {
+    pub(super) fn close_to(&self, jvmti: Jvmti, events: &[JvmtiEvent]) {
         if self.0.load(Ordering::SeqCst) & OPEN == 0 {
             return;
         }

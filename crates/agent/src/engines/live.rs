@@ -3,7 +3,7 @@
 use otlpprof_jvm::jvmti::Capability;
 use otlpprof_model::{attribute_keys, types};
 
-use super::description::{EngineDescription, EssentialParts, Needs, both, started};
+use super::description::{EngineDescription, EssentialParts, NeededCapabilities, both, started};
 use super::{allocations, live_objects};
 use crate::resolve::SubjectForm;
 
@@ -14,7 +14,7 @@ pub(super) static ENGINE: EngineDescription = EngineDescription {
     },
     subject: SubjectForm::Class(attribute_keys::OBJECT_CLASS),
     replaces: &["jdk.OldObjectSample"],
-    needs: |_| Needs::of("live", &[Capability::SampledObjectAllocEvents]),
+    needs: |_| NeededCapabilities::of("live", &[Capability::SampledObjectAllocEvents]),
     set_callbacks: allocations::set_callbacks,
     stretched: allocations::stretched,
     sweep: Some(live_objects::sweep),

@@ -3,7 +3,7 @@
 use otlpprof_jvm::jvmti::Capability;
 use otlpprof_model::types;
 
-use super::description::{EngineDescription, EssentialParts, Needs, both, started};
+use super::description::{EngineDescription, EssentialParts, NeededCapabilities, both, started};
 use super::{monitors, parking};
 use crate::resolve::SubjectForm;
 
@@ -11,7 +11,7 @@ use crate::resolve::SubjectForm;
 pub(super) static ENGINE: EngineDescription = EngineDescription {
     subject: SubjectForm::Lock,
     replaces: &["jdk.JavaMonitorEnter", "jdk.ThreadPark"],
-    needs: |_| Needs::of("lock", &[Capability::MonitorEvents]),
+    needs: |_| NeededCapabilities::of("lock", &[Capability::MonitorEvents]),
     set_callbacks: monitors::set_callbacks_of_entering,
     ..EngineDescription::of(EssentialParts {
         is_on: |options| options.lock.is_some(),

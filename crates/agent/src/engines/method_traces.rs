@@ -24,7 +24,7 @@ use otlpprof_jvm::class_file::exit_class::{EXIT_CLASS, RECORD, exit_class};
 use otlpprof_jvm::class_file::timed_class::{Chosen, Skipped, timed_class};
 use otlpprof_jvm::jvmti::{Jvmti, Phase};
 use otlpprof_jvm::jvmti_error::JvmtiError;
-use otlpprof_jvm::jvmti_events::Event;
+use otlpprof_jvm::jvmti_events::JvmtiEvent;
 use otlpprof_jvm::local_references;
 use otlpprof_model::types;
 use otlpprof_options::TracedMethods;
@@ -32,7 +32,7 @@ use otlpprof_signal::clock::monotonic_ns;
 use parking_lot::Mutex;
 
 use super::class_hook::name_of;
-use super::description::{EngineDescription, EssentialParts, Needs, both, started};
+use super::description::{EngineDescription, EssentialParts, NeededCapabilities, both, started};
 use super::gate::Gate;
 use super::{class_hook, own_sample};
 use crate::guarded::guarded;
@@ -42,7 +42,7 @@ use crate::vm::Vm;
 /// The engine `trace`.
 pub(super) static ENGINE: EngineDescription = EngineDescription {
     replaces: &["jdk.MethodTrace"],
-    needs: |_| Needs::of("trace", Needs::CHANGE_CLASSES),
+    needs: |_| NeededCapabilities::of("trace", NeededCapabilities::CHANGE_CLASSES),
     // ClassPrepare, which the engine enables too, has a callback of the agent's (`class_prepared`).
     set_callbacks: class_hook::set_callback,
     frames: |_, frames, _| from_traced_method(frames),
@@ -57,7 +57,7 @@ pub(super) static ENGINE: EngineDescription = EngineDescription {
 static GATE: Gate = Gate::new();
 /// CLOCK_MONOTONIC, in ns, when the engine started.
 static STARTED_NS: AtomicU64 = AtomicU64::new(0);
-const EVENTS: &[Event] = &[Event::ClassPrepare];
+const EVENTS: &[JvmtiEvent] = &[JvmtiEvent::ClassPrepare];
 static TRACING: Mutex<Option<Arc<Tracing>>> = Mutex::new(None);
 /// The number of classes that are changed in one stop of the VM.
 const BATCH: usize = 64;

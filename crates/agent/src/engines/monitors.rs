@@ -10,7 +10,7 @@ use jni::sys::{JNIEnv, jlong, jobject};
 use otlpprof_core::engine::Engine;
 use otlpprof_core::record::Owner;
 use otlpprof_jvm::jvmti_env::RawEnv;
-use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
+use otlpprof_jvm::jvmti_events::{EventCallbacks, JvmtiEvent};
 use otlpprof_signal::clock::monotonic_ns;
 
 use super::gate::Gate;
@@ -25,7 +25,7 @@ use crate::vm::Vm;
 /// One kind of waiting.
 struct WaitingKind {
     engine: Engine,
-    events: [Event; 2],
+    events: [JvmtiEvent; 2],
     gate: Gate,
     /// The shortest wait that is recorded.
     shortest_ns: AtomicU64,
@@ -33,14 +33,14 @@ struct WaitingKind {
 
 static ENTERING: WaitingKind = WaitingKind {
     engine: Engine::Lock,
-    events: [Event::MonitorContendedEntered, Event::MonitorContendedEnter],
+    events: [JvmtiEvent::MonitorContendedEntered, JvmtiEvent::MonitorContendedEnter],
     gate: Gate::new(),
     shortest_ns: AtomicU64::new(0),
 };
 
 static NOTIFICATIONS: WaitingKind = WaitingKind {
     engine: Engine::Wait,
-    events: [Event::MonitorWaited, Event::MonitorWait],
+    events: [JvmtiEvent::MonitorWaited, JvmtiEvent::MonitorWait],
     gate: Gate::new(),
     shortest_ns: AtomicU64::new(0),
 };

@@ -3,7 +3,7 @@
 use otlpprof_jvm::jvmti::Capability;
 use otlpprof_model::{attribute_keys, types};
 
-use super::description::{EngineDescription, EssentialParts, Needs, both, started};
+use super::description::{EngineDescription, EssentialParts, NeededCapabilities, both, started};
 use super::monitors;
 use crate::resolve::SubjectForm;
 
@@ -11,7 +11,7 @@ use crate::resolve::SubjectForm;
 pub(super) static ENGINE: EngineDescription = EngineDescription {
     subject: SubjectForm::Class(attribute_keys::MONITOR_CLASS),
     replaces: &["jdk.JavaMonitorWait"],
-    needs: |_| Needs::of("wait", &[Capability::MonitorEvents]),
+    needs: |_| NeededCapabilities::of("wait", &[Capability::MonitorEvents]),
     set_callbacks: monitors::set_callbacks_of_notifications,
     ..EngineDescription::of(EssentialParts {
         is_on: |options| options.wait.is_some(),

@@ -51,11 +51,11 @@ impl Reading {
 
 /// The course of both clocks.
 #[derive(Debug, Default)]
-pub(super) struct Clocks {
+pub(super) struct RecordingClocks {
     readings: VecDeque<Reading>,
 }
 
-impl Clocks {
+impl RecordingClocks {
     /// Adds a reading. It is ignored unless it is later than all before.
     pub(super) fn note(&mut self, reading: Reading) {
         if self.readings.back().is_some_and(|last| reading.ticks <= last.ticks) {
@@ -108,8 +108,8 @@ fn between(first: Reading, last: Reading, ticks: i64) -> i64 {
 mod tests {
     use super::*;
 
-    fn clocks(readings: &[(i64, i64)]) -> Clocks {
-        let mut clocks = Clocks::default();
+    fn clocks(readings: &[(i64, i64)]) -> RecordingClocks {
+        let mut clocks = RecordingClocks::default();
         for &(ticks, ns) in readings {
             clocks.note(Reading::take(|| Some(ticks), || ns).unwrap());
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use otlpprof_aggregate::NameSelection;
-use otlpprof_context::changes::{Change, Noted, RINGS, Reader};
+use otlpprof_context::changes::{Change, ChangeReader, Noted, RINGS};
 use otlpprof_context::dictionary::DICTIONARY;
 use otlpprof_context::slot_names::SLOT_NAMES;
 use otlpprof_convert::{EventThread, KnownContext, Labels, Occurrence, Witness};
@@ -17,7 +17,7 @@ use otlpprof_model::{Link, StackId, Tables};
 use otlpprof_sampling::threads;
 use parking_lot::Mutex;
 
-use super::clocks::{Clocks, Instant};
+use super::clocks::{Instant, RecordingClocks};
 
 /// The most that is kept: each change counts as one, each thread as [`COST_OF_THREAD`].
 const MOST_KEPT: usize = 1 << 18;
@@ -51,8 +51,8 @@ pub(super) struct ContextCounts {
 /// The contexts of all threads.
 #[derive(Debug)]
 pub(super) struct Contexts {
-    reader: Reader<'static>,
-    pub(super) clocks: Clocks,
+    reader: ChangeReader<'static>,
+    pub(super) clocks: RecordingClocks,
     history: History,
     labels: HashMap<[ValueRef; SLOTS], Arc<Labels>, RandomState>,
     pub(super) found: ContextCounts,
@@ -68,8 +68,8 @@ impl Contexts {
     /// Starts a history of changes from now on; `None` if changes cannot be noted.
     pub(super) fn new() -> Option<Self> {
         Some(Self {
-            reader: Reader::new()?,
-            clocks: Clocks::default(),
+            reader: ChangeReader::new()?,
+            clocks: RecordingClocks::default(),
             history: History::default(),
             labels: HashMap::default(),
             found: ContextCounts::default(),

@@ -17,7 +17,7 @@ use super::contexts::CurrentProcess;
 use super::java_clock::nano_time;
 use super::recorder::{self, Recorder, RecorderError};
 use super::repository::{self, Mark};
-use super::selection::Selection;
+use super::selection::EventSelection;
 use super::shared::{Progress, Shared, stop_noting};
 use crate::vm::Vm;
 
@@ -78,7 +78,7 @@ impl Follower {
     unsafe fn record(&self, env: *mut JNIEnv) -> Result<(), RecorderError> {
         // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
         // live phase.
-        let selection = Selection::new(&self.options, unsafe { release(env) });
+        let selection = EventSelection::new(&self.options, unsafe { release(env) });
         for warning in &selection.warnings {
             log::warn!("{warning}");
         }
@@ -117,7 +117,7 @@ impl Follower {
         &self,
         env: *mut JNIEnv,
         recorder: &Recorder,
-        selection: &Selection,
+        selection: &EventSelection,
     ) -> Result<(), RecorderError> {
         // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
         // live phase.
@@ -143,7 +143,7 @@ impl Follower {
         unsafe { self.follow(env, recorder, &not_yet) }
     }
 
-    fn converter(&self, selection: &Selection) -> JfrToOtlp {
+    fn converter(&self, selection: &EventSelection) -> JfrToOtlp {
         let mut converter = JfrToOtlp::new(ConvertOptions {
             times: self.options.encode.timestamps,
             events: selection.requested.clone(),

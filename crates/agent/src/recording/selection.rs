@@ -87,7 +87,7 @@ fn engine_of(event: &str, options: &Options) -> Option<&'static str> {
 
 /// The events and settings of a recording.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Selection {
+pub(super) struct EventSelection {
     /// The events' names.
     pub(super) names: Vec<String>,
     /// Events that the user has named.
@@ -100,7 +100,7 @@ pub(super) struct Selection {
     pub(super) warnings: Vec<String>,
 }
 
-impl Selection {
+impl EventSelection {
     /// Selects the events to record in a JVM of this release. The JVM's list of events is not read:
     /// that takes longer than to start a recording, and the program may register further events later.
     pub(super) fn new(options: &Options, release: Release) -> Self {
@@ -177,12 +177,12 @@ mod tests {
 
     use super::*;
 
-    fn select(text: &str, feature: u32) -> Selection {
+    fn select(text: &str, feature: u32) -> EventSelection {
         let Request::Start(options) = parse(&format!("file=x,{text}"), &Environment::default()).unwrap()
         else {
             panic!("a start")
         };
-        Selection::new(&options, Release::new(feature))
+        EventSelection::new(&options, Release::new(feature))
     }
 
     #[test]

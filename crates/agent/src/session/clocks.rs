@@ -4,14 +4,14 @@ use otlpprof_signal::clock::monotonic_ns;
 
 /// The monotonic clock and the time of day, read together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clocks {
+pub(super) struct SessionClocks {
     /// CLOCK_MONOTONIC.
     pub(super) monotonic_ns: u64,
     /// The difference to add to CLOCK_MONOTONIC for Unix time.
     pub(super) unix_offset_ns: i64,
 }
 
-impl Clocks {
+impl SessionClocks {
     /// Reads both clocks. The offset of two readings differs: by the time between the two clocks' reads, and
     /// by what has adjusted the time of day.
     pub(super) fn now() -> Self {

@@ -13,7 +13,7 @@ use otlpprof_signal::buffer::{Drained, SampleBuffer};
 use otlpprof_signal::sample;
 use parking_lot::Mutex;
 
-use super::clocks::Clocks;
+use super::clocks::SessionClocks;
 use crate::counters::Recorded;
 use crate::engines;
 use crate::resolve::FrameResolver;
@@ -48,7 +48,7 @@ pub(super) struct DrainedInterval {
     /// The counts since the session began.
     pub(super) recorded: Recorded,
     /// The clocks at the end.
-    pub(super) end: Clocks,
+    pub(super) end: SessionClocks,
 }
 
 impl Drain {
@@ -99,7 +99,7 @@ impl Drain {
         let loads = load_counts();
         let mut state = self.state.lock();
         state.drain(self.buffer, loads);
-        let end = Clocks::now();
+        let end = SessionClocks::now();
         let repeatable = wall::settle(end.monotonic_ns);
         state.take_repeats();
         let interval = state.aggregator.take(&repeatable);
@@ -115,7 +115,7 @@ impl Drain {
         let loads = load_counts();
         let mut state = self.state.lock();
         state.drain(self.buffer, loads);
-        let end = Clocks::now();
+        let end = SessionClocks::now();
         let interval = state.aggregator.so_far();
         DrainedInterval { interval, recorded: state.recorded, end }
     }

@@ -39,7 +39,7 @@ use self::interval_end::IntervalEnd;
 use self::labels::SessionLabels;
 use self::running_threads::RunningThreads;
 use super::engines::{self, description, is_any_enabled};
-use super::events::Event;
+use super::events::ProgramEvent;
 use super::first_upload::first_interval;
 use super::guards::{Guard, Guards};
 use super::logging;
@@ -284,7 +284,7 @@ impl ProfilingSession {
     }
 
     /// Records an event that the program reports, and its time. Returns `false` if there is no room for it.
-    pub(super) fn record_event(&self, event: Event, time_ns: i64) -> bool {
+    pub(super) fn record_event(&self, event: ProgramEvent, time_ns: i64) -> bool {
         self.interval_end.events.record(event, time_ns)
     }
 

@@ -14,7 +14,7 @@ use otlpprof_jvm::java_calls::{Java, in_frame};
 use otlpprof_jvm::jvmti::Jvmti;
 use otlpprof_jvm::jvmti_env::RawEnv;
 use otlpprof_jvm::jvmti_error::JvmtiError;
-use otlpprof_jvm::jvmti_events::{Event, EventCallbacks};
+use otlpprof_jvm::jvmti_events::{EventCallbacks, JvmtiEvent};
 use parking_lot::Mutex;
 
 use super::comparison::compare;
@@ -73,7 +73,7 @@ unsafe fn prepare_classes(java_vm: *mut JavaVM, env: *mut JNIEnv) -> Result<(), 
         let jvmti = Jvmti::new(java_vm)?;
         let enabled = jvmti
             .set_event_callbacks(&callbacks)
-            .and_then(|()| jvmti.set_event_enabled(Event::ClassPrepare, true));
+            .and_then(|()| jvmti.set_event_enabled(JvmtiEvent::ClassPrepare, true));
         if enabled.is_ok() {
             for class in CLASSES {
                 in_frame(env, |java| load(java, class));
@@ -82,7 +82,7 @@ unsafe fn prepare_classes(java_vm: *mut JavaVM, env: *mut JNIEnv) -> Result<(), 
                 }
             }
         }
-        let disabled = jvmti.set_event_enabled(Event::ClassPrepare, false);
+        let disabled = jvmti.set_event_enabled(JvmtiEvent::ClassPrepare, false);
         let disposed = jvmti.dispose();
         enabled.and(disabled).and(disposed)
     }

@@ -63,7 +63,7 @@ pub fn keeps_frame_record(rule: &UnwindRule) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame_rules::{Row, RowCfa, RowRegister};
+    use crate::frame_rules::{RowCfa, RowRegister, RuleRow};
 
     /// Regression: in the C library's function that binds a call lazily the caller's stack pointer was 16
     /// bytes too low, so that a caller whose frame is found by its size had a wrong caller. The rows are
@@ -74,7 +74,7 @@ mod tests {
         for (offset, fp) in
             [(208, RowRegister::Same), (-16, RowRegister::Same), (32, RowRegister::AtCfaPlus(-32))]
         {
-            let row = Row {
+            let row = RuleRow {
                 cfa: RowCfa::Register(SP, offset),
                 fp,
                 return_address: RowRegister::AtCfaPlus(8),

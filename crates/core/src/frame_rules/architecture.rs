@@ -1,6 +1,6 @@
 //! The conversion of a row to a rule, with the parameters that differ between architectures.
 
-use super::row::{Op, Ops, Register, Row, RowCfa, RowRegister};
+use super::row::{Op, Ops, Register, RowCfa, RowRegister, RuleRow};
 use crate::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
 /// The parameters that differ between architectures.
@@ -36,7 +36,7 @@ pub const UNSUPPORTED: UnwindRule = without_caller(CfaRule::Unsupported);
 
 impl Architecture {
     /// Returns the rule of `row`.
-    pub fn rule(&self, row: &Row<'_>) -> UnwindRule {
+    pub fn rule(&self, row: &RuleRow<'_>) -> UnwindRule {
         let cfa_ops = match row.cfa {
             RowCfa::Register(..) => &Ops::EMPTY,
             RowCfa::Expression(Some(ops)) => ops,

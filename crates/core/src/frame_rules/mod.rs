@@ -16,7 +16,7 @@ mod row;
 pub mod x86_64;
 
 pub use architecture::{Architecture, END_OF_STACK, UNSUPPORTED};
-pub use row::{Op, Ops, Register, Row, RowCfa, RowRegister};
+pub use row::{Op, Ops, Register, RowCfa, RowRegister, RuleRow};
 
 #[cfg(target_arch = "aarch64")]
 pub use aarch64 as native;

@@ -79,7 +79,7 @@ pub enum RowRegister<'a> {
 
 /// One row.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
+pub struct RuleRow<'a> {
     /// The rule for the CFA.
     pub cfa: RowCfa<'a>,
     /// The rule for the caller's frame pointer.

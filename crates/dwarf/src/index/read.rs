@@ -8,7 +8,7 @@ use super::codec::{FunctionEntry, Malformed, Numbers, RowState, required};
 use super::directory::{Directory, Identity, IndexError};
 use super::table::{Group, TableReader};
 use crate::compile::{frame, name_by_symbol};
-use crate::frame::{Frame, LookUp, TextId};
+use crate::frame::{LookUp, SourceFrame, TextId};
 use crate::limits;
 use crate::lines::SourcePosition;
 use crate::symbols::Symbol;
@@ -175,7 +175,7 @@ fn read_text(numbers: &mut Numbers<'_>, text: &mut Vec<u8>) -> Result<(), Malfor
 impl<S: Source> LookUp for Index<S> {
     type Error = IndexError;
 
-    fn frames(&mut self, vaddr: u64, frames: &mut Vec<Frame>) -> Result<(), Self::Error> {
+    fn frames(&mut self, vaddr: u64, frames: &mut Vec<SourceFrame>) -> Result<(), Self::Error> {
         frames.clear();
         let row = self.row(vaddr)?;
         let mut place = SourcePosition { file: required(row.file), line: row.line, column: row.column };

@@ -15,7 +15,7 @@ use super::table::{Output, TableWriter};
 use crate::compile::Compiled;
 use crate::functions::NO_FUNCTION;
 use crate::texts::{NO_TEXT, Texts};
-use crate::unit::{Row, UnitRows};
+use crate::unit::{LineRow, UnitRows};
 
 /// Writes the index of debug information to a file, which is there as a whole or not at all.
 ///
@@ -224,7 +224,7 @@ impl<'c> RowWriter<'c> {
         self.write(end, RowState::default(), out)
     }
 
-    fn state(&mut self, number: usize, unit: &UnitRows, row: &Row) -> RowState {
+    fn state(&mut self, number: usize, unit: &UnitRows, row: &LineRow) -> RowState {
         let function = match row.function {
             NO_FUNCTION => 0,
             function => self.functions.number(number, unit, function, self.texts),

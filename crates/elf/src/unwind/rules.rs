@@ -4,7 +4,7 @@ use gimli::{
     CommonInformationEntry, Register, RegisterRule, UnwindExpression, UnwindSection, UnwindTableRow,
 };
 
-use otlpprof_core::frame_rules::{Architecture, Op, Ops, Row, RowCfa, RowRegister};
+use otlpprof_core::frame_rules::{Architecture, Op, Ops, RowCfa, RowRegister, RuleRow};
 use otlpprof_core::unwind_rule::UnwindRule;
 
 use super::parser_types::{Bytes, Storage};
@@ -30,7 +30,7 @@ pub fn translate<'a, S: UnwindSection<Bytes<'a>>>(
         Some(RegisterRule::Expression(expression)) => ops(expression),
         _ => None,
     };
-    architecture.rule(&Row {
+    architecture.rule(&RuleRow {
         cfa,
         fp: register(fp, fp_ops.as_ref()),
         return_address: register(row.register(Register(architecture.return_address)), None),

@@ -3,7 +3,7 @@
 use super::error::ClassFileError;
 use super::moved_code::Method;
 use super::pool::ConstantPool;
-use super::reader::{Reader, write_attribute};
+use super::reader::{ClassReader, write_attribute};
 
 const MAGIC: u32 = 0xcafe_babe;
 const ACC_STATIC: u16 = 0x0008;
@@ -24,7 +24,7 @@ pub(super) fn changed_class(
         Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>, ClassFileError>,
 ) -> Result<Option<Vec<u8>>, ClassFileError> {
-    let mut reader = Reader(class_file);
+    let mut reader = ClassReader(class_file);
     if reader.u32()? != MAGIC {
         return Err(ClassFileError::Malformed);
     }

@@ -6,7 +6,7 @@
 use super::error::ClassFileError;
 use super::error::ClassFileError::{Malformed, TooLarge};
 use super::pool::ConstantPool;
-use super::reader::{Reader, count};
+use super::reader::{ClassReader, count};
 
 /// `verification_type_info`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl VerificationType {
         if [DOUBLE, LONG].contains(&self) { 2 } else { 1 }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, ClassFileError> {
+    fn read(reader: &mut ClassReader<'_>) -> Result<Self, ClassFileError> {
         match reader.u8()? {
             tag @ 0..=6 => Ok(Plain(tag)),
             7 => reader.u16().map(Object),
@@ -56,7 +56,7 @@ impl VerificationType {
 
 /// The types that the verifier knows at one place of the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(super) struct StackMapFrame {
     /// The bytecode index.
     pub(super) at: usize,
     pub(super) locals: Vec<VerificationType>,
@@ -102,9 +102,9 @@ pub(super) fn this_type(name: &[u8], class: u16) -> VerificationType {
 pub(super) fn read_frames(
     table: &[u8],
     mut locals: Vec<VerificationType>,
-) -> Result<Vec<Frame>, ClassFileError> {
-    let mut reader = Reader(table);
-    let mut frames: Vec<Frame> = Vec::new();
+) -> Result<Vec<StackMapFrame>, ClassFileError> {
+    let mut reader = ClassReader(table);
+    let mut frames: Vec<StackMapFrame> = Vec::new();
     for _ in 0..reader.u16()? {
         let kind = reader.u8()?;
         let offset = match kind {
@@ -139,7 +139,7 @@ pub(super) fn read_frames(
             _ => {}
         }
         let before = frames.last().map_or(0, |frame| frame.at + 1);
-        frames.push(Frame { at: before + usize::from(offset), locals: locals.clone(), stack });
+        frames.push(StackMapFrame { at: before + usize::from(offset), locals: locals.clone(), stack });
     }
     Ok(frames)
 }
@@ -159,7 +159,7 @@ pub(super) fn add_local(
 
 /// Writes frames, sorted by place, each in full. `place` maps the old place of a `new` to its new place.
 pub(super) fn write_frames(
-    frames: &[Frame],
+    frames: &[StackMapFrame],
     place: impl Fn(usize) -> Result<usize, ClassFileError>,
 ) -> Result<Vec<u8>, ClassFileError> {
     let mut out = count(frames.len())?.to_vec();

@@ -2,7 +2,7 @@
 
 use super::error::ClassFileError;
 use super::error::ClassFileError::{Malformed, TooLarge, Truncated};
-use super::reader::Reader;
+use super::reader::ClassReader;
 
 pub(super) const LLOAD: u8 = 0x16;
 pub(super) const ALOAD_0: u8 = 0x2a;
@@ -49,7 +49,7 @@ fn length(code: &[u8], at: usize) -> Result<usize, ClassFileError> {
     Ok(match code[at] {
         TABLESWITCH | LOOKUPSWITCH => {
             let padding = padding(at);
-            let mut reader = Reader(code.get(at + 1 + padding..).ok_or(Truncated)?);
+            let mut reader = ClassReader(code.get(at + 1 + padding..).ok_or(Truncated)?);
             reader.u32()?;
             let entries_bytes = if code[at] == TABLESWITCH {
                 let (low, high) = (reader.u32()?.cast_signed(), reader.u32()?.cast_signed());
@@ -92,7 +92,7 @@ impl Instruction<'_> {
 
     /// The constant that this instruction refers to by a two-byte index.
     pub(super) fn constant(self) -> Option<u16> {
-        Reader(self.bytes.get(1..)?).u16().ok()
+        ClassReader(self.bytes.get(1..)?).u16().ok()
     }
 
     /// Appends this instruction to `out` for the place `at`. `place` maps the old place of an instruction to
@@ -110,7 +110,7 @@ impl Instruction<'_> {
         let near = |offset: i64| i16::try_from(offset).map_err(|_| TooLarge);
         // Never fails: a method has at most 64 KiB of code.
         let far = |offset: i64| i32::try_from(offset).map_err(|_| TooLarge);
-        let mut reader = Reader(self.bytes.get(1..).ok_or(Truncated)?);
+        let mut reader = ClassReader(self.bytes.get(1..).ok_or(Truncated)?);
         match self.opcode {
             // Conditional jumps, goto, jsr, ifnull and ifnonnull.
             0x99..=0xa8 | 0xc6 | 0xc7 => {
@@ -128,7 +128,7 @@ impl Instruction<'_> {
                 out.push(self.opcode);
                 out.resize(out.len() + padding(at), 0);
                 reader.take(padding(self.at))?;
-                let offset = |reader: &mut Reader<'_>, out: &mut Vec<u8>| {
+                let offset = |reader: &mut ClassReader<'_>, out: &mut Vec<u8>| {
                     let offset = far(moved(i64::from(reader.u32()?.cast_signed()))?)?;
                     out.extend(offset.to_be_bytes());
                     Ok::<_, ClassFileError>(())

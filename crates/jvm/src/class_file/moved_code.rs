@@ -4,10 +4,10 @@
 
 use super::error::ClassFileError;
 use super::error::ClassFileError::{Malformed, TooLarge, TooLargeToCompile};
-use super::frames::{Frame, parameters, read_frames, this_type, write_frames};
+use super::frames::{StackMapFrame, parameters, read_frames, this_type, write_frames};
 use super::instructions::{INVOKESPECIAL, Instruction, NEW, instructions};
 use super::pool::ConstantPool;
-use super::reader::{Reader, count, write_attribute};
+use super::reader::{ClassReader, count, write_attribute};
 
 /// The method that owns the code.
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +45,12 @@ pub(super) struct Code<'a> {
     pub(super) bytes: usize,
     pub(super) instructions: Vec<Instruction<'a>>,
     /// The unparsed rest: exception handlers and attributes.
-    tables: Reader<'a>,
+    tables: ClassReader<'a>,
 }
 
 impl<'a> Code<'a> {
     pub(super) fn read(attribute: &'a [u8]) -> Result<Self, ClassFileError> {
-        let mut reader = Reader(attribute);
+        let mut reader = ClassReader(attribute);
         let (max_stack, max_locals) = (reader.u16()?, reader.u16()?);
         let bytes = reader.u32()? as usize;
         let code = reader.take(bytes)?;
@@ -133,7 +133,7 @@ pub(super) struct MovedCode<'a> {
     pub(super) end: usize,
     /// The whole code, including all insertions.
     pub(super) code: Vec<u8>,
-    tables: Reader<'a>,
+    tables: ClassReader<'a>,
 }
 
 impl MovedCode<'_> {
@@ -155,7 +155,7 @@ impl MovedCode<'_> {
         method: Method<'_>,
         (max_stack, max_locals): (u16, u16),
         handlers: &[Handler],
-        change_frames: impl FnOnce(&mut Vec<Frame>) -> Result<(), ClassFileError>,
+        change_frames: impl FnOnce(&mut Vec<StackMapFrame>) -> Result<(), ClassFileError>,
     ) -> Result<Vec<u8>, ClassFileError> {
         let mut out = Vec::with_capacity(self.code.len() + self.tables.0.len() + 256);
         out.extend([max_stack, max_locals].map(u16::to_be_bytes).as_flattened());
@@ -179,10 +179,10 @@ impl MovedCode<'_> {
     /// of code are for debuggers. They are omitted, because their places would be wrong.
     fn write_attributes(
         &self,
-        mut reader: Reader<'_>,
+        mut reader: ClassReader<'_>,
         pool: &mut ConstantPool,
         method: Method<'_>,
-        change_frames: impl FnOnce(&mut Vec<Frame>) -> Result<(), ClassFileError>,
+        change_frames: impl FnOnce(&mut Vec<StackMapFrame>) -> Result<(), ClassFileError>,
         out: &mut Vec<u8>,
     ) -> Result<(), ClassFileError> {
         let mut written: Vec<(u16, Vec<u8>)> = Vec::new();
@@ -216,7 +216,7 @@ impl MovedCode<'_> {
     /// Converts a `LineNumberTable`: places and lines. The code inserted at the beginning belongs to the
     /// first line.
     fn moved_lines(&self, content: &[u8]) -> Result<Vec<u8>, ClassFileError> {
-        let mut reader = Reader(content);
+        let mut reader = ClassReader(content);
         let lines = reader.u16()?;
         let mut out = lines.to_be_bytes().to_vec();
         for _ in 0..lines {
@@ -230,7 +230,7 @@ impl MovedCode<'_> {
     /// Converts a `LocalVariableTable` or `LocalVariableTypeTable`: start and length of the range, and three
     /// more numbers.
     fn moved_variables(&self, content: &[u8]) -> Result<Vec<u8>, ClassFileError> {
-        let mut reader = Reader(content);
+        let mut reader = ClassReader(content);
         let variables = reader.u16()?;
         let mut out = variables.to_be_bytes().to_vec();
         for _ in 0..variables {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::error::ClassFileError;
-use super::reader::Reader;
+use super::reader::ClassReader;
 
 const UTF8: u8 = 1;
 const LONG: u8 = 5;
@@ -30,7 +30,7 @@ impl ConstantPool {
     }
 
     /// Reads a pool, its count included.
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, ClassFileError> {
+    pub(super) fn read(reader: &mut ClassReader<'_>) -> Result<Self, ClassFileError> {
         let count = usize::from(reader.u16()?);
         let all = reader.0;
         let mut places = Vec::with_capacity(count);
@@ -65,10 +65,10 @@ impl ConstantPool {
     }
 
     /// The constant's tag, and a reader of the bytes after the tag.
-    fn constant(&self, index: u16) -> Option<(u8, Reader<'_>)> {
+    fn constant(&self, index: u16) -> Option<(u8, ClassReader<'_>)> {
         let at = self.places.get(usize::from(index)).copied().flatten()?;
         let (tag, rest) = self.bytes.get(at as usize..)?.split_first()?;
-        Some((*tag, Reader(rest)))
+        Some((*tag, ClassReader(rest)))
     }
 
     /// The text of a Utf8 constant.
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(pool.add_class(b"A"), Ok(4), "it is there");
         let mut bytes = Vec::new();
         pool.write(&mut bytes).unwrap();
-        let mut reader = Reader(&bytes);
+        let mut reader = ClassReader(&bytes);
         let read = ConstantPool::read(&mut reader).unwrap();
         assert!(reader.0.is_empty());
         assert_eq!((read.text(3), read.text(7)), (Some(&b"A"[..]), Some(&b"x"[..])));
@@ -176,6 +176,6 @@ mod tests {
         assert_eq!(last, Some(ClassFileError::TooLarge));
         let mut bytes = Vec::new();
         pool.write(&mut bytes).unwrap();
-        assert_eq!(ConstantPool::read(&mut Reader(&bytes)).unwrap().places.len(), 65_535);
+        assert_eq!(ConstantPool::read(&mut ClassReader(&bytes)).unwrap().places.len(), 65_535);
     }
 }

@@ -4,9 +4,9 @@ use super::error::ClassFileError;
 
 /// The bytes that have not been read yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(super) struct ClassReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ClassReader<'a> {
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], ClassFileError> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(ClassFileError::Truncated)?;
         self.0 = rest;

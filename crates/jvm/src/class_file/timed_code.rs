@@ -12,7 +12,7 @@
 
 use super::error::ClassFileError;
 use super::error::ClassFileError::TooLarge;
-use super::frames::{Frame, LONG, TOP, VerificationType, add_local};
+use super::frames::{LONG, StackMapFrame, TOP, VerificationType, add_local};
 use super::instructions::{ATHROW, INVOKESTATIC, LDC2_W, LLOAD, LSTORE, WIDE, with_constant};
 use super::moved_code::{Code, Handler, Method, MovedCode};
 use super::pool::ConstantPool;
@@ -70,7 +70,7 @@ pub(super) fn timed_code(
         let mut locals = vec![TOP; usize::from(start)];
         locals.push(LONG);
         let thrown = VerificationType::Object(calls.throwable);
-        frames.push(Frame { at: handled_at, locals, stack: vec![thrown] });
+        frames.push(StackMapFrame { at: handled_at, locals, stack: vec![thrown] });
         Ok(())
     })
 }
@@ -105,13 +105,13 @@ fn handlers(
 mod tests {
     use super::*;
     use crate::class_file::ClassFileError::TooLargeToCompile;
-    use crate::class_file::reader::Reader;
+    use crate::class_file::reader::ClassReader;
 
     /// Times a method of `code_bytes` bytes that does nothing and returns; the length of the new code.
     fn time(code_bytes: usize) -> Result<usize, ClassFileError> {
         const NOP: u8 = 0;
         const RETURN: u8 = 177;
-        let mut pool = ConstantPool::read(&mut Reader(&1_u16.to_be_bytes()))?;
+        let mut pool = ConstantPool::read(&mut ClassReader(&1_u16.to_be_bytes()))?;
         let method = Method { name: b"m", descriptor: b"()V", is_static: true, class: 0, has_frames: false };
         let calls = Calls { clock: 1, exited: 2, shortest: 3, throwable: 4 };
         let mut attribute = [0; 4].to_vec();

@@ -6,7 +6,7 @@ use prost::Message as _;
 
 use super::super::wire::*;
 use super::check::Check;
-use super::references::{self, Table};
+use super::references::{self, DictionaryTable};
 use super::repeated;
 use super::report::{FindingPlace, Part};
 use super::rules::RuleId;
@@ -29,19 +29,18 @@ fn zero_values(check: &mut Check<'_>) {
     }
     let tables = check.tables;
     let zero_bytes = |id: &[u8], length| id.len() == length && id.iter().all(|&byte| byte == 0);
-    for table in Table::ALL {
+    for table in DictionaryTable::ALL {
         let zero = match table {
-            Table::Mapping => is_zero(tables.mappings()),
-            Table::Location => is_zero(tables.locations()),
-            Table::Function => is_zero(tables.functions()),
-            Table::String => is_zero(tables.strings()),
+            DictionaryTable::Mapping => is_zero(tables.mappings()),
+            DictionaryTable::Location => is_zero(tables.locations()),
+            DictionaryTable::Function => is_zero(tables.functions()),
+            DictionaryTable::String => is_zero(tables.strings()),
             // Go libraries write an empty value for an attribute without a value.
-            Table::Attribute => is_zero(tables.attribute_table().map(|attribute| KeyValueAndUnit {
-                value: attribute.value.filter(|value| value.value.is_some()),
-                ..attribute
+            DictionaryTable::Attribute => is_zero(tables.attribute_table().map(|attribute| {
+                KeyValueAndUnit { value: attribute.value.filter(|value| value.value.is_some()), ..attribute }
             })),
-            Table::Stack => is_zero(tables.stacks()),
-            Table::Link => tables.links().next().map(|link| {
+            DictionaryTable::Stack => is_zero(tables.stacks()),
+            DictionaryTable::Link => tables.links().next().map(|link| {
                 let [trace_id, span_id] = [(&link.trace_id, 16), (&link.span_id, 8)];
                 if zero_bytes(trace_id.0, trace_id.1) || zero_bytes(span_id.0, span_id.1) {
                     check.breach(RuleId::LinkZeroBytes, Part::Entry(table.name(), 0), String::new);
@@ -94,7 +93,7 @@ fn elements(check: &mut Check<'_>) {
 }
 
 fn duplicates(check: &mut Check<'_>) {
-    fn find<I: Iterator<Item = u64>>(check: &mut Check<'_>, table: Table, hashes: impl Fn() -> I) {
+    fn find<I: Iterator<Item = u64>>(check: &mut Check<'_>, table: DictionaryTable, hashes: impl Fn() -> I) {
         repeated::find(hashes, |index, earlier| {
             check.breach(RuleId::DictionaryDuplicate, Part::Entry(table.name(), index), || {
                 format!("equals [{earlier}]")
@@ -102,21 +101,21 @@ fn duplicates(check: &mut Check<'_>) {
         });
     }
     let (hasher, tables) = (&RandomState::new(), check.tables);
-    find(check, Table::Mapping, || tables.mappings().map(|entry| hasher.hash_one(entry)));
-    find(check, Table::Location, || tables.locations().map(|entry| hasher.hash_one(entry)));
-    find(check, Table::Function, || tables.functions().map(|entry| hasher.hash_one(entry)));
-    find(check, Table::Link, || tables.links().map(|entry| hasher.hash_one(entry)));
-    find(check, Table::String, || tables.strings().map(|entry| hasher.hash_one(entry)));
+    find(check, DictionaryTable::Mapping, || tables.mappings().map(|entry| hasher.hash_one(entry)));
+    find(check, DictionaryTable::Location, || tables.locations().map(|entry| hasher.hash_one(entry)));
+    find(check, DictionaryTable::Function, || tables.functions().map(|entry| hasher.hash_one(entry)));
+    find(check, DictionaryTable::Link, || tables.links().map(|entry| hasher.hash_one(entry)));
+    find(check, DictionaryTable::String, || tables.strings().map(|entry| hasher.hash_one(entry)));
     // Values may be floating-point numbers, which cannot be hashed; so their encoding is hashed.
-    find(check, Table::Attribute, || {
+    find(check, DictionaryTable::Attribute, || {
         tables.attribute_table().map(|entry| hasher.hash_one(entry.encode_to_vec()))
     });
-    find(check, Table::Stack, || tables.stacks().map(|entry| hasher.hash_one(entry)));
+    find(check, DictionaryTable::Stack, || tables.stacks().map(|entry| hasher.hash_one(entry)));
 }
 
 fn indices(check: &mut Check<'_>) {
     let tables = check.tables;
-    let mut used = Table::ALL.map(|table| vec![false; table.len(tables)]);
+    let mut used = DictionaryTable::ALL.map(|table| vec![false; table.len(tables)]);
     let mut all_in_range = true;
     let data = check.data;
     references::visit(data, &mut |reference| {
@@ -142,10 +141,10 @@ fn indices(check: &mut Check<'_>) {
         // An element without a reference may be the one that a wrong index meant, so no orphans are reported.
         return;
     }
-    for (table, used) in Table::ALL.into_iter().zip(used) {
+    for (table, used) in DictionaryTable::ALL.into_iter().zip(used) {
         for (index, _) in used.iter().enumerate().skip(1).filter(|(_, used)| !**used) {
             let detail = || match table {
-                Table::String => {
+                DictionaryTable::String => {
                     format!("{:?}", shorten(i32::try_from(index).map_or("", |index| tables.text(index))))
                 }
                 _ => String::new(),

@@ -7,7 +7,7 @@ use super::report::Part;
 
 /// A dictionary table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Table {
+pub(super) enum DictionaryTable {
     Mapping,
     Location,
     Function,
@@ -17,7 +17,7 @@ pub(super) enum Table {
     Stack,
 }
 
-impl Table {
+impl DictionaryTable {
     pub(super) const ALL: [Self; 7] = [
         Self::Mapping,
         Self::Location,
@@ -58,7 +58,7 @@ impl Table {
 pub(super) struct Reference {
     pub(super) from: Part,
     pub(super) field: &'static str,
-    pub(super) table: Table,
+    pub(super) table: DictionaryTable,
     pub(super) index: i32,
 }
 
@@ -87,52 +87,52 @@ struct Visitor<'v> {
 }
 
 impl Visitor<'_> {
-    fn one(&mut self, from: Part, field: &'static str, table: Table, index: i32) {
+    fn one(&mut self, from: Part, field: &'static str, table: DictionaryTable, index: i32) {
         (self.visit)(Reference { from, field, table, index });
     }
 
     fn attributes(&mut self, from: Part, indices: &[i32]) {
         for &index in indices {
-            self.one(from, "attribute_indices", Table::Attribute, index);
+            self.one(from, "attribute_indices", DictionaryTable::Attribute, index);
         }
     }
 
     fn dictionary(&mut self, tables: EncodedTables<'_>) {
         for (entry, mapping) in tables.mappings().enumerate() {
-            let from = Part::Entry(Table::Mapping.name(), entry);
-            self.one(from, "filename_strindex", Table::String, mapping.filename_strindex);
+            let from = Part::Entry(DictionaryTable::Mapping.name(), entry);
+            self.one(from, "filename_strindex", DictionaryTable::String, mapping.filename_strindex);
             self.attributes(from, &mapping.attribute_indices);
         }
         for (entry, location) in tables.locations().enumerate() {
-            let from = Part::Entry(Table::Location.name(), entry);
-            self.one(from, "mapping_index", Table::Mapping, location.mapping_index);
+            let from = Part::Entry(DictionaryTable::Location.name(), entry);
+            self.one(from, "mapping_index", DictionaryTable::Mapping, location.mapping_index);
             for line in &location.lines {
-                self.one(from, "lines.function_index", Table::Function, line.function_index);
+                self.one(from, "lines.function_index", DictionaryTable::Function, line.function_index);
             }
             self.attributes(from, &location.attribute_indices);
         }
         for (entry, function) in tables.functions().enumerate() {
-            let from = Part::Entry(Table::Function.name(), entry);
-            self.one(from, "name_strindex", Table::String, function.name_strindex);
-            self.one(from, "system_name_strindex", Table::String, function.system_name_strindex);
-            self.one(from, "filename_strindex", Table::String, function.filename_strindex);
+            let from = Part::Entry(DictionaryTable::Function.name(), entry);
+            self.one(from, "name_strindex", DictionaryTable::String, function.name_strindex);
+            self.one(from, "system_name_strindex", DictionaryTable::String, function.system_name_strindex);
+            self.one(from, "filename_strindex", DictionaryTable::String, function.filename_strindex);
         }
         for (entry, attribute) in tables.attribute_table().enumerate() {
-            let from = Part::Entry(Table::Attribute.name(), entry);
-            self.one(from, "key_strindex", Table::String, attribute.key_strindex);
-            self.one(from, "unit_strindex", Table::String, attribute.unit_strindex);
+            let from = Part::Entry(DictionaryTable::Attribute.name(), entry);
+            self.one(from, "key_strindex", DictionaryTable::String, attribute.key_strindex);
+            self.one(from, "unit_strindex", DictionaryTable::String, attribute.unit_strindex);
             self.any_value(from, attribute.value.as_ref());
         }
         for (entry, stack) in tables.stacks().enumerate() {
-            let from = Part::Entry(Table::Stack.name(), entry);
+            let from = Part::Entry(DictionaryTable::Stack.name(), entry);
             for index in stack {
-                self.one(from, "location_indices", Table::Location, index);
+                self.one(from, "location_indices", DictionaryTable::Location, index);
             }
         }
     }
 
     fn key_value(&mut self, from: Part, attribute: &KeyValue) {
-        self.one(from, "attributes.key_strindex", Table::String, attribute.key_strindex);
+        self.one(from, "attributes.key_strindex", DictionaryTable::String, attribute.key_strindex);
         self.any_value(from, attribute.value.as_ref());
     }
 
@@ -140,7 +140,7 @@ impl Visitor<'_> {
     fn any_value(&mut self, from: Part, value: Option<&AnyValue>) {
         match value.and_then(|value| value.value.as_ref()) {
             Some(Value::StringValueStrindex(index)) => {
-                self.one(from, "string_value_strindex", Table::String, *index);
+                self.one(from, "string_value_strindex", DictionaryTable::String, *index);
             }
             Some(Value::ArrayValue(array)) => {
                 array.values.iter().for_each(|value| self.any_value(from, Some(value)));
@@ -153,14 +153,14 @@ impl Visitor<'_> {
     fn profile(&mut self, profile_index: usize, encoded: EncodedProfile<'_>) {
         let (from, profile) = (Part::Profile(profile_index), encoded.header());
         for value_type in [profile.sample_type, profile.period_type].into_iter().flatten() {
-            self.one(from, "type_strindex", Table::String, value_type.type_strindex);
-            self.one(from, "unit_strindex", Table::String, value_type.unit_strindex);
+            self.one(from, "type_strindex", DictionaryTable::String, value_type.type_strindex);
+            self.one(from, "unit_strindex", DictionaryTable::String, value_type.unit_strindex);
         }
         self.attributes(from, &profile.attribute_indices);
         for (sample_index, sample) in encoded.samples().enumerate() {
             let from = Part::Sample(profile_index, sample_index);
-            self.one(from, "stack_index", Table::Stack, sample.stack_index);
-            self.one(from, "link_index", Table::Link, sample.link_index);
+            self.one(from, "stack_index", DictionaryTable::Stack, sample.stack_index);
+            self.one(from, "link_index", DictionaryTable::Link, sample.link_index);
             self.attributes(from, &sample.attribute_indices);
         }
     }

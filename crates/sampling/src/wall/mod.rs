@@ -41,7 +41,7 @@ use otlpprof_signal::delivery::install_handler;
 use otlpprof_signal::thread_table::record;
 use otlpprof_signal::wall::SESSION;
 
-use self::sampler::Sampler;
+use self::sampler::WallSampler;
 use super::cpu::StartError;
 use super::forked_child::FORKED;
 use super::handler_wait::HandlerWait;
@@ -51,7 +51,7 @@ use super::thread_records::for_each_thread;
 
 static REPEATS: Mutex<Vec<Repeat>> = Mutex::new(Vec::new());
 /// The sampler of the running session.
-static SAMPLER: Mutex<Option<Sampler>> = Mutex::new(None);
+static SAMPLER: Mutex<Option<WallSampler>> = Mutex::new(None);
 
 /// Takes the repeats that have been recorded so far.
 pub fn take_repeats() -> Vec<Repeat> {
@@ -96,7 +96,7 @@ pub fn start(config: &WallConfig) -> Result<WallSampling, StartError> {
     let now_ns = monotonic_ns();
     for_each_thread(|record| record.wall.reset(now_ns));
     SESSION.open(config.signal);
-    *SAMPLER.lock() = Some(Sampler::new(*config));
+    *SAMPLER.lock() = Some(WallSampler::new(*config));
     let sampler = StoppableThread::start("otlpprof-wall", run);
     let sampler = sampler.inspect_err(|_| {
         SESSION.close();
@@ -132,7 +132,7 @@ impl Drop for WallSampling {
 fn run(stop: &Stop) {
     let mut last = Instant::now();
     loop {
-        let Some(tick) = SAMPLER.lock().as_mut().map(Sampler::next_tick) else { return };
+        let Some(tick) = SAMPLER.lock().as_mut().map(WallSampler::next_tick) else { return };
         if stop.is_stopped_within(tick) {
             return;
         }

@@ -152,8 +152,8 @@ impl Visited {
     }
 
     /// Whether a thread that seems idle waits where its last sample found it. After its handler the thread
-    /// may have gone to wait elsewhere. It is woken once more to check that only if the kernel reports another
-    /// place: a system call that waits may fail each time it is interrupted.
+    /// may have gone to wait elsewhere. It is woken once more to check that only if the kernel reports
+    /// another place: a system call that waits may fail each time it is interrupted.
     fn still_waits(&self, visit: &Visit) -> bool {
         let is_found_twice = self.confirms && self.idle_cpu_ns.is_none();
         self.is_still(visit)
@@ -187,7 +187,7 @@ struct Visit {
     cpu_ns: i64,
 }
 
-pub(super) struct Sampler {
+pub(super) struct WallSampler {
     config: WallConfig,
     sender: Sender,
     started_ns: u64,
@@ -211,7 +211,7 @@ pub(super) struct Sampler {
     visits_due: f64,
 }
 
-impl Sampler {
+impl WallSampler {
     pub(super) fn new(config: WallConfig) -> Self {
         Self {
             config,

@@ -22,15 +22,15 @@ const BUSY: u64 = 1;
 struct Bucket([AtomicU64; PLACES]);
 
 /// A table of blocks, each with its sample's number.
-pub struct Blocks {
+pub struct AllocatedBlocks {
     addresses: [Bucket; BUCKETS],
     numbers: [[AtomicU32; PLACES]; BUCKETS],
 }
 
 /// The blocks of this process.
-pub static BLOCKS: Blocks = Blocks::new();
+pub static BLOCKS: AllocatedBlocks = AllocatedBlocks::new();
 
-impl Blocks {
+impl AllocatedBlocks {
     const fn new() -> Self {
         Self {
             addresses: [const { Bucket([const { AtomicU64::new(FREE) }; PLACES]) }; BUCKETS],
@@ -102,12 +102,12 @@ mod tests {
     use super::*;
 
     /// On the heap, since it is too large for a stack.
-    fn blocks() -> Box<Blocks> {
+    fn blocks() -> Box<AllocatedBlocks> {
         // SAFETY: every part is an atomic for which 0 is valid and means a free place.
-        unsafe { Box::<Blocks>::new_zeroed().assume_init() }
+        unsafe { Box::<AllocatedBlocks>::new_zeroed().assume_init() }
     }
 
-    fn remembered(blocks: &Blocks) -> Vec<u32> {
+    fn remembered(blocks: &AllocatedBlocks) -> Vec<u32> {
         let mut numbers = Vec::new();
         blocks.for_each(|number| numbers.push(number));
         numbers.sort_unstable();

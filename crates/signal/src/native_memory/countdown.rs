@@ -20,12 +20,12 @@ const STREAM_BITS: u32 = STREAMS.trailing_zeros();
 struct Stream(AtomicU64);
 
 /// The streams.
-pub(super) struct Countdown {
+pub(super) struct ByteCountdown {
     streams: [Stream; STREAMS],
     random: Random,
 }
 
-impl Countdown {
+impl ByteCountdown {
     pub(super) const fn new() -> Self {
         Self { streams: [const { Stream(AtomicU64::new(u64::MAX)) }; STREAMS], random: Random::new(0) }
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn samples_stand_for_all_allocations() {
-        let (countdown, interval) = (Countdown::new(), 1_000);
+        let (countdown, interval) = (ByteCountdown::new(), 1_000);
         countdown.start(7, interval);
         for size in [16_u64, 1_000, 20_000] {
             let allocations = 40_000_000 / size;
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn no_allocation_is_lost_if_threads_share_a_stream() {
-        let (countdown, interval) = (Countdown::new(), 64);
+        let (countdown, interval) = (ByteCountdown::new(), 64);
         countdown.start(11, interval);
         let samples = AtomicU64::new(0);
         std::thread::scope(|scope| {

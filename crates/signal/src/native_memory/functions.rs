@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A function of the C library that allocates or frees memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Function {
+pub enum AllocationFunction {
     /// `malloc`.
     Malloc,
     /// `calloc`.
@@ -37,9 +37,10 @@ pub enum Function {
 pub(super) type Native = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> usize;
 
 /// The addresses of the functions; 0 for a function that does not exist.
-static ADDRESSES: [AtomicUsize; Function::COUNT] = [const { AtomicUsize::new(0) }; Function::COUNT];
+static ADDRESSES: [AtomicUsize; AllocationFunction::COUNT] =
+    [const { AtomicUsize::new(0) }; AllocationFunction::COUNT];
 
-impl Function {
+impl AllocationFunction {
     /// The number of functions.
     pub const COUNT: usize = 12;
 

@@ -43,7 +43,7 @@ pub static MAPPINGS: Mappings = Mappings::new();
 
 /// A mapping, before it was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mapping {
+pub(super) struct SampledMapping {
     pages: Pages,
     number: u32,
     sampled_pages: u32,
@@ -100,11 +100,11 @@ impl Mappings {
     /// Remembers a mapping that no other thread knows yet. Returns `false` if there is no room.
     pub(super) fn insert(&self, address: usize, length: usize, number: u32) -> bool {
         let Some(pages) = Pages::of(address, length) else { return false };
-        self.put_back(&Mapping { pages, number, sampled_pages: pages.count() as u32 })
+        self.put_back(&SampledMapping { pages, number, sampled_pages: pages.count() as u32 })
     }
 
     /// Remembers a mapping again.
-    pub(super) fn put_back(&self, mapping: &Mapping) -> bool {
+    pub(super) fn put_back(&self, mapping: &SampledMapping) -> bool {
         self.slots.iter().enumerate().any(|(index, slot)| {
             let is_mine =
                 slot.pages.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok();
@@ -124,7 +124,7 @@ impl Mappings {
 
     /// Removes the pages in the range, of which the kernel unmaps whole pages. Returns one of the mappings of
     /// which nothing remains.
-    pub(super) fn unmap(&self, address: usize, length: usize) -> Option<Mapping> {
+    pub(super) fn unmap(&self, address: usize, length: usize) -> Option<SampledMapping> {
         let gone = Pages::of(address, length)?;
         let mut removed = None;
         for slot in self.in_use() {
@@ -139,7 +139,7 @@ impl Mappings {
                 match slot.pages.compare_exchange(word, after, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => {
                         if left.is_none() {
-                            removed = Some(Mapping { pages, number, sampled_pages });
+                            removed = Some(SampledMapping { pages, number, sampled_pages });
                         }
                         break;
                     }

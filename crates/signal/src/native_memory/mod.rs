@@ -1,8 +1,8 @@
 //! Samples native allocations: replacements of `malloc` and similar functions for the objects of the process.
 //!
-//! `sampling::native_memory` redirects the objects' imports to [`Function::stand_in`]s, and starts and stops
-//! the sampling. A stand-in calls the original function. Then, if one of the points in the stream of
-//! allocated bytes (`core::byte_sampling`) lies in the allocation, its thread takes a sample of itself,
+//! `sampling::native_memory` redirects the objects' imports to [`AllocationFunction::stand_in`]s, and starts
+//! and stops the sampling. A stand-in calls the original function. Then, if one of the points in the stream
+//! of allocated bytes (`core::byte_sampling`) lies in the allocation, its thread takes a sample of itself,
 //! beginning at the caller. At that time the allocator holds no lock, and no code here waits for a lock. So
 //! there is no deadlock, whatever locks the caller holds.
 //!
@@ -33,6 +33,6 @@ mod entry;
 mod entry;
 
 pub use blocks::BLOCKS;
-pub use functions::Function;
+pub use functions::AllocationFunction;
 pub use mappings::MAPPINGS;
 pub use sampler::{COUNTS, SAMPLER};

@@ -8,7 +8,7 @@ use otlpprof_core::engine::Engine;
 use otlpprof_core::thread::{ThreadRecord, current_os_tid};
 
 use super::blocks::BLOCKS;
-use super::countdown::Countdown;
+use super::countdown::ByteCountdown;
 use super::mappings::MAPPINGS;
 use crate::counters::add;
 use crate::sample::{Sample, take_of_native_caller};
@@ -34,10 +34,10 @@ counts! {
 }
 
 /// The sampler of native allocations.
-pub struct Sampler {
+pub struct AllocationSampler {
     /// The mean distance of samples, in bytes; 0 while no samples are taken.
     interval_bytes: AtomicU64,
-    countdown: Countdown,
+    countdown: ByteCountdown,
     remembers: AtomicBool,
     /// A function without arguments that says whether the current thread is the profiler's own or belongs to
     /// a forked child.
@@ -49,9 +49,9 @@ pub struct Sampler {
 }
 
 /// The sampler of this process.
-pub static SAMPLER: Sampler = Sampler {
+pub static SAMPLER: AllocationSampler = AllocationSampler {
     interval_bytes: AtomicU64::new(0),
-    countdown: Countdown::new(),
+    countdown: ByteCountdown::new(),
     remembers: AtomicBool::new(false),
     is_excluded: AtomicPtr::new(std::ptr::null_mut()),
     inside: AtomicU32::new(0),
@@ -65,7 +65,7 @@ enum Allocated {
     Mapping(usize),
 }
 
-impl Sampler {
+impl AllocationSampler {
     /// Starts sampling: one in about `interval_bytes` bytes is sampled, and remembered until it is freed if
     /// `remembers` is set. `is_excluded` is async-signal-safe, and says whether the current thread is not to
     /// be sampled. Ordinary zone; no sampling is under way.
@@ -78,8 +78,8 @@ impl Sampler {
         self.interval_bytes.store(interval_bytes.max(1), Ordering::SeqCst);
     }
 
-    /// Stops sampling. Samples that were begun may still be under way: [`Sampler::is_idle`]. Remembered
-    /// allocations stay remembered.
+    /// Stops sampling. Samples that were begun may still be under way: [`AllocationSampler::is_idle`].
+    /// Remembered allocations stay remembered.
     pub fn stop(&self) {
         self.interval_bytes.store(0, Ordering::SeqCst);
         self.remembers.store(false, Ordering::SeqCst);

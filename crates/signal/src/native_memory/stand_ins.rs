@@ -5,7 +5,7 @@
 
 use super::blocks::BLOCKS;
 use super::entry::entry;
-use super::functions::{Function, Native};
+use super::functions::{AllocationFunction, Native};
 use super::mappings::MAPPINGS;
 use super::sampler::{CallerFrame, SAMPLER};
 
@@ -23,25 +23,25 @@ entry!(munmap => on_munmap);
 entry!(mremap => on_mremap);
 
 /// Returns the stand-in of a function.
-fn of(function: Function) -> *const () {
+fn of(function: AllocationFunction) -> *const () {
     let entry: extern "C" fn() = match function {
-        Function::Malloc => malloc,
-        Function::Calloc => calloc,
-        Function::Realloc => realloc,
-        Function::Reallocarray => reallocarray,
-        Function::PosixMemalign => posix_memalign,
-        Function::AlignedAlloc => aligned_alloc,
-        Function::Memalign => memalign,
-        Function::Free => free,
-        Function::Mmap => mmap,
-        Function::Mmap64 => mmap64,
-        Function::Munmap => munmap,
-        Function::Mremap => mremap,
+        AllocationFunction::Malloc => malloc,
+        AllocationFunction::Calloc => calloc,
+        AllocationFunction::Realloc => realloc,
+        AllocationFunction::Reallocarray => reallocarray,
+        AllocationFunction::PosixMemalign => posix_memalign,
+        AllocationFunction::AlignedAlloc => aligned_alloc,
+        AllocationFunction::Memalign => memalign,
+        AllocationFunction::Free => free,
+        AllocationFunction::Mmap => mmap,
+        AllocationFunction::Mmap64 => mmap64,
+        AllocationFunction::Munmap => munmap,
+        AllocationFunction::Mremap => mremap,
     };
     entry as *const ()
 }
 
-impl Function {
+impl AllocationFunction {
     /// The address of the function's stand-in.
     pub fn stand_in(self) -> u64 {
         of(self) as u64
@@ -50,7 +50,7 @@ impl Function {
 
 /// Calls the function with the caller's arguments.
 #[inline]
-fn call(function: Function, [a, b, c, d, e, f]: [usize; 6]) -> usize {
+fn call(function: AllocationFunction, [a, b, c, d, e, f]: [usize; 6]) -> usize {
     let native: Option<Native> = function.native();
     match native {
         // SAFETY: the caller's own call, with the caller's arguments.
@@ -79,31 +79,36 @@ macro_rules! stand_in {
 
 stand_in!(on_malloc(arguments, caller) {
     let [size, ..] = arguments;
-    let block = call(Function::Malloc, arguments);
+    let block = call(AllocationFunction::Malloc, arguments);
     SAMPLER.block_allocated(block, size, caller);
     block
 });
 
 stand_in!(on_calloc(arguments, caller) {
     let [count, size, ..] = arguments;
-    let block = call(Function::Calloc, arguments);
+    let block = call(AllocationFunction::Calloc, arguments);
     SAMPLER.block_allocated(block, count.saturating_mul(size), caller);
     block
 });
 
 stand_in!(on_realloc(arguments, caller) {
     let [_, size, ..] = arguments;
-    reallocated(Function::Realloc, arguments, size, caller)
+    reallocated(AllocationFunction::Realloc, arguments, size, caller)
 });
 
 stand_in!(on_reallocarray(arguments, caller) {
     let [_, count, size, ..] = arguments;
-    reallocated(Function::Reallocarray, arguments, count.saturating_mul(size), caller)
+    reallocated(AllocationFunction::Reallocarray, arguments, count.saturating_mul(size), caller)
 });
 
 /// Replaces one block by another: the old block is freed, the new one allocated.
 #[inline]
-fn reallocated(function: Function, arguments: [usize; 6], size: usize, caller: *const CallerFrame) -> usize {
+fn reallocated(
+    function: AllocationFunction,
+    arguments: [usize; 6],
+    size: usize,
+    caller: *const CallerFrame,
+) -> usize {
     let [old, ..] = arguments;
     let remembered = if SAMPLER.remembers() { BLOCKS.remove(old) } else { None };
     let block = call(function, arguments);
@@ -120,7 +125,7 @@ fn reallocated(function: Function, arguments: [usize; 6], size: usize, caller: *
 
 stand_in!(on_posix_memalign(arguments, caller) {
     let [place, _, size, ..] = arguments;
-    let result = call(Function::PosixMemalign, arguments);
+    let result = call(AllocationFunction::PosixMemalign, arguments);
     // The result is an `int`: the register's upper half is undefined.
     if result as i32 == 0 && place != 0 {
         // SAFETY: the function succeeded, and has stored a pointer there.
@@ -132,14 +137,14 @@ stand_in!(on_posix_memalign(arguments, caller) {
 
 stand_in!(on_aligned_alloc(arguments, caller) {
     let [_, size, ..] = arguments;
-    let block = call(Function::AlignedAlloc, arguments);
+    let block = call(AllocationFunction::AlignedAlloc, arguments);
     SAMPLER.block_allocated(block, size, caller);
     block
 });
 
 stand_in!(on_memalign(arguments, caller) {
     let [_, size, ..] = arguments;
-    let block = call(Function::Memalign, arguments);
+    let block = call(AllocationFunction::Memalign, arguments);
     SAMPLER.block_allocated(block, size, caller);
     block
 });
@@ -149,15 +154,15 @@ stand_in!(on_free(arguments, _caller) {
     if SAMPLER.remembers() {
         BLOCKS.remove(block);
     }
-    call(Function::Free, arguments)
+    call(AllocationFunction::Free, arguments)
 });
 
 stand_in!(on_mmap(arguments, caller) {
-    mapped(Function::Mmap, arguments, caller)
+    mapped(AllocationFunction::Mmap, arguments, caller)
 });
 
 stand_in!(on_mmap64(arguments, caller) {
-    mapped(Function::Mmap64, arguments, caller)
+    mapped(AllocationFunction::Mmap64, arguments, caller)
 });
 
 /// `MAP_FAILED`.
@@ -166,7 +171,7 @@ const FAILED: usize = usize::MAX;
 /// Maps memory. Only anonymous and accessible mappings are sampled: a file's pages belong to the file, and
 /// memory that is only reserved is not used yet.
 #[inline]
-fn mapped(function: Function, arguments: [usize; 6], caller: *const CallerFrame) -> usize {
+fn mapped(function: AllocationFunction, arguments: [usize; 6], caller: *const CallerFrame) -> usize {
     let [address, length, protection, flags, ..] = arguments;
     let has = |flag: i32| flags as i32 & flag != 0;
     if has(libc::MAP_FIXED) && SAMPLER.remembers() {
@@ -184,13 +189,13 @@ stand_in!(on_munmap(arguments, _caller) {
     if SAMPLER.remembers() {
         MAPPINGS.unmap(address, length);
     }
-    call(Function::Munmap, arguments)
+    call(AllocationFunction::Munmap, arguments)
 });
 
 stand_in!(on_mremap(arguments, caller) {
     let [old, old_length, length, ..] = arguments;
     let remembered = if SAMPLER.remembers() { MAPPINGS.unmap(old, old_length) } else { None };
-    let mapping = call(Function::Mremap, arguments);
+    let mapping = call(AllocationFunction::Mremap, arguments);
     if mapping != FAILED {
         SAMPLER.mapping_allocated(mapping, length, caller);
     } else if let Some(mapping) = remembered {

@@ -35,7 +35,7 @@ pub(super) const METADATA_BYTES: u64 = 16;
 
 /// A chunk whose header has been checked. Addresses are run-time addresses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk {
+pub(super) struct StackChunk {
     pub(super) object: u64,
     /// The continuation through which the chunk was found.
     pub(super) continuation: u64,
@@ -48,7 +48,7 @@ pub(super) struct Chunk {
     pub(super) limit: u64,
 }
 
-impl Chunk {
+impl StackChunk {
     pub(super) const fn is_empty(&self) -> bool {
         self.top == self.end
     }
@@ -205,7 +205,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The youngest chunk that has frames.
-    pub(super) fn youngest_chunk(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<Chunk> {
+    pub(super) fn youngest_chunk(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<StackChunk> {
         let mut chunk = self.tail(vm, layout)?;
         for _ in 0..MAX_CHUNKS {
             if !chunk.is_empty() {
@@ -218,7 +218,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The continuation's youngest chunk, empty or not.
-    pub(super) fn tail(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<Chunk> {
+    pub(super) fn tail(&self, vm: &VmLayout, layout: &FrozenLayout) -> Frozen<StackChunk> {
         let (entry, _) = self.continuation_entry(vm).ok_or(FrozenReason::Unreadable)?;
         let address = entry.wrapping_add(ContinuationLayout::ENTRY_CONTINUATION);
         let continuation = self.memory.load_u64(address).ok_or(FrozenReason::Unreadable)?;
@@ -233,7 +233,7 @@ impl<M: Memory> Walk<'_, M> {
         object: u64,
         field: u32,
         continuation: u64,
-    ) -> Frozen<Option<Chunk>> {
+    ) -> Frozen<Option<StackChunk>> {
         match self.reference(layout, object.wrapping_add(u64::from(field)))? {
             0 => Ok(None),
             address => self.chunk(layout, address, continuation).map(Some),
@@ -241,7 +241,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// Checks the header of the chunk at `object`.
-    fn chunk(&self, layout: &FrozenLayout, object: u64, continuation: u64) -> Frozen<Chunk> {
+    fn chunk(&self, layout: &FrozenLayout, object: u64, continuation: u64) -> Frozen<StackChunk> {
         let object = self.object(layout, object, &[layout.chunk_klass])?;
         let field = |field: u32| {
             let value = self.memory.load_u32(object.wrapping_add(u64::from(field)));
@@ -253,7 +253,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         let stack = object.wrapping_add(u64::from(layout.stack));
         let at = |words: u64| stack.wrapping_add(words.wrapping_mul(8));
-        Ok(Chunk { object, continuation, stack, top: at(sp), end: at(bottom), limit: at(size) })
+        Ok(StackChunk { object, continuation, stack, top: at(sp), end: at(bottom), limit: at(size) })
     }
 
     /// The current address of the object at `address`, which may have been moved, if the object is of one of
@@ -303,7 +303,7 @@ impl<M: Memory> Walk<'_, M> {
     /// The PC at which the chunk's youngest frame continues. A freeze that is about to write frames below
     /// that frame has already replaced its return address by the barrier's; the chunk's `pc` field has the PC
     /// then.
-    pub(super) fn top_pc(&self, vm: &VmLayout, layout: &FrozenLayout, chunk: &Chunk) -> Frozen<u64> {
+    pub(super) fn top_pc(&self, vm: &VmLayout, layout: &FrozenLayout, chunk: &StackChunk) -> Frozen<u64> {
         let mut pc = self.frozen_return_address(chunk.top)?;
         if pc == vm.stubs.cont_return_barrier.start {
             pc = self.frozen_word(chunk.object.wrapping_add(u64::from(layout.pc)))?;
@@ -316,7 +316,7 @@ impl<M: Memory> Walk<'_, M> {
         &self,
         vm: &VmLayout,
         layout: &FrozenLayout,
-        chunk: &Chunk,
+        chunk: &StackChunk,
         steps: &mut usize,
         repeated: &mut Repeated,
         sink: &mut FrameSink<'_>,
@@ -359,7 +359,7 @@ impl<M: Memory> Walk<'_, M> {
     fn frozen_frame(
         &self,
         vm: &VmLayout,
-        chunk: &Chunk,
+        chunk: &StackChunk,
         frame: &FrozenFrame,
         pc: u64,
         repeated: &mut Repeated,
@@ -407,7 +407,7 @@ impl<M: Memory> Walk<'_, M> {
     fn frozen_interpreted_frame(
         &self,
         vm: &VmLayout,
-        chunk: &Chunk,
+        chunk: &StackChunk,
         frame: &FrozenFrame,
         sink: &mut FrameSink<'_>,
     ) -> Frozen<Next> {
@@ -423,7 +423,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The frame pointer of the interpreter frame at `sp`.
-    pub(super) fn frozen_fp(&self, chunk: &Chunk, sp: u64) -> Frozen<u64> {
+    pub(super) fn frozen_fp(&self, chunk: &StackChunk, sp: u64) -> Frozen<u64> {
         let slot = sp.wrapping_sub(METADATA_BYTES);
         let fp = slot.wrapping_add(self.frozen_word(slot)?.wrapping_mul(8));
         if sp <= fp && fp < chunk.limit { Ok(fp) } else { Err(FrozenReason::BadFrame) }
@@ -432,7 +432,7 @@ impl<M: Memory> Walk<'_, M> {
     pub(super) fn frozen_interpreted_caller(
         &self,
         vm: &VmLayout,
-        chunk: &Chunk,
+        chunk: &StackChunk,
         frame: &FrozenFrame,
     ) -> Frozen<Next> {
         let bad = FrozenReason::BadFrame;
@@ -459,7 +459,7 @@ impl<M: Memory> Walk<'_, M> {
 
 /// The caller of a frozen frame of `frame_bytes` bytes, if the chunk has the caller.
 pub(super) fn sized_caller(
-    chunk: &Chunk,
+    chunk: &StackChunk,
     frame: &FrozenFrame,
     frame_bytes: i64,
     method: u64,

@@ -20,7 +20,7 @@ use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::continuation::{
-    Chunk, Frozen, FrozenFrame, MAX_CHUNK_WORDS, METADATA_BYTES, Next, frozen_layout, sized_caller,
+    Frozen, FrozenFrame, MAX_CHUNK_WORDS, METADATA_BYTES, Next, StackChunk, frozen_layout, sized_caller,
 };
 use super::cursor::{Cursor, MAX_STEPS};
 use super::frozen_reason::FrozenReason;
@@ -50,7 +50,7 @@ impl<M: Memory> Walk<'_, M> {
         layout: &FrozenLayout,
         stub: &ThawStub,
         cursor: &Cursor,
-    ) -> Frozen<Chunk> {
+    ) -> Frozen<StackChunk> {
         if cursor.interrupted || cursor.pc <= stub.makes_room {
             return self.youngest_chunk(vm, layout);
         }
@@ -78,7 +78,7 @@ impl<M: Memory> Walk<'_, M> {
                 found = Some(top);
             }
         }
-        found.filter(|_| steps != 0).map(|top| Chunk { top, ..chunk }).ok_or(FrozenReason::Thawing)
+        found.filter(|_| steps != 0).map(|top| StackChunk { top, ..chunk }).ok_or(FrozenReason::Thawing)
     }
 
     /// The entry, and the far end of the room that the stub at `cursor` has made below the entry for thawed
@@ -139,7 +139,7 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// The chunk's `maxThawingSize`.
-    fn thawing_words_left(&self, layout: &FrozenLayout, chunk: &Chunk) -> Option<u64> {
+    fn thawing_words_left(&self, layout: &FrozenLayout, chunk: &StackChunk) -> Option<u64> {
         let field = chunk.object.wrapping_add(u64::from(layout.max_thawing_size));
         self.memory.load_u32(field).map(u64::from)
     }
@@ -149,7 +149,7 @@ impl<M: Memory> Walk<'_, M> {
         &self,
         vm: &VmLayout,
         layout: &FrozenLayout,
-        chunk: &Chunk,
+        chunk: &StackChunk,
         steps: &mut usize,
     ) -> Option<Frames> {
         let alignments = self.alignments(vm, layout, chunk, chunk.end, steps)?;
@@ -162,7 +162,7 @@ impl<M: Memory> Walk<'_, M> {
         &self,
         vm: &VmLayout,
         layout: &FrozenLayout,
-        chunk: &Chunk,
+        chunk: &StackChunk,
         here: &Frames,
         taken: &TakenFrames,
         steps: &mut usize,
@@ -185,7 +185,7 @@ impl<M: Memory> Walk<'_, M> {
         }
         let tops = (0..MAX_OUTGOING_WORDS).map(|words| counts_from.wrapping_sub(words.wrapping_mul(8)));
         tops.take_while(|&top| top >= first).find(|&top| {
-            let whole = Chunk { top, ..*chunk };
+            let whole = StackChunk { top, ..*chunk };
             self.counts_from(vm, &whole, top) == Some(counts_from)
                 && self.alignments(vm, layout, &whole, chunk.top, steps) == Some(taken.alignments)
         })
@@ -193,7 +193,7 @@ impl<M: Memory> Walk<'_, M> {
 
     /// The stack pointer at which the chunk's frame at `sp` begins when its size is counted: the last SP of
     /// an interpreter frame, and `sp` for all other frames. `None` if there cannot be a frame at `sp`.
-    fn counts_from(&self, vm: &VmLayout, chunk: &Chunk, sp: u64) -> Option<u64> {
+    fn counts_from(&self, vm: &VmLayout, chunk: &StackChunk, sp: u64) -> Option<u64> {
         if sp == chunk.end {
             return Some(sp);
         }
@@ -215,7 +215,7 @@ impl<M: Memory> Walk<'_, M> {
         &self,
         vm: &VmLayout,
         layout: &FrozenLayout,
-        chunk: &Chunk,
+        chunk: &StackChunk,
         end: u64,
         steps: &mut usize,
     ) -> Option<u64> {
@@ -268,7 +268,7 @@ struct Frames {
 impl Frames {
     /// The chunk's `maxThawingSize` with these frames: the words up to the chunk's very end, and the words of
     /// alignment.
-    const fn thawing_words(&self, chunk: &Chunk) -> u64 {
+    const fn thawing_words(&self, chunk: &StackChunk) -> u64 {
         if chunk.is_empty() {
             return 0;
         }

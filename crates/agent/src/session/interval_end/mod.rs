@@ -18,7 +18,7 @@ use otlpprof_options::Options;
 use otlpprof_signal::rate_limit::LIMITS;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::clocks::Clocks;
+use super::clocks::SessionClocks;
 use super::drain::{Drain, DrainedInterval};
 use crate::budget::Budget;
 use crate::counters::{Recorded, Snapshot};
@@ -52,7 +52,7 @@ pub(super) struct IntervalEnd {
 pub(super) struct IntervalStart {
     /// The offset between the clocks at the start gives all Unix times of the interval, so that all messages
     /// about the interval have one start.
-    clocks: Clocks,
+    clocks: SessionClocks,
     counters: Snapshot,
 }
 
@@ -78,7 +78,7 @@ impl IntervalEnd {
         let events = Events::default();
         let (encoded, stream) = Default::default();
         let counters = Snapshot::now(Recorded::default(), events.counts(), encoded, None, None, stream);
-        let start = IntervalStart { clocks: Clocks::now(), counters: counters.clone() };
+        let start = IntervalStart { clocks: SessionClocks::now(), counters: counters.clone() };
         let budget =
             Budget::new(options.budget.map(|hundredths| f64::from(hundredths) / 10_000.0), options.interval);
         Self {
@@ -156,7 +156,7 @@ impl IntervalEnd {
 
     /// Step 3: sums the samples to profiles, and adds those of survivors, of reported events and of the
     /// recording. Returns `None` if there is nothing to report.
-    fn sum(&self, drained: DrainedInterval, labels: &IntervalLabels, begin: Clocks) -> Option<Summed> {
+    fn sum(&self, drained: DrainedInterval, labels: &IntervalLabels, begin: SessionClocks) -> Option<Summed> {
         let DrainedInterval { mut interval, end, .. } = drained;
         let (alive, mut survivors) = (engines::alive(&self.options), self.survivors.lock());
         let numbered =
@@ -302,7 +302,7 @@ impl IntervalEnd {
 }
 
 /// Gives the profiles the time from `begin` to `end_ns` of the monotonic clock.
-fn set_times(profiles: &mut [Profile], begin: Clocks, end_ns: u64) {
+fn set_times(profiles: &mut [Profile], begin: SessionClocks, end_ns: u64) {
     for profile in profiles {
         profile.start_unix_nano = begin.unix_ns();
         profile.duration_nano = end_ns.saturating_sub(begin.monotonic_ns);

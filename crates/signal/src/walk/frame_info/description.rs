@@ -3,7 +3,7 @@
 
 use otlpprof_core::memory::Memory;
 
-use super::reader::{OMITTED, Reader};
+use super::reader::{FrameInfoReader, OMITTED};
 
 /// The form of the search table that linkers write: pairs of 32-bit offsets from the header's start.
 const SORTED_PAIRS: u8 = 0x3b;
@@ -18,7 +18,7 @@ pub(super) struct Description<'m, M> {
     /// The first address that it describes.
     pub(super) start: u64,
     /// Its instructions.
-    pub(super) program: Reader<'m, M>,
+    pub(super) program: FrameInfoReader<'m, M>,
     /// The contents of its CIE.
     pub(super) common: Cie<'m, M>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Cie<'m, M> {
     /// Whether the code is a signal trampoline.
     pub(super) is_signal_trampoline: bool,
     /// The instructions that make the initial row.
-    pub(super) program: Reader<'m, M>,
+    pub(super) program: FrameInfoReader<'m, M>,
     /// Whether descriptions have augmentation data.
     has_augmentation: bool,
 }
@@ -53,7 +53,7 @@ pub(super) fn find<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<Descri
 fn listed<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<u64> {
     /// Version, three encodings, and at most two pointers of eight bytes.
     const LONGEST_HEAD: u64 = 4 + 2 * 8;
-    let mut head = Reader::new(memory, header, LONGEST_HEAD)?;
+    let mut head = FrameInfoReader::new(memory, header, LONGEST_HEAD)?;
     let (version, section, count, table) = (head.byte()?, head.byte()?, head.byte()?, head.byte()?);
     if version != 1 || table != SORTED_PAIRS || count == OMITTED {
         return None;
@@ -77,9 +77,9 @@ fn listed<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<u64> {
 }
 
 /// The content of the entry at `at`, after its length field. Loaded sections never use the 64-bit format.
-fn entry<M: Memory>(memory: &M, at: u64) -> Option<Reader<'_, M>> {
+fn entry<M: Memory>(memory: &M, at: u64) -> Option<FrameInfoReader<'_, M>> {
     let len = memory.load_u32(at).filter(|&len| len <= MAX_ENTRY_BYTES)?;
-    Reader::new(memory, at.wrapping_add(4), u64::from(len))
+    FrameInfoReader::new(memory, at.wrapping_add(4), u64::from(len))
 }
 
 /// The description at `at`, and the number of bytes of code that it describes.

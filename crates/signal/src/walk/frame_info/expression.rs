@@ -3,7 +3,7 @@
 use otlpprof_core::frame_rules::{Op, Ops, Register};
 use otlpprof_core::memory::Memory;
 
-use super::reader::Reader;
+use super::reader::FrameInfoReader;
 
 /// The location of an expression.
 #[derive(Clone, Copy, Debug)]
@@ -15,14 +15,14 @@ pub(super) struct Expression {
 
 /// Reads the operations; `None` if not all of them are known. Opcodes: DWARF 5, 7.7.1, table 7.9.
 pub(super) fn read_ops<M: Memory>(memory: &M, expression: Expression, ops: &mut Ops) -> Option<()> {
-    let mut expression = Reader::new(memory, expression.at, expression.len)?;
+    let mut expression = FrameInfoReader::new(memory, expression.at, expression.len)?;
     while !expression.is_empty() {
         ops.push(read_op(&mut expression)?)?;
     }
     Some(())
 }
 
-fn read_op<M: Memory>(expression: &mut Reader<'_, M>) -> Option<Op> {
+fn read_op<M: Memory>(expression: &mut FrameInfoReader<'_, M>) -> Option<Op> {
     let constant = |value: i64| u64::try_from(value).ok().map(Op::Constant);
     match expression.byte()? {
         0x06 => Some(Op::Deref),

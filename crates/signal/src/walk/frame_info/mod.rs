@@ -21,7 +21,7 @@ mod expression;
 mod program;
 mod reader;
 
-use otlpprof_core::frame_rules::{Ops, Register, Row, RowCfa, RowRegister, UNSUPPORTED, native};
+use otlpprof_core::frame_rules::{Ops, Register, RowCfa, RowRegister, RuleRow, UNSUPPORTED, native};
 use otlpprof_core::memory::Memory;
 use otlpprof_core::unwind_rule::UnwindRule;
 
@@ -77,5 +77,5 @@ fn rule_of<M: Memory>(memory: &M, state: &State, is_signal_trampoline: bool) -> 
         other => other.row(),
     };
     let return_address = state.return_address.row();
-    native::ARCHITECTURE.rule(&Row { cfa, fp, return_address, is_signal_trampoline })
+    native::ARCHITECTURE.rule(&RuleRow { cfa, fp, return_address, is_signal_trampoline })
 }

@@ -6,7 +6,7 @@ use otlpprof_core::memory::Memory;
 use self::opcode::*;
 use super::description::Description;
 use super::expression::Expression;
-use super::reader::Reader;
+use super::reader::FrameInfoReader;
 
 /// DWARF 5, table 7.29, and GNU's extensions (LSB 5.0, 10.6.2). The prefix `DW_CFA_` is left out.
 mod opcode {
@@ -128,7 +128,7 @@ struct Run<'r, 'm, M> {
 
 impl<'m, M: Memory> Run<'_, 'm, M> {
     /// Follows `program` up to the first row that begins after `pc`.
-    fn follow(&mut self, mut program: Reader<'m, M>, pc: u64) -> Option<()> {
+    fn follow(&mut self, mut program: FrameInfoReader<'m, M>, pc: u64) -> Option<()> {
         let mut location = self.description.start;
         while !program.is_empty() {
             self.left = self.left.checked_sub(1)?;
@@ -171,7 +171,7 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
     }
 
     /// Follows an instruction that has no operand in its opcode and does not advance the location.
-    fn instruction(&mut self, opcode: u8, program: &mut Reader<'m, M>) -> Option<()> {
+    fn instruction(&mut self, opcode: u8, program: &mut FrameInfoReader<'m, M>) -> Option<()> {
         match opcode {
             NOP => {}
             OFFSET_EXTENDED | OFFSET_EXTENDED_SF | GNU_NEGATIVE_OFFSET_EXTENDED => {
@@ -273,6 +273,6 @@ impl<'m, M: Memory> Run<'_, 'm, M> {
     }
 }
 
-fn expression<M: Memory>(program: &mut Reader<'_, M>, len: u64) -> Option<Expression> {
+fn expression<M: Memory>(program: &mut FrameInfoReader<'_, M>, len: u64) -> Option<Expression> {
     Some(Expression { at: program.block(len)?.at, len })
 }

@@ -12,7 +12,7 @@ pub(super) const OMITTED: u8 = 0xff;
 
 /// A reader of the bytes from one address up to another.
 #[derive(Debug)]
-pub(super) struct Reader<'m, M> {
+pub(super) struct FrameInfoReader<'m, M> {
     memory: &'m M,
     /// Run-time address of the next byte.
     pub(super) at: u64,
@@ -21,13 +21,13 @@ pub(super) struct Reader<'m, M> {
 }
 
 // Not derived, since a derived `Clone` would require `M: Clone`.
-impl<M> Clone for Reader<'_, M> {
+impl<M> Clone for FrameInfoReader<'_, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M> Copy for Reader<'_, M> {}
+impl<M> Copy for FrameInfoReader<'_, M> {}
 
 macro_rules! integer {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $load:ident),* $(,)?) => {
@@ -38,7 +38,7 @@ macro_rules! integer {
     };
 }
 
-impl<'m, M: Memory> Reader<'m, M> {
+impl<'m, M: Memory> FrameInfoReader<'m, M> {
     /// Makes a reader of `len` bytes from `at` on.
     pub(super) fn new(memory: &'m M, at: u64, len: u64) -> Option<Self> {
         Some(Self { memory, at, end: at.checked_add(len)? })
@@ -137,9 +137,9 @@ mod tests {
         memory
     }
 
-    fn with<T>(bytes: &[u8], read: impl Fn(&mut Reader<'_, RecordedMemory>) -> T) -> T {
+    fn with<T>(bytes: &[u8], read: impl Fn(&mut FrameInfoReader<'_, RecordedMemory>) -> T) -> T {
         let memory = memory(bytes);
-        read(&mut Reader::new(&memory, 0x1000, bytes.len() as u64).unwrap())
+        read(&mut FrameInfoReader::new(&memory, 0x1000, bytes.len() as u64).unwrap())
     }
 
     #[test]
@@ -173,12 +173,12 @@ mod tests {
     #[test]
     fn nothing_is_read_beyond_the_end() {
         let memory = memory(&[1; 16]);
-        let mut reader = Reader::new(&memory, 0x1000, 7).unwrap();
+        let mut reader = FrameInfoReader::new(&memory, 0x1000, 7).unwrap();
         assert_eq!(reader.double(), None);
         assert_eq!(reader.word(), Some(0x0101_0101));
         assert!(reader.block(4).is_none());
         assert_eq!(reader.block(3).map(|block| block.end), Some(0x1007));
         assert!(reader.is_empty());
-        assert!(Reader::new(&memory, u64::MAX, 2).is_none());
+        assert!(FrameInfoReader::new(&memory, u64::MAX, 2).is_none());
     }
 }
