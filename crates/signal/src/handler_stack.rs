@@ -105,20 +105,25 @@ pub enum StackRoom {
     TooLittle,
 }
 
-/// Returns the room on the current stack. `thread` is the current thread; `context` is the interrupted
+/// Whether the current stack has ample room. `thread` is the current thread; `context` is the interrupted
 /// `ucontext_t`, or null.
 #[inline(always)] // Inlined, since a call needs room that is not known to exist yet.
-fn room(thread: &ThreadRecord, context: *mut c_void) -> StackRoom {
+fn has_ample_room(thread: &ThreadRecord, context: *mut c_void) -> bool {
     let here = here();
     let own = own_stack(here).and_then(|stack| stack.room_below(here));
     let alternate = alternate_stack(context).and_then(|stack| stack.room_below(here));
-    let is_ample = match (own.or(alternate), ordinary_stack(thread).room_below(here)) {
+    match (own.or(alternate), ordinary_stack(thread).room_below(here)) {
         (Some(room), _) => room >= AMPLE_BYTES,
         (None, ordinary) => ordinary.is_some_and(|room| room >= AMPLE_ORDINARY_BYTES),
-    };
-    if is_ample {
-        return StackRoom::Ample;
     }
+}
+
+/// Returns the room on the current stack where it is not ample. The arguments are those of
+/// [`has_ample_room`].
+fn scarce_room(thread: &ThreadRecord, context: *mut c_void) -> StackRoom {
+    let here = here();
+    let own = own_stack(here).and_then(|stack| stack.room_below(here));
+    let alternate = alternate_stack(context).and_then(|stack| stack.room_below(here));
     let known = own.or(alternate).or(ordinary_stack(thread).room_below(here));
     // For a load that faults the kernel puts another frame below this one.
     let needed = ENTRY_BYTES.wrapping_add(WALK_BYTES).wrapping_add(kernel_frame_bytes(here, context));
@@ -136,19 +141,19 @@ pub fn with_room<R>(
     context: *mut c_void,
     take: impl FnOnce(StackRoom) -> R,
 ) -> Option<R> {
-    let room = room(thread, context);
-    let mut call = Call { take: Some(take), room, result: None, hides_alternate_stack: false };
-    if room == StackRoom::Ample {
+    let mut call =
+        Call { take: Some(take), room: StackRoom::Ample, result: None, hides_alternate_stack: false };
+    if has_ample_room(thread, context) {
         run(&mut call);
         return call.result;
     }
     let Some(stack) = ClaimedStack::any() else {
         if has_room_to_begin(thread, context) {
+            call.room = scarce_room(thread, context);
             run(&mut call);
         }
         return call.result;
     };
-    call.room = StackRoom::Ample;
     call.hides_alternate_stack = must_hide_alternate_stack(context);
     call.run_on(&stack);
     drop(stack);
@@ -305,6 +310,10 @@ impl Drop for ClaimedStack {
 mod tests {
     use super::*;
     use std::mem;
+
+    fn room(thread: &ThreadRecord, context: *mut c_void) -> StackRoom {
+        if has_ample_room(thread, context) { StackRoom::Ample } else { scarce_room(thread, context) }
+    }
 
     /// Tests that claim stacks run one after another.
     static SERIAL: parking_lot::Mutex<()> = parking_lot::Mutex::new(());

@@ -177,7 +177,6 @@ struct SampledThread<'a> {
 }
 
 /// The point at which the current thread is sampled.
-#[derive(Clone, Copy, Debug)]
 enum Origin<'a> {
     /// Interrupted.
     Interrupted(&'a Interruption<'a>),
@@ -207,7 +206,7 @@ impl<'a> SampledThread<'a> {
 
 impl Origin<'_> {
     /// The interrupted registers; zeroes if the thread was not interrupted.
-    fn registers(self) -> Registers {
+    fn registers(&self) -> Registers {
         match self {
             Self::Interrupted(interruption) => interruption.registers(),
             Self::CalledByVm | Self::CalledByNative(_) => Registers::default(),
@@ -215,7 +214,7 @@ impl Origin<'_> {
     }
 
     /// The interrupted `ucontext_t`, or one that stands in for it.
-    fn ucontext(self) -> *mut c_void {
+    fn ucontext(&self) -> *mut c_void {
         match self {
             Self::Interrupted(interruption) => interruption.context(),
             Self::CalledByVm | Self::CalledByNative(_) => (&raw const NOT_INTERRUPTED).cast_mut().cast(),
@@ -282,7 +281,7 @@ fn record(sample: &Sample, thread: &SampledThread<'_>, monotonic_ns: u64) -> Res
     let mut sink = FrameSink::new(frames, SETUP.remote.load(Ordering::Relaxed).then_some(pool));
     let registers = thread.origin.registers();
     let walker = StackWalker::from_u8(SETUP.walker.load(Ordering::Relaxed));
-    let walk = walk_of(thread, &known, java_thread, registers, walker);
+    let walk = walk_of(thread, &known, java_thread, &registers, walker);
     let carries_virtual_thread = known.carries_virtual_thread(java_thread);
     let interrupted = InterruptedThread { os_tid, carries_virtual_thread, walk: &walk };
     if SETUP.filter.load(Ordering::Relaxed) && !interrupted.is_registered() {
@@ -293,7 +292,7 @@ fn record(sample: &Sample, thread: &SampledThread<'_>, monotonic_ns: u64) -> Res
     {
         kernel_stack::put(&ProcessMemory, ring, &registers, scattered(monotonic_ns), &mut sink);
     }
-    put_frames(&walk, thread.origin, &mut sink);
+    put_frames(&walk, &thread.origin, &mut sink);
     let frame_count = u16::try_from(sink.len()).unwrap_or(u16::MAX);
     let is_of_wall = sample.engine == Engine::Wall;
     let java_incarnation = thread.record.java_incarnation.load(Ordering::Relaxed);
@@ -367,7 +366,7 @@ fn walk_of<'a>(
     thread: &SampledThread<'_>,
     known: &Known<'a>,
     java_thread: u64,
-    registers: Registers,
+    registers: &Registers,
     walker: StackWalker,
 ) -> Walk<'a, ProcessMemory> {
     let ids = known.vm.map_or(MethodIds::Opaque, |vm| vm.method.ids);
@@ -377,7 +376,7 @@ fn walk_of<'a>(
         objects: known.objects,
         java_thread,
         stack_high: thread.stack_high(),
-        registers,
+        registers: *registers,
         walker,
         call_trace: call_trace.filter(|_| thread.room == StackRoom::Ample),
         collections: &COLLECTIONS,
@@ -387,8 +386,8 @@ fn walk_of<'a>(
 }
 
 /// Walks the stack into the sink.
-fn put_frames(walk: &Walk<'_, ProcessMemory>, origin: Origin<'_>, sink: &mut FrameSink<'_>) {
-    match origin {
+fn put_frames(walk: &Walk<'_, ProcessMemory>, origin: &Origin<'_>, sink: &mut FrameSink<'_>) {
+    match *origin {
         Origin::Interrupted(_) => walk.walk(sink),
         Origin::CalledByVm => walk.walk_from_call(sink),
         Origin::CalledByNative(caller) => walk.walk_from_native_call(caller, sink),
