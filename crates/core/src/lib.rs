@@ -40,6 +40,7 @@
 //! | [`collections`] | stop-the-world garbage collections, as the VM announces them |
 //! | [`continuation`] | the layout of the heap objects that hold a virtual thread's frozen frames |
 //! | [`interpreter_code`] | the stages of the interpreter's code in which a frame is incomplete |
+//! | [`deoptimization_handler`] | the code of compiled methods' deoptimisation handlers |
 //! | [`stub_frames`] | the VM's stubs that have a frame of their own |
 //! | [`unsigned5`] | variable-length integers in HotSpot's compressed tables |
 #![cfg_attr(
@@ -64,6 +65,7 @@ pub mod collections;
 pub mod context;
 pub mod continuation;
 pub mod counts;
+pub mod deoptimization_handler;
 pub mod engine;
 pub mod event_ring;
 pub mod frame_rules;

@@ -3,6 +3,8 @@
 //!
 //! Sources: code/pcDesc.hpp, code/scopeDesc.cpp, code/debugInfo.hpp, utilities/unsigned5.hpp (JDK 11-25).
 
+use otlpprof_core::address::CodeRange;
+use otlpprof_core::deoptimization_handler::{Interrupted, native as deoptimization_handler};
 use otlpprof_core::memory::Memory;
 use otlpprof_core::record::FrameKind;
 use otlpprof_core::unsigned5;
@@ -10,6 +12,7 @@ use otlpprof_core::vm_layout::VmLayout;
 
 use super::blob::Blob;
 use super::cursor::Cursor;
+use super::registers::Registers;
 use super::sink::FrameSink;
 use super::stack_walk::Walk;
 use super::walk_error::WalkError;
@@ -118,6 +121,28 @@ impl<M: Memory> Walk<'_, M> {
     pub(super) fn is_deopt_handler(&self, vm: &VmLayout, blob: &Blob, pc: u64) -> bool {
         let is_handler = |&part: &_| self.blob_part(blob.address, part).is_ok_and(|handler| handler == pc);
         vm.nmethod.deoptimization.as_ref().is_some_and(|layout| layout.handlers.iter().any(is_handler))
+    }
+
+    /// If a deoptimisation handler was interrupted, the frame in its state after the handler: returned to at
+    /// the handler's entry.
+    pub(super) fn deopt_handler_frame(
+        &self,
+        vm: &VmLayout,
+        blob: &Blob,
+        cursor: &Cursor,
+        registers: &Registers,
+    ) -> Option<Cursor> {
+        let stubs = self.stubs(vm, blob)?;
+        let stubs = CodeRange { start: stubs.begin, end: stubs.end };
+        if !stubs.contains(cursor.pc) {
+            return None;
+        }
+        let register = registers.by_dwarf_number(deoptimization_handler::REGISTER)?;
+        let at = Interrupted { pc: cursor.pc, sp: cursor.sp, register };
+        let left = deoptimization_handler::way_out(self.memory, stubs, at)?;
+        let (pc, sp) = (left.return_address, left.sp);
+        let frame = Cursor { pc, sp, fp: registers.fp(), interrupted: false };
+        self.is_deopt_handler(vm, blob, pc).then_some(frame)
     }
 
     /// The scope offset of the first PcDesc at `wanted` or after it. A call's return address has a PcDesc of

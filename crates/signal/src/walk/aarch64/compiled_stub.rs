@@ -2,7 +2,6 @@
 //! own, and the place where the method's code was left is in x30.
 
 use otlpprof_core::memory::Memory;
-use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{BR_X8, INSTRUCTION_BYTES, is_call, moved_immediate};
 use crate::walk::blob::Blob;
@@ -20,9 +19,6 @@ const SCRATCH: u32 = 8;
 /// The most instructions of a stub of either kind: `isb`, an address of up to four instructions in x12 and
 /// another in x8, `br x8`.
 const MAX_INSTRUCTIONS: u64 = 10;
-/// The most instructions of a deoptimisation handler: `adr x30, handler` and a jump, which is one
-/// instruction, `adrp; add; br`, or four moves.
-const MAX_HANDLER_INSTRUCTIONS: u64 = 5;
 
 impl<M: Memory> Walk<'_, M> {
     /// If a stub for a call was interrupted, the call in the same method that led to the stub: the stub has a
@@ -73,37 +69,5 @@ impl<M: Memory> Walk<'_, M> {
             after.into_iter().any(|index| is_method(before(index)))
         };
         code(parts) == BR_X8 && (names_method || named_before())
-    }
-
-    /// If a deoptimisation handler was interrupted, the frame in its state after the handler: returned to at
-    /// the handler's entry. The handler puts that address into x30 and leaves: `adr x30, handler; jump`,
-    /// until 25. From 26 on the entry is after the call: `before: call unpack; entry: b before`
-    /// (cpu/aarch64/aarch64.ad emit_deopt_handler, c1_LIRAssembler_aarch64.cpp, JDK 11-27).
-    pub(in crate::walk) fn deopt_handler_frame(
-        &self,
-        vm: &VmLayout,
-        blob: &Blob,
-        cursor: &Cursor,
-        registers: &Registers,
-    ) -> Option<Cursor> {
-        let starts = (0..MAX_HANDLER_INSTRUCTIONS)
-            .map(|done| cursor.pc.wrapping_sub(done.wrapping_mul(INSTRUCTION_BYTES)));
-        let mut handlers = starts.into_iter().filter(|&start| self.is_deopt_handler(vm, blob, start));
-        let Some(pc) = handlers.next() else {
-            // At the call before an entry, where x30 is not set yet.
-            let entry = cursor.pc.wrapping_add(INSTRUCTION_BYTES);
-            let is_call = self.is_deopt_handler(vm, blob, entry) && self.is_after_call(entry);
-            return is_call.then_some(Cursor {
-                pc: entry,
-                sp: cursor.sp,
-                fp: registers.fp(),
-                interrupted: false,
-            });
-        };
-        // After the handler's first instruction x30 holds its beginning.
-        if pc != cursor.pc && registers.lr() != pc {
-            return None;
-        }
-        Some(Cursor { pc, sp: cursor.sp, fp: registers.fp(), interrupted: false })
     }
 }

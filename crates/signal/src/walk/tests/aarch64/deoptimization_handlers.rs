@@ -44,7 +44,7 @@ fn a_deoptimisation_handler_is_a_return_address() {
 #[test]
 fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
     // adr x30, itself; b. And if a branch does not reach the blob: adr; adrp x8; add x8, x8, 0; br x8.
-    let near = [0x1000_001e, 0x1400_0010];
+    let near = [0x1000_001e, 0x1400_1000];
     let far = [0x1000_001e, 0x9000_0008, 0x9100_0108, 0xd61f_0100];
     for code in [&near[..], &far] {
         for number in 0..code.len() as u64 {

@@ -33,18 +33,22 @@ fn a_deoptimisation_handler_is_a_return_address() {
 /// own.
 #[test]
 fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
+    const R10: usize = 10;
     let call = [0xe8, 0, 0, 0, 0, 0x48, 0x83, 0x2c, 0x24, 5, 0xe9, 0, 0, 0, 0x10];
     let entered_late = [0xe8, 0, 1, 2, 0x10, 0xeb, 0xf9];
-    let push = [0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 8, 0x41, 0x52, 0xe9, 0, 0, 0, 0x10];
+    // lea r10, [rip - 7]; push r10; jmp.
+    let push = [0x4c, 0x8d, 0x15, 0xf9, 0xff, 0xff, 0xff, 0x41, 0x52, 0xe9, 0, 0, 0, 0x10];
+    // The handler's code, the place of the entry in it, the place that is interrupted, and the place whose
+    // address has been pushed by then.
     for (stage, handler, entry, offset, pushed) in [
-        ("17, at call", &call[..], 0, 0, 0),
-        ("17, at sub", &call, 0, 5, 8),
-        ("17, at jmp", &call, 0, 10, 8),
-        ("21, at mov", &push, 0, 0, 0),
-        ("21, at push", &push, 0, 10, 0),
-        ("21, at jmp", &push, 0, 12, 8),
-        ("26, at jmp", &entered_late, 5, 5, 0),
-        ("26, at call", &entered_late, 5, 0, 0),
+        ("17, at call", &call[..], 0, 0, None),
+        ("17, at sub", &call, 0, 5, Some(5)),
+        ("17, at jmp", &call, 0, 10, Some(0)),
+        ("21, at lea", &push, 0, 0, None),
+        ("21, at push", &push, 0, 7, None),
+        ("21, at jmp", &push, 0, 9, Some(0)),
+        ("26, at jmp", &entered_late, 5, 5, None),
+        ("26, at call", &entered_late, 5, 0, None),
     ] {
         let mut world = World::new();
         let (caller, return_pc) = compiled_caller(&mut world);
@@ -54,8 +58,15 @@ fn a_deoptimisation_handler_stands_for_the_frame_that_it_leaves() {
         let sp = CALLER_SP - 0x30;
         // The frame keeps its own PC in the slot that the method's `orig_pc_offset` names.
         world.set(CALLER_SP - 8, return_pc).set(sp + 16, code + 0x80);
-        let pc = code - BLOB_HEADER + begin + offset;
-        let frames = world.walk(pc, sp - pushed, 0x1234, &[]);
+        let address_of = |place: u64| code - BLOB_HEADER + begin + place;
+        let sp = match pushed {
+            Some(place) => {
+                world.set(sp - 8, address_of(place));
+                sp - 8
+            }
+            None => sp,
+        };
+        let frames = world.walk(address_of(offset), sp, 0x1234, &[(R10, address_of(entry))]);
         assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
     }
 }
