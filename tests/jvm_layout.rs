@@ -148,9 +148,9 @@ fn child_builds_and_checks() {
 }
 
 fn check_stubs(jvm: &TestJvm, layout: &VmLayout) {
-    let call_stub = STUBS.range_of("call_stub").expect("the VM announces the call stub");
-    assert!(call_stub.contains(layout.stubs.call_stub_return));
-    assert_eq!(STUBS.name_at(layout.stubs.call_stub_return).as_deref(), Some("call_stub"));
+    assert!(layout.stubs.call_stub.contains(layout.stubs.call_stub_return));
+    let name = STUBS.name_at(layout.stubs.call_stub_return).expect("the VM announces the call stub");
+    assert!(&*name == "call_stub", "{name}");
     assert_eq!(STUBS.name_at(layout.stubs.interpreter.start).as_deref(), Some("Interpreter"));
     let stubs = &layout.stubs;
     let continuations = [stubs.cont_thaw, stubs.cont_return_barrier, stubs.cont_return_barrier_exception];
@@ -312,7 +312,8 @@ fn child_finds_wrong_descriptions() {
 
 /// Fields that the checks recognise by their values, the fastest ones to find first. Between releases, fields
 /// move to other structures; such fields are given by all names.
-const RECOGNISED: [&str; 20] = [
+const RECOGNISED: [&str; 21] = [
+    "JavaThread::_anchor",
     "HeapBlock::_header",
     "HeapBlock::Header::_used",
     "GrowableArray<int>::_data",
@@ -336,10 +337,10 @@ const RECOGNISED: [&str; 20] = [
 ];
 
 /// The number of [`RECOGNISED`] that are tested unless everything is.
-const FASTEST: usize = 8;
+const FASTEST: usize = 9;
 
 /// Fields with a value that other fields have as well. The layout is refused.
-const AMBIGUOUS: [&str; 2] = ["Method::_i2i_entry", "JavaThread::_anchor"];
+const AMBIGUOUS: [&str; 2] = ["Method::_i2i_entry", "nmethod::_comp_level"];
 
 /// Regression: all Java frames lost their lines where libjvm did not describe one field.
 #[test]
@@ -362,7 +363,7 @@ fn child_finds_missing_fields() {
         learn(&memory.unwrap_or_else(|| panic!("libjvm does not describe {names}")))
     };
     let described = learn(&ProcessMemory).unwrap();
-    assert_eq!(described.found, None);
+    assert!(described.found.is_empty());
     let number = if everything() { RECOGNISED.len() } else { FASTEST };
     for names in &RECOGNISED[..number] {
         // 11 has no ThreadsList.
@@ -370,14 +371,84 @@ fn child_finds_missing_fields() {
             continue;
         }
         let Learnt { layout, gaps, found } = without(names).unwrap();
-        let found = found.map(|found| format!("{}::{}", found.structure, found.field));
-        assert!(found.is_some_and(|found| names.contains(&*found)), "{names}");
+        let found: Vec<_> =
+            found.iter().map(|found| format!("{}::{}", found.structure, found.field)).collect();
+        assert!(found.len() == 1 && names.contains(&*found[0]), "{names}: {found:?}");
         assert_eq!(format!("{layout:?}"), format!("{:?}", described.layout), "{names}");
         assert!(gaps.is_empty(), "{names}: {gaps:?}");
     }
     for name in AMBIGUOUS {
         let learnt = without(name);
         assert!(matches!(learnt, Err(LayoutError::MissingField { .. })), "{name}: {learnt:?}");
+    }
+}
+
+/// The fields of which each release describes one.
+const HANDLERS: [&str; 3] = [
+    "CompiledMethod::_deopt_handler_begin",
+    "nmethod::_deopt_handler_offset",
+    "nmethod::_deopt_handler_entry_offset",
+];
+
+/// Regression: frames that were to be deoptimised had no lines where the field of their handler had a new
+/// name.
+#[test]
+fn deoptimisation_handlers_are_found_by_their_code() {
+    for_each_jdk("child_finds_handlers_by_code", MIXED);
+}
+
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_finds_handlers_by_code() {
+    let jvm = TestJvm::create();
+    jvm.replay_stubs();
+    let learn = |memory: &dyn Memory| {
+        let structs = jvm.vm_structs_by(memory);
+        // SAFETY: `jvm.env` belongs to this thread.
+        unsafe { layout::learn(jvm.env, &structs, &ProcessMemory, &STUBS) }.unwrap()
+    };
+    let mut described = learn(&ProcessMemory).layout;
+    let damaged = HANDLERS.iter().find_map(|name| DamagedTables::without(&jvm, name));
+    let Learnt { mut layout, gaps, found } = learn(&damaged.expect("libjvm describes a handler"));
+    assert!(gaps.is_empty(), "{gaps:?}");
+    assert!(found.first().is_some_and(|found| found.field == "_deopt_handler"), "{found:?}");
+    let names = |layout: &mut VmLayout| deoptimization(layout).handlers.map(|part| format!("{part:?}"));
+    let (by_tables, by_code) = (names(&mut described), names(&mut layout));
+    println!("{by_tables:?} by the tables, {by_code:?} by code");
+    // Few methods have a handler for method handles' calls.
+    assert_eq!(by_code[0], by_tables[0]);
+    assert!(by_tables.contains(&by_code[1]));
+    deoptimization(&mut layout).handlers = deoptimization(&mut described).handlers;
+    assert_eq!(format!("{layout:?}"), format!("{described:?}"));
+}
+
+/// The place of the count in ZGC's forwardings is calculated where it is not described, as it is from 27 on.
+#[test]
+fn the_count_of_a_forwarding_is_where_libjvm_describes_it() {
+    let zgc = "-XX:+UnlockExperimentalVMOptions -XX:+UseZGC -XX:+IgnoreUnrecognizedVMOptions";
+    for_each_jdk("child_calculates_the_count", &format!("{zgc} -XX:+ZGenerational"));
+}
+
+#[test]
+#[ignore = "run for each JDK by its parent"]
+fn child_calculates_the_count() {
+    let jvm = TestJvm::create();
+    // 11 and 17 have no virtual threads, whose frames are all that forwardings are read for.
+    if jvm.feature() < 21 {
+        return;
+    }
+    let layout = jvm.layout();
+    let count = |memory: &dyn Memory| {
+        let structs = jvm.vm_structs_by(memory);
+        // SAFETY: `jvm.env` belongs to this thread.
+        let continuation =
+            unsafe { layout::frozen_frames(jvm.env, &structs, &ProcessMemory, &STUBS, &layout) };
+        continuation.unwrap()?.frozen?.forwarding.map(|forwarding| forwarding.ref_count)
+    };
+    let described = count(&ProcessMemory);
+    assert!(described.is_some());
+    if let Some(damaged) = DamagedTables::without(&jvm, "ZForwarding::_ref_count") {
+        assert_eq!(count(&damaged), described);
     }
 }
 

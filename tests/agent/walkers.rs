@@ -329,25 +329,12 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
     }
 }
 
-/// The fields by which frames that are to be deoptimised are recognised, the newest first. A later release
-/// may give them other names, as 26 did.
-const DEOPT_HANDLERS: [&str; 3] = [
-    "nmethod::_deopt_handler_entry_offset",
-    "nmethod::_deopt_handler_offset",
-    "CompiledMethod::_deopt_handler_begin",
-];
-
 /// One part that is not described costs that part alone, and is named once.
 #[test]
 fn a_vm_that_does_not_describe_a_part_is_walked_by_the_others() {
     for home in newest_or_all() {
-        let handler = DEOPT_HANDLERS[match java_version(&home) {
-            ..23 => 2,
-            23..26 => 1,
-            26.. => 0,
-        }];
         for (field, effect) in [
-            (handler, "frames that are to be deoptimised have no lines"),
+            ("nmethod::_orig_pc_offset", "frames that are to be deoptimised have no lines"),
             ("vframeArray::_caller", "stacks end at frames that are being deoptimised"),
         ] {
             let walked = walk_damaged(&[&format!("-{field}")], &home, StackWalker::Vm, libraries()[0], "");
@@ -359,14 +346,31 @@ fn a_vm_that_does_not_describe_a_part_is_walked_by_the_others() {
     }
 }
 
+/// The fields by which frames that are to be deoptimised are recognised, the newest first. A later release
+/// may give them other names, as 26 did.
+const DEOPT_HANDLERS: [&str; 3] = [
+    "nmethod::_deopt_handler_entry_offset",
+    "nmethod::_deopt_handler_offset",
+    "CompiledMethod::_deopt_handler_begin",
+];
+
 /// The walk is compared with the VM's own description, as on an untried release.
 #[test]
 fn a_vm_that_does_not_describe_a_field_is_walked_by_the_field_that_is_found() {
     for home in newest_or_all() {
-        for field in ["Method::_constMethod", "nmethod::_scopes_pcs_offset"] {
+        let handler = DEOPT_HANDLERS[match java_version(&home) {
+            ..23 => 2,
+            23..26 => 1,
+            26.. => 0,
+        }];
+        for (field, named) in [
+            ("Method::_constMethod", "Method::_constMethod"),
+            ("JavaThread::_anchor", "JavaThread::_anchor"),
+            (handler, "nmethod::_deopt_handler"),
+        ] {
             let walked = walk_damaged(&[&format!("-{field}")], &home, StackWalker::Vm, libraries()[0], "");
             let Finished { stderr, label, .. } = &walked.run;
-            let found = format!("libjvm does not describe {field}, which a search has found at ");
+            let found = format!("libjvm does not describe {named}, which a search has found at ");
             assert_eq!(stderr.matches(&found).count(), 1, "{label}: {stderr}");
             assert!(!stderr.contains(": 0 Java frames were walked"), "{label}: {stderr}");
             walked.reaches_roots(0.998);

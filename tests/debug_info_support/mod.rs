@@ -77,8 +77,8 @@ pub(crate) fn facts(layout: &VmLayout) -> Vec<Fact> {
     facts.width(blob.frame_complete_width, "CodeBlob", "_frame_complete_offset");
     facts.part(blob.code_begin, &["_code_begin"], &["_code_offset"], [""; 2]);
     facts.part(blob.code_end, &["_code_end"], &["_data_offset"], [""; 2]);
-    if let Some(kind) = blob.kind {
-        facts.offset(kind, "CodeBlob", &["_kind"]);
+    if let Some(kinds) = blob.kinds {
+        facts.offset(kinds.field, "CodeBlob", &["_kind"]);
     }
 
     let nmethod = &layout.nmethod;

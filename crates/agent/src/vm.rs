@@ -154,8 +154,7 @@ impl Vm {
             let structs = self.structs.as_ref()?;
             // SAFETY: the contract gives the current thread's `env`.
             let learnt = unsafe { layout::learn(env, structs, &ProcessMemory, &STUBS) };
-            let found = learnt.as_ref().ok().and_then(|learnt| learnt.found);
-            let checked = learnt.map(|Learnt { layout, gaps, .. }| {
+            let checked = learnt.map(|Learnt { layout, gaps, found }| {
                 for Gap { effect, reason } in gaps {
                     log::warn!("{effect}: {reason}");
                 }
@@ -176,10 +175,13 @@ impl Vm {
                 if let Some(continuation) = &mut layout.continuation {
                     continuation.mounted = mounted.ok().flatten();
                 }
-                layout
+                (layout, found)
             });
-            // SAFETY: the contract gives the current thread's `env`.
-            let checked = checked.and_then(|layout| unsafe { self.compare_stacks(env, layout, found) });
+            let compare = |(layout, found): (_, Vec<_>)| {
+                // SAFETY: the contract gives the current thread's `env`.
+                unsafe { self.compare_stacks(env, layout, &found) }
+            };
+            let checked = checked.and_then(compare);
             let layout = checked
                 .inspect_err(|error| {
                     let otherwise = without_layout(self.async_get_call_trace);
@@ -205,7 +207,7 @@ impl Vm {
     }
 
     /// Compares walks with the VM's description, if the walker was not tried on the JVM's release, or if the
-    /// layout has a field that a search has found.
+    /// layout has fields that a search has found.
     ///
     /// # Safety
     /// `env` is the current thread's.
@@ -213,11 +215,11 @@ impl Vm {
         &self,
         env: *mut JNIEnv,
         mut layout: VmLayout,
-        found: Option<Found>,
+        found: &[Found],
     ) -> Result<VmLayout, LayoutError> {
         let release = self.jvmti.version_number().map(Release::of_jvmti);
         let untried = release.ok().filter(|release| !release.is_known());
-        if untried.is_none() && found.is_none() {
+        if untried.is_none() && found.is_empty() {
             return Ok(layout);
         }
         // SAFETY: the contract gives the current thread's `env`.
@@ -228,7 +230,7 @@ impl Vm {
             "{frames} Java frames were walked as the VM describes them ({compiled} compiled), and {frozen} \
              of a virtual thread"
         );
-        if let Some(Found { structure, field, offset }) = found {
+        for Found { structure, field, offset } in found {
             log::info!(
                 "libjvm does not describe {structure}::{field}, which a search has found at {offset}: \
                  {agreed}"

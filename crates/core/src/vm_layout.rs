@@ -84,8 +84,21 @@ pub struct CodeBlobLayout {
     pub code_begin: BlobPart,
     /// The end of the code.
     pub code_end: BlobPart,
-    /// `_kind`, one byte, if the field exists (23+; an nmethod has 1, an adapter 3).
-    pub kind: Option<u32>,
+    /// How a blob states its kind, from 23 on, if libjvm describes that. Otherwise only its name tells.
+    pub kinds: Option<BlobKinds>,
+}
+
+/// The numbers of the kinds of blobs (`code/codeBlob.hpp`, CodeBlobKind).
+#[derive(Clone, Copy, Debug)]
+pub struct BlobKinds {
+    /// CodeBlob: `_kind`, one byte.
+    pub field: u32,
+    /// Compiled methods, and wrappers of native methods.
+    pub nmethod: u8,
+    /// The code between interpreted and compiled methods.
+    pub adapter: u8,
+    /// The target of compiled code's safepoint polls.
+    pub safepoint: u8,
 }
 
 /// The place of a part of a code blob.

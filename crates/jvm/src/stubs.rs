@@ -157,6 +157,26 @@ impl StubTable {
         let (&start, stub) = stubs.by_start.iter().find(|(_, stub)| *stub.name == *name)?;
         Some(CodeRange { start, end: stub.end })
     }
+
+    /// The range of the only stub that has this name in its own name, between other words. Releases add words
+    /// to a stub's name.
+    pub(super) fn range_with(&self, name: &str) -> Option<CodeRange> {
+        let stubs = self.stubs.read();
+        let mut similar = stubs.by_start.iter().filter(|(_, stub)| has_words(&stub.name, name));
+        match (similar.next(), similar.next()) {
+            (Some((&start, stub)), None) => Some(CodeRange { start, end: stub.end }),
+            _ => None,
+        }
+    }
+}
+
+/// Whether `text` has `name` in it as whole words.
+fn has_words(text: &str, name: &str) -> bool {
+    let is_word = |rest: Option<char>| rest.is_none_or(|next| !next.is_alphanumeric());
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        is_word(before.chars().next_back()) && is_word(after.chars().next())
+    })
 }
 
 #[cfg(test)]
@@ -243,6 +263,22 @@ mod tests {
         for name in ["Stub Generator initial_blob", "ic_miss_blob (shared runtime)", "fast_arraycopy_stub"] {
             assert_eq!(plain_name(name), name);
         }
+    }
+
+    #[test]
+    fn a_stub_is_found_by_a_name_with_other_words() {
+        let table = table(&[
+            ("cont_returnBarrier_stub (stub gen)", 0x1000, 0x1100),
+            ("cont_returnBarrierExc_stub (stub gen)", 0x1100, 0x1200),
+            ("recall_stub", 0x1200, 0x1300),
+            ("Stub Generator call_stub_stub", 0x1300, 0x1400),
+        ]);
+        let start_of = |name| table.range_with(name).map(|range| range.start);
+        assert_eq!(start_of("cont_returnBarrier"), Some(0x1000));
+        assert_eq!(start_of("cont_returnBarrierExc"), Some(0x1100));
+        assert_eq!(start_of("call_stub"), Some(0x1300));
+        assert_eq!(start_of("stub"), None, "several have it");
+        assert_eq!(start_of("cont_thaw"), None);
     }
 
     #[test]

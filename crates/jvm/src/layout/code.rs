@@ -1,7 +1,7 @@
 //! The code cache and its blobs (`code/codeCache.hpp`, `memory/heap.hpp`, `code/codeBlob.hpp`).
 
 use otlpprof_core::memory::Memory;
-use otlpprof_core::vm_layout::{BlobPart, CodeBlobLayout, CodeCacheLayout, MAX_CODE_HEAPS};
+use otlpprof_core::vm_layout::{BlobKinds, BlobPart, CodeBlobLayout, CodeCacheLayout, MAX_CODE_HEAPS};
 
 use super::error::LayoutError;
 use crate::vm_structs::VmStructs;
@@ -52,13 +52,13 @@ fn heaps(structs: &VmStructs, memory: &dyn Memory) -> Result<[u64; MAX_CODE_HEAP
 /// Code blobs.
 pub(super) fn code_blob(structs: &VmStructs, memory: &dyn Memory) -> Result<CodeBlobLayout, LayoutError> {
     let field = |name| structs.offset("CodeBlob", name);
-    // From 23 on (JDK-8329332, JDK-8329433) a blob locates its code by distances from itself, and has a kind.
-    let (code_begin, code_end, kind) = match field("_code_offset") {
+    // From 23 on (JDK-8329332, JDK-8329433) a blob locates its code by distances from itself.
+    let (code_begin, code_end) = match field("_code_offset") {
         Ok(begin) => {
             let end = field("_data_offset")?;
-            (BlobPart::FromBlob(begin), BlobPart::FromBlob(end), Some(field("_kind")?))
+            (BlobPart::FromBlob(begin), BlobPart::FromBlob(end))
         }
-        Err(_) => (BlobPart::Pointer(field("_code_begin")?), BlobPart::Pointer(field("_code_end")?), None),
+        Err(_) => (BlobPart::Pointer(field("_code_begin")?), BlobPart::Pointer(field("_code_end")?)),
     };
     Ok(CodeBlobLayout {
         name: field("_name")?,
@@ -68,6 +68,25 @@ pub(super) fn code_blob(structs: &VmStructs, memory: &dyn Memory) -> Result<Code
         frame_complete_width: structs.width_of(memory, "CodeBlob", "_frame_complete_offset")?,
         code_begin,
         code_end,
-        kind,
+        kinds: None,
     })
+}
+
+/// The kinds of blobs, whose numbers libjvm exports as constants. `None` until 22.
+pub(super) fn blob_kinds(structs: &VmStructs) -> Result<Option<BlobKinds>, LayoutError> {
+    // From 23 on (JDK-8329332) a blob has no pointers to its code, and has a kind.
+    if structs.offset("CodeBlob", "_code_begin").is_ok() {
+        return Ok(None);
+    }
+    let number = |name| {
+        let number = structs.constant(name)?;
+        let unexpected = || LayoutError::implausible("CodeBlob", "_kind", format!("{name} is {number}"));
+        u8::try_from(number).map_err(|_| unexpected())
+    };
+    Ok(Some(BlobKinds {
+        field: structs.offset("CodeBlob", "_kind")?,
+        nmethod: number("CodeBlobKind::Nmethod")?,
+        adapter: number("CodeBlobKind::Adapter")?,
+        safepoint: number("CodeBlobKind::Safepoint")?,
+    }))
 }

@@ -112,17 +112,15 @@ impl Learner<'_> {
                 "ZGenerational",
             ],
         );
-        let klass_word = match (compact, klasses) {
-            (Some(true), _) => {
-                let shift = self.structs.constant("markWord::klass_shift")?;
-                KlassWord::InMark(u32::try_from(shift).ok().filter(|&shift| shift < 64).ok_or_else(|| {
-                    LayoutError::implausible("markWord", "klass_shift", format!("it is {shift}"))
-                })?)
-            }
-            (_, Some(false)) => KlassWord::Wide,
-            // From 27 on (JDK-8363996) the flag does not exist: class pointers are always compressed.
-            (_, Some(true) | None) => KlassWord::Narrow,
+        let klass_words = match (compact, klasses) {
+            (Some(true), _) => vec![self.klass_in_mark()?],
+            (_, Some(false)) => vec![KlassWord::Wide],
+            (_, Some(true)) => vec![KlassWord::Narrow],
+            // A VM without the flag has one of the forms, which an object shows.
+            (_, None) => vec![KlassWord::Narrow, KlassWord::Wide],
         };
+        // SAFETY: `env` is the current thread's by this function's contract.
+        let klass_word = unsafe { self.klass_word(&klass_words) }?;
         let references = match (zgc, generational, oops) {
             // From 24 on ZGC has only the generational mode, and no flag `ZGenerational`.
             (Some(true), Some(false), _) => {
@@ -202,7 +200,6 @@ impl Learner<'_> {
                 preempt_stub: range_of(table, CONT_PREEMPT),
             };
             self.check_fields(&frozen, header)?;
-            self.check_class_word(&frozen)?;
             self.check_references(frozen.references)?;
             Ok(frozen)
         }
@@ -236,25 +233,48 @@ impl Learner<'_> {
         Ok(())
     }
 
+    fn klass_in_mark(&self) -> Result<KlassWord, LayoutError> {
+        let shift = self.structs.constant("markWord::klass_shift")?;
+        let known = u32::try_from(shift).ok().filter(|&shift| shift < 64).map(KlassWord::InMark);
+        known.ok_or_else(|| LayoutError::implausible("markWord", "klass_shift", format!("it is {shift}")))
+    }
+
+    /// The first of these forms of class words that is right.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Learner::learn`].
+    unsafe fn klass_word(&self, forms: &[KlassWord]) -> Result<KlassWord, LayoutError> {
+        let mut wrong = LayoutError::Unreadable { what: "an object's class" };
+        for &form in forms {
+            // SAFETY: the contract is the same.
+            match unsafe { self.check_class_word(form) } {
+                Ok(()) => return Ok(form),
+                Err(error) => wrong = error,
+            }
+        }
+        Err(wrong)
+    }
+
     /// Checks the calculated class words with an object of a known class: the mirror of a class, whose class
     /// is `java.lang.Class`.
     ///
     /// # Safety
     ///
     /// As for [`Learner::learn`].
-    unsafe fn check_class_word(&self, frozen: &FrozenLayout) -> Result<(), LayoutError> {
+    unsafe fn check_class_word(&self, klass_word: KlassWord) -> Result<(), LayoutError> {
         const CLASS: &CStr = c"java/lang/Class";
         // SAFETY: `env` is the current thread's by this function's contract; `class` is a live reference.
         let (class, method) = unsafe {
             let class = self.class(CLASS)?;
             (class, self.method(class, c"isInterface", c"()Z")?)
         };
-        let expected = self.class_word(frozen.klass_word, self.klass_of(method, CLASS)?)?;
+        let expected = self.class_word(klass_word, self.klass_of(method, CLASS)?)?;
         // A local reference points to the object's plain address. A collector may move the object meanwhile,
         // so read again.
         let found = (0..4).map(|_| {
             let object = self.memory.load_u64(class as u64)?;
-            self.read_class_word(frozen.klass_word, object)
+            self.read_class_word(klass_word, object)
         });
         if !found.clone().any(|word| word == Some(expected)) {
             let found: Vec<_> = found.collect();

@@ -9,8 +9,8 @@ use jni::sys::{JNIEnv, jobject};
 use otlpprof_core::memory::Memory;
 
 /// The numbers of tag bits below the offset in the jfieldID of an instance field
-/// (`runtime/jfieldIDWorkaround.hpp`): two until 27, three in 28.
-const TAG_BITS: std::ops::RangeInclusive<u32> = 2..=4;
+/// (`runtime/jfieldIDWorkaround.hpp`) that are tried: more than any release has.
+const TAG_BITS: std::ops::RangeInclusive<u32> = 0..=16;
 
 /// A collector may move the thread's object while it is read. So many readings are tried.
 const READINGS: usize = 4;

@@ -15,10 +15,11 @@ const MAX_HEAP_BYTES: u64 = 1 << 20;
 const PAGE_ALLOCATOR_TO_FORWARDING_TABLE: u64 = 16;
 /// The distance from `_id`, a byte, to `_page_allocator` in a ZGeneration, in bytes.
 const ID_TO_PAGE_ALLOCATOR: u64 = 8;
-
-/// sizeof(ZForwarding) in 26 and 27, and the offset of its `_ref_count`, in bytes.
-const FORWARDING_BYTES: u32 = 184;
-const FORWARDING_REF_COUNT: u32 = 136;
+/// The distance from `_entries` to `_ref_lock` in a ZForwarding, in bytes: `_page`, the ages and the mark of
+/// a claimed page are in between.
+const ENTRIES_TO_REF_LOCK: u32 = 24;
+/// The size of a ZConditionLock, in bytes (`gc/z/zLock.hpp`). `_ref_count` follows the lock.
+const LOCK_BYTES: u32 = (size_of::<libc::pthread_mutex_t>() + size_of::<libc::pthread_cond_t>()) as u32;
 
 /// The layout of generational ZGC's forwarding tables.
 pub(super) fn coloured(structs: &VmStructs, memory: &dyn Memory) -> Result<ForwardingLayout, LayoutError> {
@@ -59,14 +60,13 @@ pub(super) fn coloured(structs: &VmStructs, memory: &dyn Memory) -> Result<Forwa
     })
 }
 
-/// The offset of `ZForwarding::_ref_count`. 27 does not export the offset, and has a ZForwarding like that of
-/// 26, which does: the page, its ages and a lock of 88 bytes come before the count.
+/// The offset of `ZForwarding::_ref_count`. If the offset is not exported, it is calculated from the fields
+/// that come before the count; the rest of the structure must have room for the fields after the count.
 fn ref_count(structs: &VmStructs) -> Result<u32, LayoutError> {
-    let exported = structs.offset("ZForwarding", "_ref_count");
-    match structs.size_of("ZForwarding")? {
-        FORWARDING_BYTES => exported.or(Ok(FORWARDING_REF_COUNT)),
-        _ => exported,
-    }
+    structs.offset("ZForwarding", "_ref_count").or_else(|missing| {
+        let offset = structs.offset("ZForwarding", "_entries")? + ENTRIES_TO_REF_LOCK + LOCK_BYTES;
+        if offset + 4 < structs.size_of("ZForwarding")? { Ok(offset) } else { Err(missing) }
+    })
 }
 
 /// The layout of single-generation ZGC's forwarding tables. 21 calls that collector X.

@@ -11,8 +11,8 @@ pub struct Learnt {
     pub layout: VmLayout,
     /// The parts that are missing or implausible. The others are used.
     pub gaps: Vec<Gap>,
-    /// The field that libjvm does not describe, if the layout was learnt without its description.
-    pub found: Option<Found>,
+    /// The fields that libjvm does not describe, and without whose description the layout was learnt.
+    pub found: Vec<Found>,
 }
 
 /// A field that a search has found in its structure.

@@ -19,6 +19,7 @@
 //! |---|---|
 //! | `code` | the code cache and its blobs |
 //! | `nmethod` | compiled methods |
+//! | `deoptimization` | the search for the deoptimisation handlers |
 //! | `method` | methods and the structures that lead to their names |
 //! | `interpreter` | the template interpreter's codelets |
 //! | `stubs` | the VM's own generated code |
@@ -41,6 +42,7 @@ mod check;
 mod code;
 mod continuation;
 mod current_thread;
+mod deoptimization;
 pub(super) mod error;
 mod forwarding;
 mod frames;
@@ -66,7 +68,7 @@ pub use release::Release;
 use jni::sys::JNIEnv;
 use otlpprof_core::continuation::ContinuationLayout;
 use otlpprof_core::memory::Memory;
-use otlpprof_core::vm_layout::{NmethodLayout, VmLayout};
+use otlpprof_core::vm_layout::{CodeBlobLayout, NmethodLayout, VmLayout};
 
 use self::frames::InterpreterFrames;
 use super::stubs::StubTable;
@@ -88,7 +90,27 @@ pub unsafe fn learn(
     let interpreter = InterpreterFrames::new(memory, stubs::stubs(structs, memory, stubs)?);
     // SAFETY: the contract is that of `learn_by`.
     let learn = |structs: &VmStructs| unsafe { learn_by(env, structs, memory, stubs, &interpreter) };
-    learn(structs).or_else(|error| search::for_missing(structs, error, learn))
+    // SAFETY: the contract is that of `anchor`.
+    let anchor = unsafe { thread::anchor(env, structs, memory) };
+    let completed = anchor.map(|found| {
+        let mut structs = structs.clone();
+        structs.set_offset(found.structure, found.field, found.offset);
+        structs
+    });
+    let structs = completed.as_ref().unwrap_or(structs);
+    let mut learnt = learn(structs).or_else(|error| search::for_missing(structs, error, learn))?;
+    learnt.found.extend(anchor);
+    let has_no_handlers = |gap: &Gap| {
+        gap.effect == WITHOUT_DEOPTIMIZATION && matches!(gap.reason, LayoutError::MissingField { .. })
+    };
+    if let Some(at) = learnt.gaps.iter().position(has_no_handlers)
+        && let Some((handlers, found)) = deoptimization::find(structs, memory, &learnt.layout)
+    {
+        learnt.gaps.remove(at);
+        learnt.layout.nmethod.deoptimization = Some(handlers);
+        learnt.found.extend(found);
+    }
+    Ok(learnt)
 }
 
 /// [`learn`], without a search for a field that is not described.
@@ -117,6 +139,10 @@ unsafe fn learn_by(
                 layout.nmethod.deoptimization = None;
                 gaps.push(Gap { effect: WITHOUT_DEOPTIMIZATION, reason: error });
             }
+            Some(("CodeBlob", check::KIND)) => {
+                layout.code_blob.kinds = None;
+                gaps.push(Gap { effect: WITHOUT_KINDS, reason: error });
+            }
             Some(("nmethod", check::SCOPES_DATA_OFFSET)) if !has_other_unsigned5 => {
                 has_other_unsigned5 = true;
                 layout.nmethod.unsigned5_excluded ^= 1;
@@ -125,9 +151,10 @@ unsafe fn learn_by(
             _ => return Err(error),
         }
     }
-    Ok(Learnt { layout, gaps, found: None })
+    Ok(Learnt { layout, gaps, found: Vec::new() })
 }
 
+const WITHOUT_KINDS: &str = "adapters of an AOT cache and targets of safepoint polls are known by name only";
 const WITHOUT_DEOPTIMIZATION: &str = "frames that are to be deoptimised have no lines";
 const WITHOUT_VFRAME_ARRAY: &str = "stacks end at frames that are being deoptimised";
 const WITHOUT_MONITOR: &str = "the owners of monitors are not recorded";
@@ -148,7 +175,10 @@ fn build(
     let layout = VmLayout {
         has_continuations: thread::has_continuations(structs, stubs),
         code_cache: code::code_cache(structs, memory)?,
-        code_blob: code::code_blob(structs, memory)?,
+        code_blob: CodeBlobLayout {
+            kinds: part(&mut gaps, code::blob_kinds(structs), WITHOUT_KINDS).flatten(),
+            ..code::code_blob(structs, memory)?
+        },
         nmethod: NmethodLayout {
             deoptimization: part(&mut gaps, nmethod::deoptimization(structs), WITHOUT_DEOPTIMIZATION),
             ..nmethod::nmethod(structs, memory, unsigned5_excluded)?
@@ -165,7 +195,7 @@ fn build(
         }),
         stubs: interpreter.stubs,
     };
-    Ok(Learnt { layout, gaps, found: None })
+    Ok(Learnt { layout, gaps, found: Vec::new() })
 }
 
 /// The part, or `None` and a gap.

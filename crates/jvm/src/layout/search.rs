@@ -33,7 +33,7 @@ pub(super) fn for_missing(
     let mut passing = (0..size.min(MAX_BYTES)).step_by(alignment).filter_map(|offset| {
         tried.set_offset(structure, field, offset);
         let learnt = learn(&tried).ok()?;
-        Some(Learnt { found: Some(Found { structure, field, offset }), ..learnt })
+        Some(Learnt { found: vec![Found { structure, field, offset }], ..learnt })
     });
     match (passing.next(), passing.next()) {
         (Some(learnt), None) => Ok(learnt),

@@ -51,9 +51,11 @@ pub(super) fn stubs(
     })
 }
 
-/// The range of the first stub with one of these names; 0..0 if there is none.
+/// The range of the first stub with one of these names, or of the only stub with one of the names between
+/// other words; 0..0 if there is none.
 pub(super) fn range_of<const N: usize>(table: &StubTable, names: [&str; N]) -> CodeRange {
-    names.iter().find_map(|name| table.range_of(name)).unwrap_or_default()
+    let exact = names.iter().find_map(|name| table.range_of(name));
+    exact.or_else(|| names.iter().find_map(|name| table.range_with(name))).unwrap_or_default()
 }
 
 /// The offset of `JavaThread::_cont_entry`, from the first instructions of cont_returnBarrier, which make the

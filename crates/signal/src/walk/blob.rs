@@ -34,7 +34,7 @@ pub(super) enum StubKind {
     Deoptimization,
     /// "ExceptionBlob", to which compiled methods jump with an exception.
     Exception,
-    /// "SafepointBlob", and "polling_page_…_handler_blob": the target of compiled code's safepoint polls.
+    /// The target of compiled code's safepoint polls: by its kind (23 on) or name, "SafepointBlob".
     Safepoint,
     /// "shenandoah_barrier_stubs" and "zgc_load_barrier_stubs": called to process a loaded reference (JDK
     /// 11).
@@ -80,8 +80,6 @@ const fn name_word(name: &[u8; 8]) -> u64 {
 const NMETHOD: u64 = name_word(b"nmethod\0");
 const NATIVE_NMETHOD: u64 = name_word(b"native n");
 const ADAPTER: u64 = name_word(b"I2C/C2I ");
-/// `CodeBlobKind::Adapter` (code/codeBlob.hpp, 23 on).
-const ADAPTER_KIND: u8 = 3;
 /// "slow_subtype_check Runtime1 stub" until 21, "C1 Runtime slow_subtype_check_blob" in 25 and 26,
 /// "slow_subtype_check_blob (C1 runtime)" in 27.
 const SLOW_SUBTYPE_CHECK: u64 = name_word(b"slow_sub");
@@ -95,9 +93,6 @@ const DEOPTIMIZATION: u64 = name_word(b"Deoptimi");
 const UNCOMMON_TRAP: u64 = name_word(b"Uncommon");
 const EXCEPTION: u64 = name_word(b"Exceptio");
 const SAFEPOINT: u64 = name_word(b"Safepoin");
-/// "polling_page_return_handler_blob (shared runtime)" and the two others of the kind, in 27. Until 26 all
-/// three are "SafepointBlob".
-const POLLING_PAGE_HANDLER: u64 = name_word(b"polling_");
 const VTABLE: u64 = name_word(b"vtable c");
 const ZGC_BARRIER: u64 = name_word(b"zgc_load");
 /// "shenandoah_barrier_stubs", and not C1's "shenandoah_pre_barrier_slow".
@@ -146,8 +141,10 @@ impl<M: Memory> Walk<'_, M> {
         let kind = match self.load(name)? {
             NMETHOD | NATIVE_NMETHOD => BlobKind::Nmethod,
             ADAPTER => BlobKind::Adapter,
-            _ if self.has_kind(vm, address, ADAPTER_KIND) => BlobKind::Adapter,
-            word => BlobKind::Stub(self.named_stub(name, word)),
+            word => match self.stated_kind(vm, address) {
+                Some(kind) => kind,
+                None => BlobKind::Stub(self.named_stub(name, word)),
+            },
         };
         let code_begin = self.blob_part(address, layout.code_begin)?;
         let frame_words = self.load_i32(address.wrapping_add(u64::from(layout.frame_size)))?;
@@ -155,10 +152,15 @@ impl<M: Memory> Walk<'_, M> {
         Ok(Blob { address, kind, code_begin, frame_bytes })
     }
 
-    /// Whether the blob at `blob` has a kind, and it is this one.
-    fn has_kind(&self, vm: &VmLayout, blob: u64, kind: u8) -> bool {
-        let field = vm.code_blob.kind;
-        field.is_some_and(|field| self.memory.load_u8(blob.wrapping_add(u64::from(field))) == Some(kind))
+    /// The kind that the blob at `blob` states, if its name does not tell the kind in all releases.
+    fn stated_kind(&self, vm: &VmLayout, blob: u64) -> Option<BlobKind> {
+        let kinds = vm.code_blob.kinds?;
+        let kind = self.memory.load_u8(blob.wrapping_add(u64::from(kinds.field)))?;
+        match kind {
+            _ if kind == kinds.adapter => Some(BlobKind::Adapter),
+            _ if kind == kinds.safepoint => Some(BlobKind::Stub(StubKind::Safepoint)),
+            _ => None,
+        }
     }
 
     /// The kind of the stub with the name at `name`, which begins with `word`.
@@ -177,7 +179,7 @@ impl<M: Memory> Walk<'_, M> {
             SHENANDOAH if self.load(name.wrapping_add(8)) == Ok(COLLECTOR_STUB) => StubKind::Collector,
             DEOPTIMIZATION | UNCOMMON_TRAP => StubKind::Deoptimization,
             EXCEPTION => StubKind::Exception,
-            SAFEPOINT | POLLING_PAGE_HANDLER => StubKind::Safepoint,
+            SAFEPOINT => StubKind::Safepoint,
             _ => StubKind::Other,
         }
     }

@@ -6,14 +6,17 @@ use otlpprof_core::vm_layout::{BlobPart, VmLayout};
 
 use crate::c_string;
 
+/// The field of [`BlobKinds`](otlpprof_core::vm_layout::BlobKinds), in refusals.
+pub(in crate::layout) const KIND: &str = "_kind";
+
 /// A failed check: structure, field, reason.
 pub(super) type Refusal = (&'static str, &'static str, String);
 
 /// Reads the fields and parts of code blobs.
 #[derive(Clone, Copy)]
-pub(super) struct BlobReader<'a> {
-    pub(super) layout: &'a VmLayout,
-    pub(super) memory: &'a dyn Memory,
+pub(in crate::layout) struct BlobReader<'a> {
+    pub(in crate::layout) layout: &'a VmLayout,
+    pub(in crate::layout) memory: &'a dyn Memory,
 }
 
 impl BlobReader<'_> {
@@ -25,13 +28,22 @@ impl BlobReader<'_> {
         self.memory.load_u64(blob.checked_add(u64::from(offset))?)
     }
 
-    pub(super) fn part(&self, blob: u64, part: BlobPart) -> Option<u64> {
+    pub(in crate::layout) fn part(&self, blob: u64, part: BlobPart) -> Option<u64> {
         match part {
             BlobPart::Pointer(field) => self.word(blob, field),
             BlobPart::FromBlob(field) => blob.checked_add_signed(i64::from(self.int(blob, field)?)),
             BlobPart::FromPointer { base, offset } => {
                 self.word(blob, base)?.checked_add_signed(i64::from(self.int(blob, offset)?))
             }
+        }
+    }
+
+    /// Checks that the compiled method at `blob` states this kind, if blobs have one.
+    pub(super) fn check_kind(&self, blob: u64) -> Result<(), Refusal> {
+        let Some(kinds) = self.layout.code_blob.kinds else { return Ok(()) };
+        match self.memory.load_u8(blob.wrapping_add(u64::from(kinds.field))) {
+            Some(kind) if kind == kinds.nmethod => Ok(()),
+            kind => Err(("CodeBlob", KIND, format!("a compiled method at {blob:#x} has the kind {kind:?}"))),
         }
     }
 

@@ -20,13 +20,33 @@ const MIN_NMETHODS_WITH_SCOPE: usize = 16;
 /// The blob name of every compiled method. A native method's wrapper is a "native nmethod"
 /// (`code/nmethod.cpp`).
 const NMETHOD: &str = "nmethod";
-pub(super) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), LayoutError> {
+
+/// The stub sections of compiled methods, by the addresses of their blobs. `layout` has passed its checks.
+pub(in crate::layout) fn stub_sections(layout: &VmLayout, memory: &dyn Memory) -> Vec<(u64, CodeRange)> {
+    let reader = BlobReader { layout, memory };
+    let named = all_blobs(layout, memory).unwrap_or_default().into_iter();
+    let nmethods =
+        named.filter(|&blob| reader.name_and_range(blob).is_ok_and(|(_, name, _)| name == NMETHOD));
+    let sections = nmethods.filter_map(|blob| {
+        let start = reader.part(blob, layout.nmethod.stub_begin)?;
+        Some((blob, CodeRange { start, end: reader.part(blob, layout.code_blob.code_end)? }))
+    });
+    sections.take(MAX_NMETHODS).collect()
+}
+
+fn all_blobs(layout: &VmLayout, memory: &dyn Memory) -> Result<Vec<u64>, LayoutError> {
     let mut blobs = Vec::new();
     for heap in layout.code_cache.heaps.into_iter().take_while(|&heap| heap != 0) {
         blobs.extend(blobs_of(&layout.code_cache, memory, heap)?);
     }
+    Ok(blobs)
+}
+
+pub(in crate::layout) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), LayoutError> {
+    let blobs = all_blobs(layout, memory)?;
     let reader = BlobReader { layout, memory };
     let named = judge(blobs.iter().map(|&blob| reader.name_and_range(blob)))?;
+    judge(named.iter().filter(|(_, name, _)| name == NMETHOD).map(|&(blob, ..)| reader.check_kind(blob)))?;
     for (what, address) in [
         ("the interpreter", layout.stubs.interpreter.start),
         ("the call stub", layout.stubs.call_stub_return),

@@ -14,6 +14,8 @@ mod nmethod;
 mod probe;
 mod thread;
 
+pub(super) use blob_reader::{BlobReader, KIND};
+pub(super) use code::{check as check_code, stub_sections};
 pub(super) use nmethod::{DEOPT_HANDLER, ORIG_PC_OFFSET, SCOPES_DATA_OFFSET};
 pub use probe::Probe;
 

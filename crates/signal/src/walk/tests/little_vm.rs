@@ -43,7 +43,7 @@ pub(super) fn layout() -> VmLayout {
             frame_complete_width: 4,
             code_begin: part(20),
             code_end: part(24),
-            kind: Some(28),
+            kinds: Some(BlobKinds { field: 28, nmethod: 1, adapter: 3, safepoint: 8 }),
         },
         nmethod: NmethodLayout {
             method: 32,
