@@ -36,6 +36,12 @@ declare -A steps=(
     # The compiler of each full JDK. CI requires JDKs of every version.
     [javac]="jdks=\$(scripts/install-debian-jdks.sh --full 11 17 21 25 26 27) &&
         env -u CI OTLPPROF_TEST_JDKS=\$jdks cargo test --locked --test agent javac::"
+    # The agent without what it knows of 26 and later.
+    [unseen]="jdks=\$(scripts/install-debian-jdks.sh 17 21 25 26 27 28) &&
+        env -u CI OTLPPROF_TEST_JDKS=\$jdks scripts/without-rules-of-26.sh test --locked --test agent
+        --test jvm_layout --
+        --include-ignored without_rules_of_26 layouts_build_and_check deoptimisation_handlers
+        count_of_a_forwarding damaged_descriptions"
     [packages]="scripts/package.sh && scripts/test-packages.sh"
     [reproducible]="scripts/test-reproducible.sh"
     [soak]="env OTLPPROF_TEST_EVERYTHING=1 PROFILE=release scripts/soak.sh --short"

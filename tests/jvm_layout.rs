@@ -150,7 +150,7 @@ fn child_builds_and_checks() {
 fn check_stubs(jvm: &TestJvm, layout: &VmLayout) {
     assert!(layout.stubs.call_stub.contains(layout.stubs.call_stub_return));
     let name = STUBS.name_at(layout.stubs.call_stub_return).expect("the VM announces the call stub");
-    assert!(&*name == "call_stub", "{name}");
+    assert!(&*name == "call_stub" || cfg!(without_rules_of_26) && name.contains("call_stub"), "{name}");
     assert_eq!(STUBS.name_at(layout.stubs.interpreter.start).as_deref(), Some("Interpreter"));
     let stubs = &layout.stubs;
     let continuations = [stubs.cont_thaw, stubs.cont_return_barrier, stubs.cont_return_barrier_exception];

@@ -39,11 +39,23 @@ fn walk_damaged(
     library: &'static str,
     more: &str,
 ) -> Walked {
+    walk_for(1, damage, home, walker, library, more)
+}
+
+/// [`walk_damaged`], with the sample program's argument for how long to run.
+fn walk_for(
+    length: u32,
+    damage: &[&str],
+    home: &Path,
+    walker: StackWalker,
+    library: &'static str,
+    more: &str,
+) -> Walked {
     // A remote frame has no name that identifies it as an entry.
     let ends = if more.contains("remotesym") { Ends::Marked } else { Ends::Unmarked };
     let options = format!("cpu=250us,timestamps,file=FILE,cstack={}{more}", walker.name());
     // The program's threads use CPU time for many samples, however busy the machine is.
-    let demo = JavaRun::new(home, "Demo").argument(1).library(library).agent(&options);
+    let demo = JavaRun::new(home, "Demo").argument(length).library(library).agent(&options);
     let demo = match damage {
         [] => demo,
         _ => demo.variable("JAVA_TOOL_OPTIONS", &damaging(damage)),
@@ -374,6 +386,27 @@ fn a_vm_that_does_not_describe_a_field_is_walked_by_the_field_that_is_found() {
             assert_eq!(stderr.matches(&found).count(), 1, "{label}: {stderr}");
             assert!(!stderr.contains(": 0 Java frames were walked"), "{label}: {stderr}");
             walked.reaches_roots(0.998);
+        }
+    }
+}
+
+/// The agent finds in the VM the names and numbers that are new in HotSpot 26 and later.
+#[cfg(without_rules_of_26)]
+#[test]
+#[ignore = "long: runs of ten seconds on each JDK, in a build of its own (scripts/without-rules-of-26.sh)"]
+fn a_vm_is_walked_without_rules_of_26() {
+    for home in java_homes() {
+        let version = java_version(&home);
+        for walker in [StackWalker::Vm, StackWalker::Vmx] {
+            let walked = walk_for(10, &[], &home, walker, libraries()[0], "");
+            let Finished { stderr, label, .. } = &walked.run;
+            let says = |text: &str| stderr.matches(text).count();
+            let is_untried = usize::from(version > 25);
+            assert_eq!(says("is read as it describes itself"), is_untried, "{label}: {stderr}");
+            let found = "libjvm does not describe nmethod::_deopt_handler, which a search has found at";
+            assert_eq!(says(found), is_untried, "{label}: {stderr}");
+            assert_eq!(says("warning: "), 0, "{label}: {stderr}");
+            walked.reaches_roots(0.999);
         }
     }
 }

@@ -66,6 +66,9 @@
 //! | `thaw_stub` | the stages of the stubs that thaw frozen frames |
 //! | `vm_frame` | the layout of HotSpot's class `frame` |
 
+#[cfg(all(without_rules_of_26, not(debug_assertions)))]
+compile_error!("without_rules_of_26 is for builds of tests (scripts/without-rules-of-26.sh)");
+
 pub mod boot_classes;
 pub mod class_file;
 pub mod class_methods;

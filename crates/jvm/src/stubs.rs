@@ -45,6 +45,9 @@ fn plain_name(name: &str) -> &str {
     if name.bytes().all(|letter| b"LJIFD".contains(&letter)) {
         return "I2C/C2I adapters";
     }
+    if cfg!(without_rules_of_26) {
+        return name;
+    }
     let generated = name.strip_prefix("Stub Generator ").or_else(|| name.strip_suffix(" (stub gen)"));
     generated.and_then(|generated| generated.strip_suffix("_stub")).unwrap_or(name)
 }

@@ -221,8 +221,10 @@ fn missing_middle<'f, 'a>(frames: &'f [Frame<'a>]) -> Option<&'f Frame<'a>> {
 
 /// The methods that notify the VM where a virtual thread begins and ends: from 26 on (JDK-8364343). Until 25
 /// their names begin with `notifyJvmti`.
-const NOTIFICATIONS: [&str; 2] =
-    ["java.lang.VirtualThread.endFirstTransition", "java.lang.VirtualThread.startFinalTransition"];
+const NOTIFICATIONS: &[&str] = match cfg!(without_rules_of_26) {
+    true => &[],
+    false => &["java.lang.VirtualThread.endFirstTransition", "java.lang.VirtualThread.startFinalTransition"],
+};
 
 /// Whether the frames above a continuation's entry are those of a virtual thread that has not reached
 /// `VirtualThread.run` yet, or has left it. Such frames are `VThreadContinuation`'s, which notifies the VM

@@ -48,7 +48,9 @@ fn deopt_handlers(structs: &VmStructs) -> Result<[BlobPart; 2], LayoutError> {
         return Ok([pointer("_deopt_handler_begin")?, pointer("_deopt_mh_handler_begin")?]);
     }
     let from_blob = |name| structs.offset("nmethod", name).map(BlobPart::FromBlob);
-    if let Ok(entry) = from_blob("_deopt_handler_entry_offset") {
+    if !cfg!(without_rules_of_26)
+        && let Ok(entry) = from_blob("_deopt_handler_entry_offset")
+    {
         return Ok([entry, from_blob("_deopt_mh_handler_entry_offset").unwrap_or(entry)]);
     }
     Ok([from_blob("_deopt_handler_offset")?, from_blob("_deopt_mh_handler_offset")?])

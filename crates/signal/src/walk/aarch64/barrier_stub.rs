@@ -99,7 +99,7 @@ fn is_of_c1s_stub(instruction: u32) -> bool {
 
 /// Whether the instruction is `ldrb w8, [x28, n]`: x28 is the thread.
 fn is_state_load(instruction: u32) -> bool {
-    instruction & 0xffc0_03ff == 0x3940_0388
+    !cfg!(without_rules_of_26) && instruction & 0xffc0_03ff == 0x3940_0388
 }
 
 /// The distance of a `cbz x8` or `cbz w8`.

@@ -126,6 +126,9 @@ impl Stubs {
     /// barrier follows or the method's own code: `cmpb [r15 + state], 0; je continuation`.
     fn is_between_barriers(&self, at: u64, code: &[u8]) -> bool {
         const BYTES: u64 = 11;
+        if cfg!(without_rules_of_26) {
+            return false;
+        }
         let [0x41, 0x80, 0x7f, _, 0, 0x0f, 0x84, a, b, c, d, ..] = code else { return false };
         let distance = i64::from(i32::from_le_bytes([*a, *b, *c, *d]));
         self.leads_back(at.wrapping_add(BYTES).wrapping_add_signed(distance))

@@ -18,7 +18,7 @@ impl<M: Memory> Walk<'_, M> {
     /// (gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, load_reference_barrier, JDK 27). `None` if
     /// `cursor` is not in such a barrier.
     pub(in crate::walk) fn frame_below_barrier(&self, vm: &VmLayout, cursor: &Cursor) -> Option<u64> {
-        self.is_in_frame_of_barrier(vm.stubs.interpreter, cursor.pc)
+        (!cfg!(without_rules_of_26) && self.is_in_frame_of_barrier(vm.stubs.interpreter, cursor.pc))
             .then(|| self.memory.load_u64(cursor.fp))?
     }
 }
