@@ -2,15 +2,15 @@
 # Compares the offsets and sizes that the agent reads from a running HotSpot with those of HotSpot's debug
 # information: scripts/check-offsets.sh [RELEASE...]
 #
-#   RELEASE  a feature release of Debian unstable; without any, all that the agent knows. Each one downloads
-#            about 400 MB.
+#   RELEASE  a feature release of Debian unstable; without any, all that the agent knows, and 28. Each one
+#            downloads about 400 MB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 scripts/install-toolchain.sh rust cc jdk gdb
 releases=("$@")
-[ $# -gt 0 ] || releases=(11 17 21 25 26 27)
+[ $# -gt 0 ] || releases=(11 17 21 25 26 27 28)
 homes=$(scripts/install-debian-jdks.sh --full "${releases[@]}")
 # CI requires JDKs of every version.
 unset CI

@@ -43,7 +43,7 @@ declare -A steps=(
         --include-ignored without_rules_of_26 layouts_build_and_check deoptimisation_handlers
         count_of_a_forwarding damaged_descriptions"
     [packages]="scripts/package.sh && scripts/test-packages.sh"
-    [reproducible]="scripts/test-reproducible.sh"
+    [reproducible]="scripts/test-reproducible.sh x86_64 x86_64-musl aarch64 aarch64-musl"
     [soak]="env OTLPPROF_TEST_EVERYTHING=1 PROFILE=release scripts/soak.sh --short"
 )
 
