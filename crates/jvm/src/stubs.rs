@@ -154,6 +154,13 @@ impl StubTable {
         Some(stub.name.clone())
     }
 
+    /// The range of the innermost stub that contains `pc`.
+    pub(super) fn range_at(&self, pc: u64) -> Option<CodeRange> {
+        let stubs = self.stubs.read();
+        let (start, stub) = stubs.around(pc).next()?;
+        Some(CodeRange { start, end: stub.end })
+    }
+
     /// The range of the stub with this name; the first if there are several.
     pub fn range_of(&self, name: &str) -> Option<CodeRange> {
         let stubs = self.stubs.read();
@@ -199,6 +206,7 @@ mod tests {
         let table = table(&[("call_stub", 0x1100, 0x1200), ("StubRoutines", 0x1000, 0x2000)]);
         assert_eq!(table.name_at(0x1150).as_deref(), Some("call_stub"));
         assert_eq!(table.name_at(0x1250).as_deref(), Some("StubRoutines"));
+        assert_eq!(table.range_at(0x1150), Some(CodeRange { start: 0x1100, end: 0x1200 }));
         assert_eq!(table.name_at(0x2000), None);
         assert_eq!(table.name_at(0xfff), None);
         assert_eq!(table.range_of("call_stub"), Some(CodeRange { start: 0x1100, end: 0x1200 }));

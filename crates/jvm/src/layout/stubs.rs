@@ -14,7 +14,6 @@ use crate::vm_structs::VmStructs;
 /// Names of stubs, newer names included. The names changed in 25 (`runtime/stubDeclarations.hpp`); until then
 /// they differed between architectures (`cpu/*/stubGenerator_*.cpp`).
 const METHOD_ENTRY_BARRIER: [&str; 2] = ["method_entry_barrier", "nmethod_entry_barrier"];
-const CALL_STUB: [&str; 1] = ["call_stub"];
 const CATCH_EXCEPTION: [&str; 1] = ["catch_exception"];
 const FORWARD_EXCEPTION: [&str; 2] = ["forward exception", "forward_exception"];
 pub(super) const CONT_THAW: [&str; 2] = ["cont_thaw", "Cont thaw"];
@@ -35,10 +34,11 @@ pub(super) fn stubs(
     let (range, named) = interpreter::codelets(structs, memory)?;
     let codelets = interpreter::classify(&named)?;
     let interpreter_code = interpreter_code::learn(memory, &codelets);
+    let call_stub_return = structs.static_pointer(memory, "StubRoutines", "_call_stub_return_address")?;
     Ok(StubLayout {
         interpreter: range,
-        call_stub_return: structs.static_pointer(memory, "StubRoutines", "_call_stub_return_address")?,
-        call_stub: range_of(table, CALL_STUB),
+        call_stub_return,
+        call_stub: table.range_at(call_stub_return).unwrap_or_default(),
         catch_exception: range_of(table, CATCH_EXCEPTION),
         forward_exception: range_of(table, FORWARD_EXCEPTION),
         codelets: codelets.leak(),
