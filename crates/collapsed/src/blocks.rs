@@ -1,11 +1,9 @@
 //! The lines of a file in blocks, which several threads parse while the caller takes them in order.
 
-use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _};
-use std::sync::mpsc::Receiver;
 use std::thread;
 
-use otlpprof_workers::{Workers, processors};
+use otlpprof_workers::{InOrder, processors};
 
 use super::block::{Block, Expected, LONGEST_LINE};
 
@@ -31,22 +29,20 @@ pub(super) fn each_block<E: From<io::Error>>(
     let threads = processors(MOST_THREADS);
     let parse = |bytes: Vec<u8>| Block::of(bytes, expected);
     thread::scope(|scope| {
-        let workers = Workers::start(scope, threads, &parse)?;
-        let mut parsing: VecDeque<Receiver<Block>> = VecDeque::new();
+        let mut parsing = InOrder::start(scope, threads, &parse)?;
         let mut next = Ok(first);
         loop {
-            if parsing.len() <= threads
+            if !parsing.is_full()
                 && let Ok(bytes) = &mut next
                 && !bytes.is_empty()
             {
                 // A line that is cut off is an error: the rest of the text is not needed.
                 let is_cut = bytes.len() > LONGEST_LINE && !bytes.ends_with(b"\n");
-                parsing.push_back(workers.give(std::mem::take(bytes)));
+                parsing.give(std::mem::take(bytes));
                 next = if is_cut { Ok(Vec::new()) } else { next_block(&mut text, block_bytes) };
                 continue;
             }
-            let Some(parsed) = parsing.pop_front() else { return Ok(next.map(drop)?) };
-            let block = parsed.recv().map_err(|_| io::Error::other("a thread that parses has panicked"))?;
+            let Some(block) = parsing.take()? else { return Ok(next.map(drop)?) };
             take(block)?;
         }
     })

@@ -3,6 +3,7 @@
 //! In: items, and the work. Out: for each item a channel that gets the result. The caller keeps the channels
 //! in the order of the items, so that nothing depends on the number of threads.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -60,6 +61,56 @@ impl<I, R> Workers<I, R> {
     }
 }
 
+/// Items that are being worked on, with their results in the order of the items. A caller that takes a result
+/// once there are too many items bounds their memory.
+#[derive(Debug)]
+pub struct InOrder<I, R> {
+    workers: Workers<I, R>,
+    results: VecDeque<Receiver<R>>,
+    most: usize,
+}
+
+impl<I, R> InOrder<I, R> {
+    /// Starts threads as [`Workers::start`] does.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn start<'scope, F>(
+        scope: &'scope Scope<'scope, '_>,
+        threads: usize,
+        work: &'scope F,
+    ) -> io::Result<Self>
+    where
+        F: Fn(I) -> R + Sync,
+        I: Send + 'scope,
+        R: Send + 'scope,
+    {
+        let workers = Workers::start(scope, threads, work)?;
+        // One waits, so that no thread does.
+        Ok(Self { workers, results: VecDeque::new(), most: threads + 1 })
+    }
+
+    /// Whether a result should be taken before another item is given.
+    pub fn is_full(&self) -> bool {
+        self.results.len() >= self.most
+    }
+
+    /// Gives an item to the threads.
+    pub fn give(&mut self, item: I) {
+        self.results.push_back(self.workers.give(item));
+    }
+
+    /// Waits for the result of the first item whose result has not been taken; `None` if there is no such
+    /// item.
+    ///
+    /// # Errors
+    /// If the work has panicked.
+    pub fn take(&mut self) -> io::Result<Option<R>> {
+        let Some(result) = self.results.pop_front() else { return Ok(None) };
+        result.recv().map(Some).map_err(|_| io::Error::other("a thread has panicked"))
+    }
+}
+
 /// The number of processors, at most `most`.
 pub fn processors(most: usize) -> usize {
     thread::available_parallelism().map_or(1, |processors| processors.get().min(most))
@@ -79,5 +130,41 @@ mod tests {
             });
             assert_eq!(results, (0..100).map(|item| item * item).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_the_items_and_bounded_in_number() {
+        for threads in [1, 3] {
+            let mut results = Vec::new();
+            thread::scope(|scope| {
+                let mut items = InOrder::start(scope, threads, &|item: u64| item * item).unwrap();
+                for item in 0..100 {
+                    while items.is_full() {
+                        results.extend(items.take().unwrap());
+                    }
+                    items.give(item);
+                }
+                assert_eq!(results.len(), 100 - (threads + 1));
+                while let Some(result) = items.take().unwrap() {
+                    results.push(result);
+                }
+            });
+            assert_eq!(results, (0..100).map(|item| item * item).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_panic_is_an_error_of_its_item_alone() {
+        let work = |item: u64| assert_ne!(item, 1);
+        // The panic ends the scope too, once all threads have ended.
+        let ended = std::panic::catch_unwind(|| {
+            thread::scope(|scope| {
+                let mut items = InOrder::start(scope, 2, &work).unwrap();
+                (0..3).for_each(|item| items.give(item));
+                let taken: Vec<_> = (0..3).map(|_| items.take().is_ok()).collect();
+                assert_eq!(taken, [true, false, true]);
+            });
+        });
+        assert!(ended.is_err());
     }
 }
