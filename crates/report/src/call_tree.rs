@@ -1,5 +1,7 @@
 //! The tree of all stacks: each node is a frame with its callers.
 
+use std::hint::black_box;
+
 use super::frame_table::FrameId;
 use super::pair_table::PairTable;
 
@@ -17,17 +19,21 @@ struct Node {
 }
 
 /// A tree of stacks. A child's number is higher than its parent's.
+///
+/// Most nodes have one child. A child that is added right after its parent has the next number, by which it
+/// is found. So the new frames of a stack are written one after another, and the hash table has the other
+/// children alone: at most one for each stack.
 #[derive(Debug)]
 pub struct CallTree {
     /// The root is its own parent, and its frame means nothing.
     nodes: Vec<Node>,
-    /// Children by parent and frame. The root is no child.
-    children: PairTable,
+    /// By parent and frame: the children that do not follow their parents.
+    others: PairTable,
 }
 
 impl Default for CallTree {
     fn default() -> Self {
-        Self { nodes: vec![Node { parent: ROOT, frame: 0 }], children: PairTable::default() }
+        Self { nodes: vec![Node { parent: ROOT, frame: 0 }], others: PairTable::default() }
     }
 }
 
@@ -54,19 +60,38 @@ impl CallTree {
 
     /// The child of `parent` with this frame, which is added if it does not exist.
     pub fn child(&mut self, parent: NodeId, frame: FrameId) -> NodeId {
+        if let Some(child) = self.following_child(parent, frame) {
+            return child;
+        }
         // SANITY: 2^32 nodes do not fit into memory.
         let new = self.nodes.len() as NodeId;
-        let child = self.children.find_or_add([parent, frame], new);
+        let child = if self.is_last(parent) { new } else { self.others.find_or_add([parent, frame], new) };
         if child == new {
             self.nodes.push(Node { parent, frame });
         }
         child
     }
 
+    /// The child of `parent` with this frame, if the child was added right after `parent`.
+    pub fn following_child(&self, parent: NodeId, frame: FrameId) -> Option<NodeId> {
+        let node = self.nodes.get(parent as usize + 1)?;
+        (node.parent == parent && node.frame == frame).then_some(parent + 1)
+    }
+
+    /// Whether no node has been added after this one, which has no child then.
+    pub fn is_last(&self, node: NodeId) -> bool {
+        node as usize + 1 == self.nodes.len()
+    }
+
     /// Prepares a call of [`CallTree::child`] with the same arguments. Several preparations take hardly
     /// longer than one: they overlap.
     pub fn prepare_child(&self, parent: NodeId, frame: FrameId) {
-        self.children.load([parent, frame]);
+        self.others.load([parent, frame]);
+    }
+
+    /// Prepares calls of [`CallTree::following_child`] with this parent, as [`CallTree::prepare_child`] does.
+    pub fn prepare_following(&self, parent: NodeId) {
+        black_box(self.nodes.get(parent as usize + 1).map(|node| node.parent));
     }
 
     /// The frames from a node to the root, leaf first.
@@ -143,6 +168,16 @@ mod tests {
         assert_eq!(tree.stack(second).collect::<Vec<_>>(), [7, 9, 7]);
         assert_eq!(tree.stack(third).collect::<Vec<_>>(), [7]);
         assert_eq!(tree.stack(ROOT).count(), 0);
+    }
+
+    #[test]
+    fn only_children_that_do_not_follow_their_parents_are_hashed() {
+        let (tree, [first, second, third]) = tree();
+        assert_eq!([third, first, tree.parent(second), second], [1, 2, 3, 4]);
+        assert_eq!((tree.following_child(third, 8), tree.following_child(third, 9)), (Some(first), None));
+        assert_eq!((tree.following_child(first, 9), tree.following_child(second, 7)), (None, None));
+        assert_eq!((tree.is_last(first), tree.is_last(second)), (false, true));
+        assert_eq!(tree.others.len(), 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Numbers by pairs of numbers, in a hash table that is read from main memory once for each look-up.
 //!
-//! The tree of 1,000,000 stacks has millions of nodes, so most look-ups of a child miss the processor's
+//! The tree of 1,000,000 stacks has nearly as many branches, so most look-ups of a child miss the processor's
 //! caches. An entry therefore holds its pair: no other place says whether the entry is the wanted one.
 
 use std::hash::BuildHasher as _;
@@ -30,6 +30,12 @@ pub(super) struct PairTable {
 }
 
 impl PairTable {
+    /// The number of pairs.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.taken
+    }
+
     /// The number of this pair. A pair without a number gets the number `new`.
     pub(super) fn find_or_add(&mut self, pair: [u32; 2], new: u32) -> u32 {
         // With a quarter of the entries free, a search ends after few steps.

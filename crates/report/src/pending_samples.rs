@@ -1,8 +1,8 @@
-//! Samples whose stacks are searched in the tree together, one level of callers after another.
+//! Samples whose stacks are searched in the tree together, from one branch of the tree to the next.
 //!
-//! A search waits for main memory in each level of a large tree. The searches of many stacks wait at the same
-//! time. Nodes are added in the order of the samples within each level, so siblings have the numbers that
-//! they would have if the stacks were searched one by one.
+//! A search waits for main memory at each branch of a large tree. The searches of many stacks wait at the
+//! same time. All that pass a node come to it in the same round, and in each round nodes are added in the
+//! order of the samples. So siblings have the order that they would have if stacks were searched one by one.
 
 use otlpprof_otlp::wire::Sample;
 
@@ -103,22 +103,20 @@ impl PendingSamples {
 
     /// The samples whose stacks have frames that are not found yet.
     pub(super) fn open(&self) -> Vec<usize> {
-        let has_more = |&index: &usize| self.samples[index].next < self.samples[index].end;
-        (0..self.samples.len()).filter(has_more).collect()
+        (0..self.samples.len()).filter(|&index| self.step(index).is_some()).collect()
     }
 
-    /// The node that a search has reached, and the frame of the wanted child.
-    pub(super) fn step(&self, index: usize) -> (NodeId, FrameId) {
+    /// The node that a search has reached, and the frame of the wanted child; `None` at the end of the stack.
+    pub(super) fn step(&self, index: usize) -> Option<(NodeId, FrameId)> {
         let sample = &self.samples[index];
-        (sample.node, self.frames[sample.next])
+        (sample.next < sample.end).then(|| (sample.node, self.frames[sample.next]))
     }
 
-    /// Goes on to the child. Returns whether the stack has more frames.
-    pub(super) fn go_on(&mut self, index: usize, child: NodeId) -> bool {
+    /// Goes on to the child.
+    pub(super) fn go_on(&mut self, index: usize, child: NodeId) {
         let sample = &mut self.samples[index];
         sample.node = child;
         sample.next += 1;
-        sample.next < sample.end
     }
 }
 

@@ -26,7 +26,7 @@ use super::selection::{Selection, StackMatches, Window, text_of};
 use super::state_times::resource_attributes;
 use super::thread_role::ThreadRole;
 
-/// The approximate bytes that a node of the tree occupies, with a self value for some of them.
+/// The most bytes that a node of the tree occupies on average, with a self value for some of them.
 const OF_NODE: usize = 40;
 
 /// The form in which samples are read.
@@ -330,13 +330,18 @@ impl<'s> SampleReader<'s> {
     ) {
         let mut open = pending.open();
         while !open.is_empty() && !self.is_full() {
-            for &index in &open {
-                let (node, frame) = pending.step(index);
+            for (node, frame) in open.iter().filter_map(|&index| pending.step(index)) {
                 self.tree.prepare_child(node, frame);
             }
+            for &index in &open {
+                self.search_child(pending, index);
+            }
             open.retain(|&index| {
-                let (node, frame) = pending.step(index);
-                pending.go_on(index, self.child(node, frame))
+                while let Some((node, frame)) = pending.step(index) {
+                    let Some(child) = self.tree.following_child(node, frame) else { return true };
+                    pending.go_on(index, child);
+                }
+                false
             });
         }
         if self.is_full() {
@@ -465,6 +470,17 @@ impl<'s> SampleReader<'s> {
         };
         let origin = self.origins.of(tables, frame);
         self.frames.intern(frame, self.form.lines, object, origin)
+    }
+
+    /// Searches the next child of a pending sample's stack. Adds the rest of the stack below a new node.
+    fn search_child(&mut self, pending: &mut PendingSamples, index: usize) {
+        while let Some((node, frame)) = pending.step(index) {
+            let child = self.child(node, frame);
+            pending.go_on(index, child);
+            if !self.tree.is_last(child) {
+                return self.tree.prepare_following(child);
+            }
+        }
     }
 
     /// The child of `node` with this frame. Its bits are computed when it is added.
