@@ -153,7 +153,8 @@ impl Export<'_> {
     fn pprof(&self) -> anyhow::Result<Contents> {
         let mut measures: Vec<_> = self.inputs.survey.of_same_events(self.measure).cloned().collect();
         measures.push(self.measure.clone());
-        let mut reader = SampleReader::new(self.selection, self.form());
+        let form = SampleForm { ignores_stacks: true, ..self.form() };
+        let mut reader = SampleReader::new(self.selection, form);
         let mut samples =
             PprofSamples::new(measures.clone(), self.selection.window, self.args.stacks.weight());
         self.inputs.read(&mut reader, &mut samples)?;

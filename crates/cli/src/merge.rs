@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use flate2::Compression;
-use flate2::write::GzEncoder;
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_report::merge::merger::Merger;
+use otlpprof_report::parallel_deflate::{self, Container};
 use prost::Message as _;
 
 use super::counted::counted;
@@ -76,12 +76,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn write(path: &Path, message: &[u8]) -> anyhow::Result<()> {
     let is_compressed = path.extension().is_some_and(|extension| extension == OsStr::new("gz"));
-    whole_file::write_or_print(path, |out| {
-        if !is_compressed {
-            return out.write_all(message);
+    whole_file::write_or_print(path, |out| match is_compressed {
+        true => {
+            let level = Compression::default();
+            parallel_deflate::write(Container::Gzip, level, out, |out| out.write_all(message))
         }
-        let mut out = GzEncoder::new(out, Compression::default());
-        out.write_all(message)?;
-        out.finish().map(drop)
+        false => out.write_all(message),
     })
 }

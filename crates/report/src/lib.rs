@@ -61,6 +61,7 @@
 //! |---|---|
 //! | [`page`] | the flame graph page |
 //! | [`export`] | formats of other tools |
+//! | [`parallel_deflate`] | compression by several threads |
 //! | [`merge`] | many messages summed into one |
 
 pub mod attribute_sums;
@@ -85,6 +86,7 @@ mod message_stacks;
 pub mod objects;
 pub mod page;
 mod pair_table;
+pub mod parallel_deflate;
 mod pending_samples;
 pub mod profiled_time;
 pub mod resource_survey;

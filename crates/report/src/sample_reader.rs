@@ -40,6 +40,9 @@ pub struct SampleForm {
     pub objects: bool,
     /// The quantity by which stacks are weighed.
     pub weight: Weight,
+    /// Whether the sink reads the stacks itself: unless an expression selects stacks, their frames are not
+    /// looked at, and all samples are at the root of the tree.
+    pub ignores_stacks: bool,
 }
 
 /// A profile whose samples are being read.
@@ -215,11 +218,16 @@ impl<'s> SampleReader<'s> {
         self.most_bytes.is_some_and(|most| self.frames.bytes() + self.tree.len() * OF_NODE > most)
     }
 
+    /// Whether the nodes of stacks are wanted.
+    fn searches_stacks(&self) -> bool {
+        !self.form.ignores_stacks || self.selection.has_expressions()
+    }
+
     /// The resolver of the frames of messages that are passed to [`SampleReader::read_framed`].
     pub fn resolver(&self) -> FrameResolver {
         // Objects are numbered in the order of samples, and a bounded reader must not know other frames than
         // those of samples.
-        let is_usual = !self.form.objects && self.most_bytes.is_none();
+        let is_usual = !self.form.objects && self.most_bytes.is_none() && self.searches_stacks();
         FrameResolver { known: is_usual.then(|| self.frames.known().clone()), lines: self.form.lines }
     }
 
@@ -304,7 +312,11 @@ impl<'s> SampleReader<'s> {
                 pending.put_back(sample);
                 continue;
             }
-            match stacks.node(labels.root, sample.stack_index) {
+            let known = match self.searches_stacks() {
+                true => stacks.node(labels.root, sample.stack_index),
+                false => Some(Some(labels.root)),
+            };
+            match known {
                 Some(Some(node)) => pending.add_known(sample, labels, node),
                 Some(None) => pending.put_back(sample),
                 None => {

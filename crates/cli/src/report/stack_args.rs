@@ -23,7 +23,8 @@ pub(crate) struct StackArgs {
 impl StackArgs {
     /// The form in which samples are read.
     pub(crate) fn form(self) -> SampleForm {
-        SampleForm { lines: self.lines, threads: self.threads, objects: false, weight: self.weight() }
+        let (lines, threads, weight) = (self.lines, self.threads, self.weight());
+        SampleForm { lines, threads, weight, ..SampleForm::default() }
     }
 
     /// Whether each source line is a frame of its own.

@@ -1,12 +1,13 @@
 //! Collapsed stacks: a line for each stack, `caller;callee VALUE`, as flame graph scripts read them.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::thread;
 
 use otlpprof_collapsed::Quantity;
 use otlpprof_model::markers;
+use otlpprof_workers::{InOrder, processors};
 
-use crate::call_tree::CallTree;
+use crate::call_tree::{CallTree, NodeId};
 use crate::collect::SelfValues;
 use crate::frame_table::{FrameEntry, FrameTable};
 
@@ -29,24 +30,67 @@ pub fn write(
     // Nodes in the order of their numbers, so that equal input gives equal output.
     let mut nodes: Vec<_> = own.into_iter().filter(|&(_, value)| value != 0).collect();
     nodes.sort_unstable();
-    let (mut stack, mut line) = (Vec::new(), String::new());
-    for (node, value) in nodes {
+    let lines = |nodes| lines(tree, &names, nodes);
+    let mut write = |mut block: Lines<'_>| -> io::Result<()> {
+        loop {
+            out.write_all(&block.text)?;
+            if block.rest.is_empty() {
+                return Ok(());
+            }
+            block = self::lines(tree, &names, block.rest);
+        }
+    };
+    if nodes.len() <= BLOCK_STACKS {
+        return write(lines(&nodes));
+    }
+    thread::scope(|scope| {
+        let mut blocks = InOrder::start(scope, processors(MOST_THREADS), &lines)?;
+        for nodes in nodes.chunks(BLOCK_STACKS) {
+            if blocks.is_full() {
+                blocks.take()?.map_or(Ok(()), &mut write)?;
+            }
+            blocks.give(nodes);
+        }
+        while let Some(block) = blocks.take()? {
+            write(block)?;
+        }
+        Ok(())
+    })
+}
+
+/// The most stacks of a block of lines, and the bytes after which it ends.
+const BLOCK_STACKS: usize = 1 << 10;
+const BLOCK_BYTES: usize = 1 << 20;
+/// The most threads that make lines: a file takes them about as fast as a few threads make them.
+const MOST_THREADS: usize = 4;
+
+/// Lines of stacks.
+struct Lines<'n> {
+    text: Vec<u8>,
+    /// The stacks that are not among the lines.
+    rest: &'n [(NodeId, i64)],
+}
+
+/// The lines of the first of these stacks, each with its value. `names` has the texts of all frames.
+fn lines<'n>(tree: &CallTree, names: &[String], nodes: &'n [(NodeId, i64)]) -> Lines<'n> {
+    let (mut stack, mut text, mut rest) = (Vec::new(), Vec::new(), nodes);
+    while let [(node, value), others @ ..] = rest
+        && text.len() < BLOCK_BYTES
+    {
         stack.clear();
-        stack.extend(tree.stack(node).map(|frame| &*names[frame as usize]));
+        stack.extend(tree.stack(*node).map(|frame| &*names[frame as usize]));
         if stack.is_empty() {
             stack.push(markers::NO_STACK);
         }
-        line.clear();
-        for frame in stack.iter().rev() {
-            line.push_str(frame);
-            line.push(';');
+        for (at, frame) in stack.iter().rev().enumerate() {
+            text.extend_from_slice(if at > 0 { b";" } else { b"" });
+            text.extend_from_slice(frame.as_bytes());
         }
-        line.pop();
-        // SANITY: a String can be written to.
-        let _ = writeln!(line, " {value}");
-        out.write_all(line.as_bytes())?;
+        // SANITY: a Vec can be written to.
+        let _ = writeln!(text, " {value}");
+        rest = others;
     }
-    Ok(())
+    Lines { text, rest }
 }
 
 /// A frame: its name and, if lines are told apart, its line.
@@ -93,5 +137,25 @@ mod tests {
         let comment = "#otlpprof:type=cpu,unit=nanoseconds\n";
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text.strip_prefix(comment).unwrap(), "[no_stack] 2\nmain 3\nmain;f:g 5\n");
+    }
+
+    #[test]
+    fn lines_do_not_depend_on_the_blocks_that_threads_make() {
+        let (mut tree, mut frames) = (CallTree::default(), FrameTable::default());
+        // The first blocks end by their bytes, the others by their stacks.
+        let long = "x".repeat(BLOCK_BYTES / 300);
+        let roots = [&*long, "main"].map(|name| tree.child(ROOT, frames.intern_group(name)));
+        let mut own = SelfValues::default();
+        let mut expected = String::new();
+        for value in 1..=5 * BLOCK_STACKS {
+            let is_long = value <= 900;
+            let frame = frames.intern_group(&format!("f{value}"));
+            own.insert(tree.child(roots[usize::from(!is_long)], frame), value as i64);
+            let root = if is_long { &long } else { "main" };
+            expected.push_str(&format!("{root};f{value} {value}\n"));
+        }
+        let mut out = Vec::new();
+        write(&tree, &frames, own, Quantity::SAMPLES, &mut out).unwrap();
+        assert!(String::from_utf8(out).unwrap() == expected);
     }
 }

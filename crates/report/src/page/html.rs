@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 use flate2::Compression;
-use flate2::write::ZlibEncoder;
+
+use crate::parallel_deflate::{self, Container};
 
 /// The page without data, as `page/build.mjs` builds it.
 const TEMPLATE: &str = include_str!("../../../../page/dist/page.html");
@@ -25,9 +26,7 @@ pub fn write(out: &mut dyn Write, data: impl FnOnce(&mut dyn Write) -> io::Resul
     };
     out.write_all(before.as_bytes())?;
     let mut base64 = EncoderWriter::new(&mut *out, &STANDARD);
-    let mut compressed = ZlibEncoder::new(&mut base64, LEVEL);
-    data(&mut compressed)?;
-    compressed.finish()?;
+    parallel_deflate::write(Container::Zlib, LEVEL, &mut base64, data)?;
     base64.finish()?;
     drop(base64);
     out.write_all(after.as_bytes())

@@ -90,9 +90,10 @@ impl Tables {
         stack
     }
 
-    /// The ids of a stack's locations, leaf first.
-    pub fn location_ids(&self, stack: StackId) -> Vec<u64> {
-        self.stacks.get(stack).iter().map(|&location| id_of(location)).collect()
+    /// Replaces a list by the ids of a stack's locations, leaf first.
+    pub fn location_ids_to(&self, stack: StackId, ids: &mut Vec<u64>) {
+        ids.clear();
+        ids.extend(self.stacks.get(stack).iter().map(|&location| id_of(location)));
     }
 
     /// A location of the present message. A location that a reader can resolve by mapping and address has no

@@ -1,24 +1,26 @@
 //! The encoded pprof profile.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use flate2::Compression;
-use flate2::write::GzEncoder;
 use otlpprof_model::attribute_keys;
 use otlpprof_pprof::messages::{Label, Profile, Sample};
 use prost::Message as _;
 
 use super::labels::text_label;
-use super::samples::{PprofSamples, SampleKey};
+use super::samples::{Kind, PprofSamples, SampleKey};
+use crate::parallel_deflate::{self, Container};
 
 /// Writes the profile, gzipped. Parts of it are encoded one after another: protobuf merges them.
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(samples: PprofSamples, out: &mut dyn Write) -> io::Result<()> {
+    parallel_deflate::write(Container::Gzip, Compression::default(), out, |out| write_parts(samples, out))
+}
+
+fn write_parts(samples: PprofSamples, out: &mut dyn Write) -> io::Result<()> {
     let PprofSamples { mut tables, labels, processes, kinds, times, .. } = samples;
-    let mut out = GzEncoder::new(out, Compression::default());
     let mut bytes = Vec::new();
     let mut put = |part: &Profile| {
         bytes.clear();
@@ -47,23 +49,25 @@ pub fn write(samples: PprofSamples, out: &mut dyn Write) -> io::Result<()> {
         .differing()
         .map(|pairs| pairs.iter().filter_map(|(key, text)| text_label(&mut tables, key, text)).collect())
         .collect();
-    // In the order of keys, so that equal input gives equal output.
-    let mut rows: BTreeMap<SampleKey, Vec<i64>> = BTreeMap::new();
     let types = kinds.len();
-    for (at, kind) in kinds.into_iter().enumerate() {
-        for (key, value) in kind.sums.into_sums() {
-            rows.entry(key).or_insert_with(|| vec![0; types])[at] = value;
-        }
-    }
-    for (key, values) in rows {
-        let mut labels_of_row = labels.get(key.labels).to_vec();
+    let of_kind = |(at, kind): (usize, Kind)| {
+        kind.sums.into_sums().into_iter().map(move |(key, value)| (key, at, value))
+    };
+    let mut values: Vec<(SampleKey, usize, i64)> = kinds.into_iter().enumerate().flat_map(of_kind).collect();
+    // In the order of keys, so that equal input gives equal output.
+    values.sort_unstable();
+    let mut part = Profile { sample: vec![Sample::default()], ..Profile::default() };
+    for values in values.chunk_by(|(one, ..), (other, ..)| one == other) {
+        let (sample, (key, ..)) = (&mut part.sample[0], values[0]);
+        tables.location_ids_to(key.stack, &mut sample.location_ids);
+        sample.values.clear();
+        sample.values.resize(types, 0);
+        values.iter().for_each(|&(_, at, value)| sample.values[at] = value);
+        sample.labels.clear();
+        sample.labels.extend(labels.get(key.labels));
         // SANITY: `Processes::of` has given out the number.
-        labels_of_row.extend(&of_processes[key.process as usize]);
-        let sample =
-            vec![Sample { location_ids: tables.location_ids(key.stack), values, labels: labels_of_row }];
-        put(&Profile { sample, ..Profile::default() })?;
+        sample.labels.extend(&of_processes[key.process as usize]);
+        put(&part)?;
     }
-    tables.parts(program, put)?;
-    out.finish()?;
-    Ok(())
+    tables.parts(program, put)
 }
