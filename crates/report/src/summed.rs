@@ -64,7 +64,9 @@ impl<K: Copy + Eq + Hash> Summed<K> {
     /// Gives each key a new name. The values of keys that get the same name are added up.
     pub fn rename(&mut self, name: impl Fn(K) -> K) {
         for values in std::iter::once(&mut self.added).chain(self.states.contents_mut()) {
-            for (key, value) in std::mem::take(values) {
+            // Most keys keep their names.
+            let renamed: Vec<_> = values.extract_if(|&key, _| name(key) != key).collect();
+            for (key, value) in renamed {
                 add(values, name(key), value);
             }
         }

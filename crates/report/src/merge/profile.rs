@@ -158,37 +158,37 @@ impl MergedProfile {
         let (start_ns, end_ns) = self.window.unwrap_or_default();
         // Times lie within the window, which is not empty then.
         let end_ns = if self.timed.is_empty() { end_ns } else { end_ns.max(start_ns + 1) };
-        let mut samples: BTreeMap<SampleKey, Sample> = BTreeMap::new();
-        for (key, value) in self.values {
-            samples.entry(key).or_default().values.push(value);
-        }
-        for (key, values) in self.timed {
-            let sample = samples.entry(key).or_default();
-            for (unix_ns, value) in sums_by_time(values) {
-                sample.timestamps_unix_nano.push(unix_ns.clamp(start_ns, end_ns - 1));
-                sample.values.push(value);
-            }
-        }
+        let sample = |key: SampleKey, values, timestamps_unix_nano| Sample {
+            stack_index: key.stack,
+            attribute_indices: sets.get(key.attributes).to_vec(),
+            link_index: key.link,
+            values,
+            timestamps_unix_nano,
+        };
+        // Values have times, or none has.
+        let (own, timed) = (sorted(self.values), sorted(self.timed));
+        let own = own.into_iter().map(|(key, value)| sample(key, vec![value], Vec::new()));
+        let timed = timed.into_iter().map(|(key, values)| {
+            let sums = sums_by_time(values).into_iter();
+            let sums = sums.map(|(unix_ns, value)| (value, unix_ns.clamp(start_ns, end_ns - 1)));
+            let (values, times) = sums.unzip();
+            sample(key, values, times)
+        });
+        let mut samples: Vec<Sample> = own.chain(timed).collect();
         if samples.is_empty() {
             return None;
         }
         let is_ones = |sample: &Sample| {
             !sample.timestamps_unix_nano.is_empty() && sample.values.iter().all(|&value| value == 1)
         };
-        if samples.values().all(is_ones) {
+        if samples.iter().all(is_ones) {
             // A time alone counts one.
-            samples.values_mut().for_each(|sample| sample.values.clear());
+            samples.iter_mut().for_each(|sample| sample.values.clear());
         }
-        let samples = samples.into_iter().map(|(key, sample)| Sample {
-            stack_index: key.stack,
-            attribute_indices: sets.get(key.attributes).to_vec(),
-            link_index: key.link,
-            ..sample
-        });
         let differing = u32::try_from(self.attributes.differing()).unwrap_or(u32::MAX);
         let mut value_type = |(name, unit): &(String, String)| Some(dictionary.value_type((name, unit)));
         Some(Profile {
-            samples: samples.collect(),
+            samples,
             sample_type: value_type(&key.sample_type),
             period_type: value_type(&key.period_type),
             period: self.period,
@@ -200,6 +200,13 @@ impl MergedProfile {
             ..Profile::default()
         })
     }
+}
+
+/// The entries of a table in the order of their keys.
+fn sorted<T>(table: HashMap<SampleKey, T, FastState>) -> Vec<(SampleKey, T)> {
+    let mut entries: Vec<_> = table.into_iter().collect();
+    entries.sort_unstable_by_key(|&(key, _)| key);
+    entries
 }
 
 /// Values in the order of their times, those of equal times added up.
