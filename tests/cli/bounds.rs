@@ -1,7 +1,7 @@
 //! Files crafted to cost more than they should: the command's memory and output are bounded.
 //!
-//! The test limits the command's address space to a multiple of the largest message, mostly four, 64 MiB, and
-//! the memory of the loader and libraries. The result does not depend on timing.
+//! The test limits the command's address space to a multiple of the largest message, mostly four, 64 MiB, the
+//! memory of the loader and libraries, and the stacks of its threads. The result does not depend on timing.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,13 @@ use tempfile::TempDir;
 const MIB: usize = 1 << 20;
 /// Memory for the command's code and libraries, its stack, and the allocator's reserves.
 const OF_PROCESS: usize = 40 * MIB;
+
+/// The stacks of the command's threads, for each of which the standard library reserves 2 MiB of addresses:
+/// one that reads, and at most 12 others that check messages and parse lines.
+fn of_threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (1 + (2 * processors).min(12)) * 2 * MIB
+}
 
 struct Files(TempDir);
 
@@ -38,7 +45,7 @@ fn run(largest: usize, arguments: &[&str], file: &Path) -> Output {
 
 /// Runs the command with so many bytes for the contents of its file.
 fn run_within(bytes: usize, arguments: &[&str], file: &Path) -> Output {
-    let most = (bytes + 64 * MIB + OF_PROCESS) / 1024;
+    let most = (bytes + 64 * MIB + OF_PROCESS + of_threads()) / 1024;
     let limited = format!("ulimit -v {most} && exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
     command.args(["-c", &limited, env!("CARGO_BIN_EXE_otlpprof")]).args(arguments).arg(file);

@@ -57,6 +57,7 @@ mod inputs;
 mod inputs_peers;
 mod merge;
 mod print;
+mod processors;
 mod readme;
 mod record;
 mod report;

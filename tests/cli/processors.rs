@@ -1,0 +1,69 @@
+//! Commands that work on all processors: their results are those of one processor, byte for byte.
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use otlpprof_otlp::wire::ProfilesData;
+
+use crate::otlp_fixture::{DURATION, TIME};
+use crate::report_support::{CPU, Files, Spec, message, otlpprof};
+
+/// Messages of one process. Each has stacks of its own, and functions and callers of the others.
+fn messages() -> Vec<ProfilesData> {
+    let of_message = |number: usize| {
+        let name = |at: usize| format!("com.example.shop.Cart.f{}", at % 97);
+        let stack = |at: usize| (0..3 + at % 11).rev().map(|depth| name(at * depth + number)).collect();
+        let stacks: Vec<Vec<String>> = (0..300).map(stack).collect();
+        let stacks: Vec<Vec<&str>> =
+            stacks.iter().map(|stack| stack.iter().map(String::as_str).collect()).collect();
+        let threads = ["a", "b", "c"];
+        let samples = (1..).zip(&stacks).map(|(value, stack)| (&stack[..], threads[stack.len() % 3], value));
+        let samples: Vec<_> = samples.collect();
+        let start = TIME + number as u64 * DURATION;
+        message("1", &[Spec { types: CPU, period: 1_000_000, start, samples: &samples }])
+    };
+    (0..40).map(of_message).collect()
+}
+
+/// Runs a command on the first so many of this process's processors. Returns the command's result.
+fn result(processors: usize, arguments: &[&str]) -> Vec<u8> {
+    let run = || {
+        let usable = sched_getaffinity(Pid::from_raw(0)).unwrap();
+        let mut wanted = CpuSet::new();
+        let all = (0..CpuSet::count()).filter(|&cpu| usable.is_set(cpu).unwrap());
+        all.take(processors).for_each(|cpu| wanted.set(cpu).unwrap());
+        // Of this thread, whose child inherits the set.
+        sched_setaffinity(Pid::from_raw(0), &wanted).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    thread::scope(|scope| scope.spawn(run).join().unwrap())
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_processors() {
+    let files = Files::new();
+    let file = files.add("messages.otlp", &messages());
+    let text = files.path("stacks.collapsed");
+    otlpprof(&["export", &file, "--to", "collapsed", "-o", &text]).success();
+    assert!(Path::new(&text).metadata().unwrap().len() > 1 << 20, "several blocks of lines");
+    for file in [&*file, &*text] {
+        for arguments in [
+            &["report", file][..],
+            &["report", "--tree", "--threads", file],
+            &["flamegraph", "-o", "-", file],
+            &["export", "--to", "collapsed", "-o", "-", file],
+            &["export", "--to", "pprof", "-o", "-", file],
+            &["export", "--to", "speedscope", "-o", "-", file],
+            &["export", "--to", "firefox", "-o", "-", file],
+        ] {
+            let alone = result(1, arguments);
+            assert!(!alone.is_empty(), "{arguments:?}");
+            assert!(result(usize::MAX, arguments) == alone, "{arguments:?}");
+        }
+    }
+}
