@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the native libraries and the Java classes that tests load (the package `otlpprof-testkit`), and
-# prints their folder: scripts/build-testkit.sh
+# Builds the native libraries and the Java classes that tests load (the package
+# `otlpprof-testkit-products`), and prints their folder: scripts/build-testkit.sh
 #
 # They are the same in every profile.
 set -euo pipefail
@@ -8,5 +8,5 @@ cd "$(dirname "$0")/.."
 
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 scripts/install-toolchain.sh rust cc jdk >&2
-cargo build --locked --quiet --package otlpprof-testkit </dev/null >&2
+cargo build --locked --quiet --package otlpprof-testkit-products </dev/null >&2
 realpath "${CARGO_TARGET_DIR:-target}/debug"

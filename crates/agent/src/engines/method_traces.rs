@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn classes_that_the_vm_has_refused_and_those_without_such_a_method_stay_as_they_are() {
-        let path = format!("{}/programs/UserLoop.class", otlpprof_testkit::TEST_CLASSES);
+        let path = format!("{}/programs/UserLoop.class", otlpprof_testkit_products::TEST_CLASSES);
         let bytes = std::fs::read(path).unwrap();
         let methods = ["programs.User*.burn", "programs.*.nothing"];
         let methods = methods.map(|text| Traced {

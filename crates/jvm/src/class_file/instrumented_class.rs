@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn constructors_report_their_object_unless_they_call_another_constructor() {
-        let path = format!("{}/programs/Constructed.class", otlpprof_testkit::TEST_CLASSES);
+        let path = format!("{}/programs/Constructed.class", otlpprof_testkit_products::TEST_CLASSES);
         let bytes = std::fs::read(path).unwrap();
         let instrumented = instrumented_class(&bytes).unwrap();
         let (before, after) = (calls(&bytes), calls(&instrumented));
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn truncated_or_damaged_classes_are_refused_or_parsed_without_panic() {
-        let path = format!("{}/programs/Constructed.class", otlpprof_testkit::TEST_CLASSES);
+        let path = format!("{}/programs/Constructed.class", otlpprof_testkit_products::TEST_CLASSES);
         let bytes = std::fs::read(path).unwrap();
         for at in 0..bytes.len() {
             let _ = instrumented_class(&bytes[..at]);

@@ -64,7 +64,7 @@ mod tests {
     use std::path::Path;
 
     fn every_class() -> Vec<(String, Vec<u8>)> {
-        let folder = Path::new(otlpprof_testkit::TEST_CLASSES).join("programs");
+        let folder = Path::new(otlpprof_testkit_products::TEST_CLASSES).join("programs");
         let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
         let classes = files.filter(|path| path.extension().is_some_and(|extension| extension == "class"));
         classes.map(|path| (path.display().to_string(), fs::read(&path).unwrap())).collect()

@@ -18,8 +18,8 @@ const JAVA_RELEASE: &str = "11";
 
 fn main() {
     // The paths below begin at the project's folder, in which the sources are.
-    env::set_current_dir("..").expect("this package has its own folder in the project's");
-    for path in ["build.rs", "../native", "../java"] {
+    env::set_current_dir("../..").expect("this package has its own folder in the project's");
+    for path in ["build.rs", "../../native", "../../java"] {
         println!("cargo::rerun-if-changed={path}");
     }
     println!("cargo::rerun-if-env-changed=JAVA_HOME");
