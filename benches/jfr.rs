@@ -11,9 +11,9 @@ mod enlarge;
 mod measure;
 #[path = "jfr/ours.rs"]
 mod ours;
-#[path = "../tests/jfr_support/random_frames.rs"]
+#[path = "../testkit/src/recordings/random_frames.rs"]
 mod random_frames;
-#[path = "../tests/jfr_support/synthetic.rs"]
+#[path = "../testkit/src/recordings/synthetic.rs"]
 mod synthetic;
 
 use std::hint::black_box;

@@ -1,8 +1,8 @@
 //! Measures rows, bytes and milliseconds of compiling each JDK's libjvm, beside copying its sections.
 
-#[path = "../tests/jdk_support/mod.rs"]
+#[path = "../testkit/src/jdk.rs"]
 mod jdk_support;
-#[path = "../tests/loud_support/mod.rs"]
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
 
 use std::ffi::CString;

@@ -5,7 +5,7 @@
 //! fuzz_inputs debug_files FOLDER     the remembered content of a folder
 //! ```
 
-#[path = "../tests/otlp_fixture/mod.rs"]
+#[path = "../testkit/src/otlp_fixture.rs"]
 mod otlp_fixture;
 
 use std::error::Error;

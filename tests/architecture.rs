@@ -2,16 +2,23 @@
 //! hold: which file imports which, what the signal zone may contain, and how files are named, documented and
 //! limited in length.
 
-mod architecture_support;
+#[path = "architecture/code_paths.rs"]
+mod code_paths;
+#[path = "architecture/duty_tables.rs"]
+mod duty_tables;
+#[path = "architecture/file_imports.rs"]
+mod file_imports;
+#[path = "architecture/linker_lock.rs"]
+mod linker_lock;
+#[path = "architecture/source.rs"]
+mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use architecture_support::duty_tables;
-use architecture_support::file_imports::FileImports;
-use architecture_support::linker_lock;
-use architecture_support::source::{Source, crates, dependencies_of, file_of, sources};
+use file_imports::FileImports;
+use source::{Source, crates, dependencies_of, file_of, sources};
 
 /// Forms that code in the signal zone must not contain, each with the reason. The crate's clippy.toml lists
 /// calls by path. Clippy does not see the forms listed here.

@@ -1,5 +1,6 @@
 //! Requests crafted to cost more than they should: the receiver's memory is bounded, whatever arrives.
 
+#[path = "../testkit/src/peak_memory.rs"]
 mod peak_support;
 
 use std::io::{Read, Write};

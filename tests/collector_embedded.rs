@@ -1,7 +1,10 @@
 //! The embedded receiver, `otlpprof collect`: the requests that it accepts and refuses, and how it ends.
 
+#[path = "../testkit/src/fault_server.rs"]
 mod export_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/profcheck.rs"]
 mod profcheck_support;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

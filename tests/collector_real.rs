@@ -1,8 +1,12 @@
 //! Uploads to a real OpenTelemetry collector, compared with the output of its file exporter.
 
+#[path = "../testkit/src/fault_server.rs"]
 mod export_support;
+#[path = "../testkit/src/recordings/mod.rs"]
 mod jfr_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/profcheck.rs"]
 mod profcheck_support;
 
 use std::time::Duration;

@@ -1,11 +1,12 @@
 //! Stacks with almost no repeated frames: every frame of the result is in the recording, and memory stays
 //! proportional.
 
+#[path = "../testkit/src/peak_memory.rs"]
 mod peak_support;
 
-#[path = "jfr_support/random_frames.rs"]
+#[path = "../testkit/src/recordings/random_frames.rs"]
 mod random_frames;
-#[path = "jfr_support/synthetic.rs"]
+#[path = "../testkit/src/recordings/synthetic.rs"]
 mod synthetic;
 
 use otlpprof_convert::JfrToOtlp;

@@ -2,8 +2,11 @@
 //! function: the test harness would run everything on threads that it starts, whereas the main thread's stack
 //! ends elsewhere.
 
+#[path = "../testkit/src/elf_objects.rs"]
 mod elf_support;
+#[path = "../testkit/src/jdk.rs"]
 mod jdk_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
 
 #[cfg_attr(target_arch = "aarch64", path = "elf_walk/aarch64.rs")]

@@ -1,8 +1,11 @@
 //! Uploads over TLS: the certificates that the exporter trusts and rejects.
 #![cfg(feature = "tls")]
 
+#[path = "../testkit/src/fault_server.rs"]
 mod export_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/warnings.rs"]
 mod warnings_support;
 
 use std::io::Write;

@@ -1,7 +1,10 @@
 //! Uploads to collectors that misbehave: which messages are retried, and that every message is counted once.
 
+#[path = "../testkit/src/fault_server.rs"]
 mod export_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/warnings.rs"]
 mod warnings_support;
 
 use std::io::Read;

@@ -1,7 +1,9 @@
 //! Files in pprof's format and collapsed stacks, damaged or crafted to cost more than they should: an error
 //! and no panic, in memory that is bounded by the length of the file.
 
+#[path = "../testkit/src/peak_memory.rs"]
 mod peak_support;
+#[path = "../testkit/src/pprof_fixture.rs"]
 mod pprof_fixture;
 
 use otlpprof_collapsed::{CollapsedError, is_collapsed};

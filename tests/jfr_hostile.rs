@@ -1,9 +1,13 @@
 //! Recordings crafted so that their cost exceeds their size. The memory and the work of their conversion are
 //! bounded.
 
+#[path = "../testkit/src/recordings/mod.rs"]
 mod jfr_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/peak_memory.rs"]
 mod peak_support;
+#[path = "../testkit/src/profcheck.rs"]
 mod profcheck_support;
 
 use std::fs::File;

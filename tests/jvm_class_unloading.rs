@@ -1,7 +1,10 @@
 //! On every JVM, methods keep their names when their classes unload and their memory is reused.
 
+#[path = "../testkit/src/jdk.rs"]
 mod jdk_support;
+#[path = "../testkit/src/jvm_in_process.rs"]
 mod jvm_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
 
 use std::collections::HashMap;

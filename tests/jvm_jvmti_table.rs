@@ -1,7 +1,10 @@
 //! The hand-written JVMTI tables, compared with the JDKs' own `jvmti.h` by a C compiler.
 
+#[path = "../testkit/src/jdk.rs"]
 mod jdk_support;
+#[path = "../testkit/src/jvm_in_process.rs"]
 mod jvm_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
 
 use std::collections::BTreeMap;

@@ -1,8 +1,12 @@
 //! The layout of every available JVM, built and checked inside it.
 
+#[path = "jvm_layout/debug_information.rs"]
 mod debug_info_support;
+#[path = "../testkit/src/jdk.rs"]
 mod jdk_support;
+#[path = "../testkit/src/jvm_in_process.rs"]
 mod jvm_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
 
 use std::ffi::CStr;

@@ -1,7 +1,10 @@
 //! Methods, lines and threads of every available JVM, compared with the answers of Java itself.
 
+#[path = "../testkit/src/jdk.rs"]
 mod jdk_support;
+#[path = "../testkit/src/jvm_in_process.rs"]
 mod jvm_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
 
 use std::ffi::CStr;

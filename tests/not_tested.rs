@@ -1,7 +1,9 @@
 //! Tests that cannot run on a machine are reported visibly, and fail in CI.
 
 #[allow(dead_code, reason = "only what tells the versions is tested here")]
+#[path = "../testkit/src/jdk.rs"]
 mod jdk_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
 
 use std::process::{Command, Output};

@@ -1,5 +1,6 @@
 //! Files of profiles crafted to cost more than they should: the memory for finding payloads is bounded.
 
+#[path = "../testkit/src/peak_memory.rs"]
 mod peak_support;
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};

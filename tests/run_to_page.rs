@@ -2,15 +2,25 @@
 //! spans, the report on one endpoint, the page in headless Chromium as a person uses it, and the comparison
 //! with a run of a changed program. Sums are those of a reader in Python, independent of otlpprof.
 
+#[path = "../testkit/src/java_run/mod.rs"]
 mod agent_support;
+#[path = "../testkit/src/exported/mod.rs"]
 mod exported_support;
+#[path = "../testkit/src/jdk.rs"]
 mod jdk_support;
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/otlp_fixture.rs"]
 mod otlp_fixture;
+#[path = "../testkit/src/pages.rs"]
 mod page_support;
+#[path = "../testkit/src/profcheck.rs"]
 mod profcheck_support;
+#[path = "../testkit/src/python.rs"]
 mod python_support;
+#[path = "../testkit/src/profile_files.rs"]
 mod report_support;
+#[path = "../testkit/src/run_folder.rs"]
 mod run_support;
 
 use std::collections::BTreeMap;

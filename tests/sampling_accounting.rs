@@ -1,7 +1,10 @@
 //! The weights of the samples add up to the CPU time of the process, whatever its threads do.
 
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/sampling_session.rs"]
 mod sampling_support;
+#[path = "../testkit/src/stolen_time.rs"]
 mod steal_support;
 
 use std::sync::mpsc;

@@ -3,8 +3,11 @@
 //! Every scenario runs in a forked child of this process, which is itself never profiled. So the chain of
 //! handlers belongs to the child alone, and the child may be killed.
 
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/sampling_session.rs"]
 mod sampling_support;
+#[path = "../testkit/src/stolen_time.rs"]
 mod steal_support;
 
 use std::ffi::{CStr, CString, c_void};

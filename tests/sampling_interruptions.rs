@@ -1,7 +1,10 @@
 //! The number of times that the wall-clock sampler interrupts waiting threads.
 
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/sampling_session.rs"]
 mod sampling_support;
+#[path = "../testkit/src/stolen_time.rs"]
 mod steal_support;
 
 use std::collections::HashMap;

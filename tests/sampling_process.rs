@@ -1,8 +1,12 @@
 //! The effects of a session on the process and its children, and its behaviour at resource limits.
 
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/sampling_session.rs"]
 mod sampling_support;
+#[path = "../testkit/src/stolen_time.rs"]
 mod steal_support;
+#[path = "../testkit/src/warnings.rs"]
 mod warnings_support;
 
 use std::collections::BTreeSet;

@@ -1,7 +1,10 @@
 //! Every thread is sampled, however it is created and however it ends.
 
+#[path = "../testkit/src/skipped.rs"]
 mod loud_support;
+#[path = "../testkit/src/sampling_session.rs"]
 mod sampling_support;
+#[path = "../testkit/src/stolen_time.rs"]
 mod steal_support;
 
 use std::ffi::c_void;

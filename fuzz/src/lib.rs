@@ -1,7 +1,7 @@
 //! Code that fuzz targets share: addresses to look up, bytes as a loaded image, and the operations on
 //! recordings.
 
-#[path = "../../tests/jfr_support/synthetic.rs"]
+#[path = "../../testkit/src/recordings/synthetic.rs"]
 mod synthetic;
 
 use std::path::PathBuf;

@@ -1,32 +1,32 @@
 //! The agent in real JVMs. Each file runs Java programs of its own under the agent.
 
-#[path = "../agent_support/mod.rs"]
+#[path = "../../testkit/src/java_run/mod.rs"]
 mod agent_support;
-#[path = "../attach_support/mod.rs"]
+#[path = "../../testkit/src/attach.rs"]
 mod attach_support;
-#[path = "../engine_contexts_support/mod.rs"]
+#[path = "endpoints.rs"]
 mod engine_contexts_support;
-#[path = "../estimate_support/mod.rs"]
+#[path = "estimate.rs"]
 mod estimate_support;
-#[path = "../export_support/mod.rs"]
+#[path = "../../testkit/src/fault_server.rs"]
 mod export_support;
-#[path = "../jdk_support/mod.rs"]
+#[path = "../../testkit/src/jdk.rs"]
 mod jdk_support;
-#[path = "../loud_support/mod.rs"]
+#[path = "../../testkit/src/skipped.rs"]
 mod loud_support;
-#[path = "../otlp_fixture/mod.rs"]
+#[path = "../../testkit/src/otlp_fixture.rs"]
 mod otlp_fixture;
-#[path = "../outside_reader/mod.rs"]
+#[path = "outside_reader.rs"]
 mod outside_reader;
-#[path = "../profcheck_support/mod.rs"]
+#[path = "../../testkit/src/profcheck.rs"]
 mod profcheck_support;
-#[path = "../python_support/mod.rs"]
+#[path = "../../testkit/src/python.rs"]
 mod python_support;
-#[path = "../separate_symbols_support/mod.rs"]
+#[path = "../../testkit/src/separate_symbols.rs"]
 mod separate_symbols_support;
-#[path = "../steal_support/mod.rs"]
+#[path = "../../testkit/src/stolen_time.rs"]
 mod steal_support;
-#[path = "../symbolize_support/mod.rs"]
+#[path = "../../testkit/src/unnamed_frames.rs"]
 mod symbolize_support;
 
 mod accounting;

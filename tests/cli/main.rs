@@ -1,36 +1,36 @@
 //! The command `otlpprof`, run as its users run it.
 
-#[path = "../agent_support/mod.rs"]
+#[path = "../../testkit/src/java_run/mod.rs"]
 mod agent_support;
-#[path = "../attach_support/mod.rs"]
+#[path = "../../testkit/src/attach.rs"]
 mod attach_support;
-#[path = "../dwarf_support/mod.rs"]
+#[path = "../../testkit/src/debug_information.rs"]
 mod dwarf_support;
-#[path = "../exported_support/mod.rs"]
+#[path = "../../testkit/src/exported/mod.rs"]
 mod exported_support;
-#[path = "../jdk_support/mod.rs"]
+#[path = "../../testkit/src/jdk.rs"]
 mod jdk_support;
-#[path = "../jfr_support/mod.rs"]
+#[path = "../../testkit/src/recordings/mod.rs"]
 mod jfr_support;
-#[path = "../loud_support/mod.rs"]
+#[path = "../../testkit/src/skipped.rs"]
 mod loud_support;
-#[path = "../otlp_fixture/mod.rs"]
+#[path = "../../testkit/src/otlp_fixture.rs"]
 mod otlp_fixture;
-#[path = "../packed_support/mod.rs"]
+#[path = "packed.rs"]
 mod packed_support;
-#[path = "../page_support/mod.rs"]
+#[path = "../../testkit/src/pages.rs"]
 mod page_support;
-#[path = "../pprof_fixture/mod.rs"]
+#[path = "../../testkit/src/pprof_fixture.rs"]
 mod pprof_fixture;
-#[path = "../profcheck_support/mod.rs"]
+#[path = "../../testkit/src/profcheck.rs"]
 mod profcheck_support;
-#[path = "../python_support/mod.rs"]
+#[path = "../../testkit/src/python.rs"]
 mod python_support;
-#[path = "../report_support/mod.rs"]
+#[path = "../../testkit/src/profile_files.rs"]
 mod report_support;
-#[path = "../run_support/mod.rs"]
+#[path = "../../testkit/src/run_folder.rs"]
 mod run_support;
-#[path = "../symbolize_support/mod.rs"]
+#[path = "../../testkit/src/unnamed_frames.rs"]
 mod symbolize_support;
 
 mod attach;

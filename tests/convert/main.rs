@@ -1,10 +1,10 @@
 //! Recordings become samples of the model, stacks and contexts included.
 
-#[path = "../jfr_support/mod.rs"]
+#[path = "../../testkit/src/recordings/mod.rs"]
 mod jfr_support;
-#[path = "../loud_support/mod.rs"]
+#[path = "../../testkit/src/skipped.rs"]
 mod loud_support;
-#[path = "../profcheck_support/mod.rs"]
+#[path = "../../testkit/src/profcheck.rs"]
 mod profcheck_support;
 
 mod events;

@@ -1,12 +1,12 @@
 //! The parsers of ELF files, and the registry of loaded objects, beside the reference tools.
 
-#[path = "../elf_support/mod.rs"]
+#[path = "../../testkit/src/elf_objects.rs"]
 mod elf_support;
-#[path = "../jdk_support/mod.rs"]
+#[path = "../../testkit/src/jdk.rs"]
 mod jdk_support;
-#[path = "../loud_support/mod.rs"]
+#[path = "../../testkit/src/skipped.rs"]
 mod loud_support;
-#[path = "../separate_symbols_support/mod.rs"]
+#[path = "../../testkit/src/separate_symbols.rs"]
 mod separate_symbols_support;
 
 mod build_id;

@@ -1,12 +1,12 @@
 //! The recordings' events, metadata and pieces, compared with what the JDK's own tools say of them.
 
-#[path = "../jdk_support/mod.rs"]
+#[path = "../../testkit/src/jdk.rs"]
 mod jdk_support;
-#[path = "../jfr_support/mod.rs"]
+#[path = "../../testkit/src/recordings/mod.rs"]
 mod jfr_support;
-#[path = "../loud_support/mod.rs"]
+#[path = "../../testkit/src/skipped.rs"]
 mod loud_support;
-#[path = "../profcheck_support/mod.rs"]
+#[path = "../../testkit/src/profcheck.rs"]
 mod profcheck_support;
 
 mod events;

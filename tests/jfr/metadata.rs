@@ -135,7 +135,7 @@ fn types_and_annotations_are_those_that_the_jdk_reads() {
 fn settings_are_those_that_the_jdk_reads() {
     for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
         let Some(jfr) = jfr_program() else { return not_tested("no JDK with bin/jfr to compare with") };
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jfr_support/PrintSettings.java");
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jfr/PrintSettings.java");
         let printed = run(&jfr.with_file_name("java"), &[&program, &corpus()[name]]);
         let theirs: BTreeSet<_> = printed.lines().map(str::to_owned).collect();
         let ours = collected(&bytes, |metadata, of| {

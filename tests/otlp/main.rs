@@ -1,14 +1,14 @@
 //! The encoder, the readers and the validator of OTLP profiles, beside independent readers.
 
-#[path = "../loud_support/mod.rs"]
+#[path = "../../testkit/src/skipped.rs"]
 mod loud_support;
-#[path = "../otlp_fixture/mod.rs"]
+#[path = "../../testkit/src/otlp_fixture.rs"]
 mod otlp_fixture;
-#[path = "../otlp_support/mod.rs"]
+#[path = "independent.rs"]
 mod otlp_support;
-#[path = "../profcheck_support/mod.rs"]
+#[path = "../../testkit/src/profcheck.rs"]
 mod profcheck_support;
-#[path = "../python_support/mod.rs"]
+#[path = "../../testkit/src/python.rs"]
 mod python_support;
 
 mod encode;

@@ -155,7 +155,7 @@ fn segment_of(path: &Path, address: u64) -> Segment {
 
 /// Compiles the library in a folder.
 fn compile(folder: &Path, flags: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/symbolize_support/recorded_calls/calls.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/symbolize/recorded_calls/calls.c");
     let output = ["-O2", "-shared", "-fPIC", "-Wl,--build-id", "-o", "libcalls.so", source.to_str().unwrap()];
     run(folder, "gcc", &[&output[..], flags].concat());
     folder.join("libcalls.so")

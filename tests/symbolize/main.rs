@@ -1,26 +1,26 @@
 //! Symbols: debug files and where they come from, the debug information's readers, and `symbolize`.
 
-#[path = "../agent_support/mod.rs"]
+#[path = "../../testkit/src/java_run/mod.rs"]
 mod agent_support;
-#[path = "../debug_files_support/mod.rs"]
+#[path = "libraries.rs"]
 mod debug_files_support;
-#[path = "../dwarf_support/mod.rs"]
+#[path = "../../testkit/src/debug_information.rs"]
 mod dwarf_support;
-#[path = "../export_support/mod.rs"]
+#[path = "../../testkit/src/fault_server.rs"]
 mod export_support;
-#[path = "../jdk_support/mod.rs"]
+#[path = "../../testkit/src/jdk.rs"]
 mod jdk_support;
-#[path = "../loud_support/mod.rs"]
+#[path = "../../testkit/src/skipped.rs"]
 mod loud_support;
-#[path = "../otlp_fixture/mod.rs"]
+#[path = "../../testkit/src/otlp_fixture.rs"]
 mod otlp_fixture;
-#[path = "../profcheck_support/mod.rs"]
+#[path = "../../testkit/src/profcheck.rs"]
 mod profcheck_support;
-#[path = "../python_support/mod.rs"]
+#[path = "../../testkit/src/python.rs"]
 mod python_support;
-#[path = "../report_support/mod.rs"]
+#[path = "../../testkit/src/profile_files.rs"]
 mod report_support;
-#[path = "../symbolize_support/mod.rs"]
+#[path = "../../testkit/src/unnamed_frames.rs"]
 mod symbolize_support;
 
 mod command_exact;

@@ -4,13 +4,18 @@
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 
 pub(crate) mod containers;
+#[path = "../heeded_signals.rs"]
 pub(crate) mod heeded_signals;
+#[path = "../../../tests/agent/made_once.rs"]
 pub(crate) mod made_once;
+#[path = "../profiles.rs"]
 pub(crate) mod profiles;
 mod refused_calls;
 pub(crate) mod restricted;
 pub(crate) mod running;
+#[path = "../stacks.rs"]
 pub(crate) mod stacks;
+#[path = "../binutils.rs"]
 pub(crate) mod symbols;
 
 use std::ffi::OsString;

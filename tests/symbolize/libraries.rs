@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+#[path = "file_server.rs"]
 pub(crate) mod server;
 
 use std::fs;

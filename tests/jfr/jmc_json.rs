@@ -30,7 +30,7 @@ pub(crate) fn printed_by_jmc(java: &Path, recording: &Path) -> Result<Vec<String
     let jars = String::from_utf8(fetched.stdout).unwrap();
     let printed = Command::new(java)
         .args(["-cp", jars.trim()])
-        .arg(root.join("tests/jfr_support/PrintByJmc.java"))
+        .arg(root.join("tests/jfr/PrintByJmc.java"))
         .arg(recording)
         .output()
         .unwrap();

@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "not every test binary uses all of it")]
 
 pub(crate) mod converted;
+#[path = "../../../tests/jfr/jdk_json.rs"]
 pub(crate) mod jdk_json;
+#[path = "../../../tests/jfr/jmc_json.rs"]
 pub(crate) mod jmc_json;
 pub(crate) mod random_frames;
 pub(crate) mod synthetic;

@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "every test target uses its own part")]
 
+#[path = "collector.rs"]
 pub(crate) mod collector;
+#[path = "small_profile.rs"]
 pub(crate) mod profile;
 
 use std::collections::VecDeque;

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+#[path = "../../tests/elf/generated_elf.rs"]
 pub(crate) mod generated;
 
 use std::ffi::CString;

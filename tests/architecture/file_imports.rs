@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::code_paths::{CodePath, FileCode, Module};
-use super::source::Source;
+use crate::code_paths::{CodePath, FileCode, Module};
+use crate::source::Source;
 
 /// The files that each file imports, itself excluded. Test code imports nothing.
 ///

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+#[path = "../../tests/cli/generated_profiles.rs"]
 pub(crate) mod generated;
 
 use std::io::{Read as _, Write as _};

@@ -10,7 +10,7 @@ use super::{agent, libraries};
 use crate::jdk_support::with_its_c_library;
 
 /// The script that gives a command a root of its own.
-const IN_CONTAINER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/agent_support/in_container.sh");
+const IN_CONTAINER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testkit/src/java_run/in_container.sh");
 
 /// The place of a container's volume in the container.
 pub(crate) const VOLUME: &str = "/volume";

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::code_paths::{FileCode, Module};
-use super::source::Source;
+use crate::code_paths::{FileCode, Module};
+use crate::source::Source;
 
 /// Complaints about modules that a file declares without a row in its tables, and about rows that name
 /// something else. Modules of tests need no row.

@@ -23,7 +23,7 @@ const SYMBOLIZER: &str = "llvm-symbolizer-19";
 
 /// The folder of the test's source files.
 pub(crate) fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dwarf_support")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testkit/debug_information")
 }
 
 /// Whether the programs that the tests compare with are there. Reports what is not tested otherwise.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::source::Source;
+use crate::source::Source;
 
 /// The files with code that runs under the lock.
 const FILES: [&str; 2] = ["elf/loader_list.rs", "sampling/imports.rs"];
