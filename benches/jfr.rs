@@ -11,18 +11,14 @@ mod enlarge;
 mod measure;
 #[path = "jfr/ours.rs"]
 mod ours;
-#[path = "../testkit/src/recordings/random_frames.rs"]
-mod random_frames;
-#[path = "../testkit/src/recordings/synthetic.rs"]
-mod synthetic;
 
 use std::hint::black_box;
 
 use measure::{Contender, compare};
 use otlpprof_convert::{ConvertOptions, JfrToOtlp};
 use otlpprof_otlp::{EncodeOptions, encode};
-use random_frames::RandomShape;
-use synthetic::Shape;
+use otlpprof_testkit::recordings::random_frames::{self, RandomShape};
+use otlpprof_testkit::recordings::synthetic::{self, Shape};
 
 const GRID_TURNS: usize = 11;
 

@@ -1,17 +1,12 @@
 //! Measures rows, bytes and milliseconds of compiling each JDK's libjvm, beside copying its sections.
 
-#[path = "../testkit/src/jdk.rs"]
-mod jdk_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Instant;
 
-use jdk_support::{java_builds, libjvm};
 use otlpprof_elf::loader_list::loaded_objects;
 use otlpprof_elf::unwind::FrameSections;
+use otlpprof_testkit::jdk::{java_builds, libjvm};
 
 fn main() {
     let homes = java_builds();

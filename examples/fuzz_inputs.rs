@@ -5,14 +5,10 @@
 //! fuzz_inputs debug_files FOLDER     the remembered content of a folder
 //! ```
 
-#[path = "../testkit/src/otlp_fixture.rs"]
-mod otlp_fixture;
-
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use otlp_fixture::Dictionary;
 use otlpprof_core::address::ElfVaddr;
 use otlpprof_core::build_id::BuildId;
 use otlpprof_debug_files::index_format::{ElfIdentity, IndexedFile, Version, encode};
@@ -21,6 +17,7 @@ use otlpprof_model::attribute_keys::{BUILD_ID_GNU, BUILD_ID_HTLHASH, FRAME_REMOT
 use otlpprof_model::{RemoteFrame, unnamed_native_frame};
 use otlpprof_otlp::to_json;
 use otlpprof_otlp::wire::*;
+use otlpprof_testkit::otlp_fixture::Dictionary;
 use prost::Message as _;
 
 const BUILD_ID: [u8; 20] = [0xab; 20];

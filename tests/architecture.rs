@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use file_imports::FileImports;
-use source::{Source, crates, dependencies_of, file_of, sources};
+use source::{Source, crates, dependencies_of, file_of, sources, sources_and_testkit};
 
 /// Forms that code in the signal zone must not contain, each with the reason. The crate's clippy.toml lists
 /// calls by path. Clippy does not see the forms listed here.
@@ -262,7 +262,7 @@ fn little_is_done_with_the_linkers_lock() {
 #[test]
 fn files_are_documented_short_and_well_named() {
     let mut complaints = Vec::new();
-    for source in sources() {
+    for source in sources_and_testkit() {
         let path = source.path.display();
         if !source.text.starts_with("//! ") {
             complaints.push(format!("{path}: does not begin with a `//!` line that says its duty"));
@@ -283,7 +283,7 @@ fn files_are_documented_short_and_well_named() {
 /// A reader finds the file for a duty in the first lines of its folder's `mod.rs` or `lib.rs`.
 #[test]
 fn each_module_is_in_the_table_of_its_folder() {
-    let sources = sources();
+    let sources = sources_and_testkit();
     let declared: usize = sources.iter().map(|source| duty_tables::declared_by(source).len()).sum();
     assert!(declared > 800, "{declared} modules only");
     assert_none(&sources.iter().flat_map(duty_tables::complaints).collect::<Vec<_>>());
@@ -292,7 +292,7 @@ fn each_module_is_in_the_table_of_its_folder() {
 /// A module with files of its own has its code in the `mod.rs` of their folder, never beside the folder.
 #[test]
 fn a_folder_has_its_own_module_file() {
-    let sources = sources();
+    let sources = sources_and_testkit();
     let mut complaints = Vec::new();
     for source in &sources {
         let folder = source.path.with_extension("");

@@ -1,15 +1,15 @@
 //! Requests crafted to cost more than they should: the receiver's memory is bounded, whatever arrives.
 
-#[path = "../testkit/src/peak_memory.rs"]
-mod peak_support;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
 use otlpprof_cli::collect::{Server, Store};
-use peak_support::{MIB, SERIAL, peak_of};
+use otlpprof_testkit::peak_memory::{Counting, MIB, SERIAL, peak_of};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// The most bytes of memory for the receiver and the senders together.
 const MOST: usize = 256_000_000;

@@ -1,12 +1,5 @@
 //! The embedded receiver, `otlpprof collect`: the requests that it accepts and refuses, and how it ends.
 
-#[path = "../testkit/src/fault_server.rs"]
-mod export_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/profcheck.rs"]
-mod profcheck_support;
-
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -15,13 +8,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use export_support::profile::{flatten, json_message, profile, protobuf_message};
 use otlpprof_cli::collect::{Server, Store, Stored};
 use otlpprof_export::{Endpoint, Message, UploadConfig, Uploader};
 use otlpprof_otlp::read;
 use otlpprof_otlp::wire::{ExportProfilesServiceResponse, ProfilesData, Status};
 use otlpprof_sampling::own_threads;
-use profcheck_support::assert_passes;
+use otlpprof_testkit::profcheck::assert_passes;
+use otlpprof_testkit::small_profile::{flatten, json_message, profile, protobuf_message};
 use prost::Message as _;
 
 const AMPLE: Duration = Duration::from_secs(120);

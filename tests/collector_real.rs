@@ -1,22 +1,13 @@
 //! Uploads to a real OpenTelemetry collector, compared with the output of its file exporter.
 
-#[path = "../testkit/src/fault_server.rs"]
-mod export_support;
-#[path = "../testkit/src/recordings/mod.rs"]
-mod jfr_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/profcheck.rs"]
-mod profcheck_support;
-
 use std::time::Duration;
 
-use export_support::collector::{Collector, samples_of};
-use export_support::profile::{FlatSample, flatten, json_message, profile, protobuf_message};
-use jfr_support::converted::convert_to_bytes;
 use otlpprof_export::stats::{Loss, Tally, UploadStats};
 use otlpprof_export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
 use otlpprof_sampling::own_threads;
+use otlpprof_testkit::collector::{Collector, samples_of};
+use otlpprof_testkit::recordings::converted::convert_to_bytes;
+use otlpprof_testkit::small_profile::{FlatSample, flatten, json_message, profile, protobuf_message};
 
 const AMPLE: Duration = Duration::from_secs(120);
 
@@ -78,7 +69,7 @@ fn a_real_collector_takes_converted_recordings_of_every_writer() {
     let writers = |name: &str| {
         name.ends_with("-rich") || ["async-profiler", "async-profiler-both", "datadog"].contains(&name)
     };
-    let recordings = jfr_support::recordings(writers);
+    let recordings = otlpprof_testkit::recordings::recordings(writers);
     assert!(recordings.len() > 3, "{}", recordings.len());
     let Some(collector) = Collector::start() else { return };
     let uploader = upload_to(&collector, |_| {});
@@ -86,7 +77,8 @@ fn a_real_collector_takes_converted_recordings_of_every_writer() {
     let mut messages = 0;
     for (name, _) in recordings {
         for (format, content_type) in [("proto", ContentType::Protobuf), ("json", ContentType::Json)] {
-            let (body, _) = convert_to_bytes(&jfr_support::corpus()[name], &["--format", format]);
+            let (body, _) =
+                convert_to_bytes(&otlpprof_testkit::recordings::corpus()[name], &["--format", format]);
             let converted = samples_of(&body);
             assert!(converted.len() > 100, "{name}: {}", converted.len());
             uploader.submit(Message { body, content_type, samples: converted.len() as u64 });

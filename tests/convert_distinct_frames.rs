@@ -1,20 +1,15 @@
 //! Stacks with almost no repeated frames: every frame of the result is in the recording, and memory stays
 //! proportional.
 
-#[path = "../testkit/src/peak_memory.rs"]
-mod peak_support;
-
-#[path = "../testkit/src/recordings/random_frames.rs"]
-mod random_frames;
-#[path = "../testkit/src/recordings/synthetic.rs"]
-mod synthetic;
-
 use otlpprof_convert::JfrToOtlp;
 use otlpprof_otlp::wire::ProfilesData;
 use otlpprof_otlp::{EncodeOptions, encode};
-use peak_support::{MIB, SERIAL, peak_of};
+use otlpprof_testkit::peak_memory::{Counting, MIB, SERIAL, peak_of};
+use otlpprof_testkit::recordings::random_frames::{RandomShape, frames_of, recording, stacks};
 use prost::Message as _;
-use random_frames::{RandomShape, frames_of, recording, stacks};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 const LARGE: RandomShape = RandomShape {
     event: "datadog.ExecutionSample",

@@ -2,13 +2,6 @@
 //! function: the test harness would run everything on threads that it starts, whereas the main thread's stack
 //! ends elsewhere.
 
-#[path = "../testkit/src/elf_objects.rs"]
-mod elf_support;
-#[path = "../testkit/src/jdk.rs"]
-mod jdk_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-
 #[cfg_attr(target_arch = "aarch64", path = "elf_walk/aarch64.rs")]
 #[cfg_attr(target_arch = "x86_64", path = "elf_walk/x86_64.rs")]
 mod arch;
@@ -16,7 +9,6 @@ mod arch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use elf_support::image_at;
 use libtest_mimic::{Arguments, Trial};
 use otlpprof_core::collections::COLLECTIONS;
 use otlpprof_core::record::{FrameKind, FrameRecord};
@@ -27,6 +19,7 @@ use otlpprof_signal::safe_load::ProcessMemory;
 use otlpprof_signal::walk::registers::Registers;
 use otlpprof_signal::walk::{FrameSink, Start, Walk};
 use otlpprof_signal::{fault, loader};
+use otlpprof_testkit::elf_objects::image_at;
 
 fn main() {
     fault::install().unwrap();

@@ -1,13 +1,6 @@
 //! Uploads over TLS: the certificates that the exporter trusts and rejects.
 #![cfg(feature = "tls")]
 
-#[path = "../testkit/src/fault_server.rs"]
-mod export_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/warnings.rs"]
-mod warnings_support;
-
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -16,16 +9,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use export_support::collector::Collector;
-use export_support::{FaultServer, Step, message, missing, read_request};
 use otlpprof_export::stats::{Loss, Tally, UploadStats};
 use otlpprof_export::upload::ConfigError;
 use otlpprof_export::{Endpoint, UploadConfig, Uploader};
 use otlpprof_sampling::own_threads;
+use otlpprof_testkit::collector::Collector;
+use otlpprof_testkit::fault_server::{FaultServer, Step, message, read_request};
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::warnings::{keep_warnings, warnings_with};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use warnings_support::{keep_warnings, warnings_with};
 
 const AMPLE: Duration = Duration::from_secs(60);
 const ONE: Tally = Tally { messages: 1, samples: 3, bytes: 10 };
@@ -41,7 +35,7 @@ fn openssl(folder: &Path, arguments: &str) -> Option<()> {
             Some(())
         }
         Err(_) => {
-            missing("openssl");
+            not_tested("openssl is missing");
             None
         }
     }

@@ -1,25 +1,18 @@
 //! Uploads to collectors that misbehave: which messages are retried, and that every message is counted once.
 
-#[path = "../testkit/src/fault_server.rs"]
-mod export_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/warnings.rs"]
-mod warnings_support;
-
 use std::io::Read;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use export_support::profile::{FlatSample, flatten, json_message};
-use export_support::{FaultServer, Step, message};
 use otlpprof_export::stats::{Fate, Loss, Tally, UploadStats};
 use otlpprof_export::upload::{Compression, ConfigError, RetryPolicy, Room, Splitter};
 use otlpprof_export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
 use otlpprof_otlp::read::decode_json;
 use otlpprof_otlp::{Format, halve};
 use otlpprof_sampling::own_threads;
-use warnings_support::{keep_warnings, warnings_with};
+use otlpprof_testkit::fault_server::{FaultServer, Step, message};
+use otlpprof_testkit::small_profile::{FlatSample, flatten, json_message};
+use otlpprof_testkit::warnings::{keep_warnings, warnings_with};
 
 /// More time than any passing test needs.
 const AMPLE: Duration = Duration::from_secs(120);

@@ -142,7 +142,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A function of the sample library.
 fn library_function(name: &CStr) -> *mut c_void {
-    let path = CString::new(otlpprof_testkit::DDPROFTEST).unwrap();
+    let path = CString::new(otlpprof_testkit::products::DDPROFTEST).unwrap();
     // SAFETY: both names are C strings. The library is never closed, so the address stays valid.
     let found = unsafe { libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), name.as_ptr()) };
     assert!(!found.is_null(), "{name:?} in {path:?}");

@@ -1,20 +1,18 @@
 //! Files in pprof's format and collapsed stacks, damaged or crafted to cost more than they should: an error
 //! and no panic, in memory that is bounded by the length of the file.
 
-#[path = "../testkit/src/peak_memory.rs"]
-mod peak_support;
-#[path = "../testkit/src/pprof_fixture.rs"]
-mod pprof_fixture;
-
 use otlpprof_collapsed::{CollapsedError, is_collapsed};
 use otlpprof_model::Batch;
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_otlp::{EncodeOptions, encode};
 use otlpprof_pprof::{PprofError, is_pprof};
-use peak_support::{MIB, SERIAL, peak_of};
-use pprof_fixture::{Profile, valid};
+use otlpprof_testkit::peak_memory::{Counting, MIB, SERIAL, peak_of};
+use otlpprof_testkit::pprof_fixture::{Profile, valid};
 use proptest::prelude::*;
 use prost::Message as _;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Every batch becomes a message that can be read.
 fn check(batch: &Batch) {
@@ -141,7 +139,8 @@ fn stacks_that_expand_are_refused() {
     let mut deep = profile.clone();
     deep.sample[0].location_id = vec![1; 1_000];
     assert_eq!(of(&deep), "sample 0: more than 262144 frames");
-    let sample = pprof_fixture::Sample { location_id: vec![1, 1], ..profile.sample[2].clone() };
+    let sample =
+        otlpprof_testkit::pprof_fixture::Sample { location_id: vec![1, 1], ..profile.sample[2].clone() };
     profile.sample = vec![sample; 10_000];
     let error = of(&profile);
     assert!(error.contains("frames of all samples"), "{error}");

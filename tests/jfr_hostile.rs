@@ -1,25 +1,19 @@
 //! Recordings crafted so that their cost exceeds their size. The memory and the work of their conversion are
 //! bounded.
 
-#[path = "../testkit/src/recordings/mod.rs"]
-mod jfr_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/peak_memory.rs"]
-mod peak_support;
-#[path = "../testkit/src/profcheck.rs"]
-mod profcheck_support;
-
 use std::fs::File;
 use std::io::Write as _;
 
-use jfr_support::synthetic::{
-    FieldOf, LONG, STRING, Shape, TypeOf, Writer, crafted, metadata_with, recording,
-};
 use otlpprof_convert::{AddError, ConvertOptions, JfrToOtlp};
 use otlpprof_jfr::error::Problem;
 use otlpprof_jfr::push::PushParser;
-use peak_support::{MIB, SERIAL, peak_of};
+use otlpprof_testkit::peak_memory::{Counting, MIB, SERIAL, peak_of};
+use otlpprof_testkit::recordings::synthetic::{
+    FieldOf, LONG, STRING, Shape, TypeOf, Writer, crafted, metadata_with, recording,
+};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// The number of events that became samples.
 fn converted(converter: &JfrToOtlp) -> u64 {

@@ -1,19 +1,11 @@
 //! On every JVM, methods keep their names when their classes unload and their memory is reused.
 
-#[path = "../testkit/src/jdk.rs"]
-mod jdk_support;
-#[path = "../testkit/src/jvm_in_process.rs"]
-mod jvm_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 
 use jni::sys::{JNIEnv, jclass, jint, jmethodID, jobject, jstring, jvalue};
-use jvm_support::{TestJvm, for_each_jdk};
 use otlpprof_core::vm_layout::MethodLayout;
 use otlpprof_jvm::class_methods;
 use otlpprof_jvm::jvmti::Capability;
@@ -22,6 +14,7 @@ use otlpprof_jvm::jvmti_events::{EventCallbacks, JvmtiEvent};
 use otlpprof_jvm::jvmti_table::Capabilities;
 use otlpprof_jvm::methods::{MethodId, MethodTable, MethodTableLimits};
 use otlpprof_signal::safe_load::ProcessMemory;
+use otlpprof_testkit::jvm_in_process::{TestJvm, for_each_jdk};
 
 const CLASSES: i32 = 600;
 const CLASSES_PER_COLLECTION: i32 = 50;

@@ -1,24 +1,18 @@
 //! The hand-written JVMTI tables, compared with the JDKs' own `jvmti.h` by a C compiler.
 
-#[path = "../testkit/src/jdk.rs"]
-mod jdk_support;
-#[path = "../testkit/src/jvm_in_process.rs"]
-mod jvm_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jvm_support::{TestJvm, for_each_jdk, java_builds};
-use loud_support::not_tested;
 use otlpprof_jvm::jvmti::{Capability, Phase};
 use otlpprof_jvm::jvmti_env::SLOTS;
 use otlpprof_jvm::jvmti_error::ERROR_NAMES;
 use otlpprof_jvm::jvmti_events::JvmtiEvent;
 use otlpprof_jvm::jvmti_table::{Capabilities, FUNCTIONS, REPLACED, RawThreadInfo};
+use otlpprof_testkit::jdk::java_builds;
+use otlpprof_testkit::jvm_in_process::{TestJvm, for_each_jdk};
+use otlpprof_testkit::skipped::not_tested;
 
 /// Events with their names in `jvmti.h`: of the enumerator and of the callback.
 const EVENTS: [(JvmtiEvent, &str, &str); 10] = [

@@ -1,19 +1,11 @@
 //! The layout of every available JVM, built and checked inside it.
 
 #[path = "jvm_layout/debug_information.rs"]
-mod debug_info_support;
-#[path = "../testkit/src/jdk.rs"]
-mod jdk_support;
-#[path = "../testkit/src/jvm_in_process.rs"]
-mod jvm_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
+mod debug_information;
 
 use std::ffi::CStr;
 use std::process::Command;
 
-use jdk_support::everything;
-use jvm_support::{STUBS, TestJvm, for_each_jdk, for_each_jdk_with};
 use otlpprof_core::address::CodeRange;
 use otlpprof_core::continuation::{MountedThreadLayout, References};
 use otlpprof_core::memory::Memory;
@@ -21,6 +13,8 @@ use otlpprof_core::method_ids::MethodIds;
 use otlpprof_core::vm_layout::{BlobPart, CodeletKind, DeoptimizationLayout, VmLayout};
 use otlpprof_jvm::layout::{self, LayoutError, Learnt, Probe};
 use otlpprof_signal::safe_load::ProcessMemory;
+use otlpprof_testkit::jdk::everything;
+use otlpprof_testkit::jvm_in_process::{STUBS, TestJvm, for_each_jdk, for_each_jdk_with};
 
 /// Options that cause enough compilations before the checks that the code cache contains compiled methods.
 const MIXED: &str = "-Xbatch -XX:CompileThresholdScaling=0.02";
@@ -92,12 +86,12 @@ fn child_compares_with_debug_information() {
     let jvm = TestJvm::create();
     let (layout, _) = checked_layout(&jvm);
     let libjvm = TestJvm::libjvm();
-    let file = libjvm.ancestors().find_map(|root| debug_info_support::debug_file(root, &libjvm));
+    let file = libjvm.ancestors().find_map(|root| crate::debug_information::debug_file(root, &libjvm));
     let file = file.unwrap_or_else(|| panic!("{} has no debug file", libjvm.display()));
-    let facts = debug_info_support::facts(&layout);
+    let facts = crate::debug_information::facts(&layout);
     let expressions = || facts.iter().flat_map(|fact| fact.expressions.iter().map(String::as_str));
-    let values = debug_info_support::evaluate(&file, expressions());
-    let is_wrong = |fact: &&debug_info_support::Fact| {
+    let values = crate::debug_information::evaluate(&file, expressions());
+    let is_wrong = |fact: &&crate::debug_information::Fact| {
         let mut found = fact.expressions.iter().filter_map(|expression| values.get(&**expression)).peekable();
         found.peek().is_none() || found.any(|value| *value != fact.number)
     };

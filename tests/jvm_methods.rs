@@ -1,16 +1,8 @@
 //! Methods, lines and threads of every available JVM, compared with the answers of Java itself.
 
-#[path = "../testkit/src/jdk.rs"]
-mod jdk_support;
-#[path = "../testkit/src/jvm_in_process.rs"]
-mod jvm_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-
 use std::ffi::CStr;
 
 use jni::sys::{JNIEnv, jclass, jobject};
-use jvm_support::{TestJvm, for_each_jdk};
 use otlpprof_core::java_thread_state::JavaThreadState;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
@@ -20,6 +12,7 @@ use otlpprof_jvm::java_threads;
 use otlpprof_jvm::methods::{MethodTable, MethodTableLimits};
 use otlpprof_jvm::thread_names::ThreadNames;
 use otlpprof_signal::safe_load::ProcessMemory;
+use otlpprof_testkit::jvm_in_process::{TestJvm, for_each_jdk};
 
 #[test]
 fn methods_resolve_to_the_names_of_java_reflection() {

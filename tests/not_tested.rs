@@ -1,11 +1,5 @@
 //! Tests that cannot run on a machine are reported visibly, and fail in CI.
 
-#[allow(dead_code, reason = "only what tells the versions is tested here")]
-#[path = "../testkit/src/jdk.rs"]
-mod jdk_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-
 use std::process::{Command, Output};
 
 /// Runs one of the ignored tests below in its own process, with its output captured as usual.
@@ -32,7 +26,7 @@ fn a_skipped_test_fails_in_ci() {
 #[test]
 #[ignore = "run by its parents"]
 fn child_cannot_run_here() {
-    loud_support::not_tested("flying, for want of wings");
+    otlpprof_testkit::skipped::not_tested("flying, for want of wings");
 }
 
 /// Regression: a list of JDKs disabled the check, in CI too.
@@ -59,7 +53,7 @@ fn a_list_that_lacks_a_version_fails_in_ci() {
 #[test]
 #[ignore = "run by its parent"]
 fn child_lists_enough_jdks() {
-    assert_eq!(jdk_support::java_builds().len(), 1);
+    assert_eq!(otlpprof_testkit::jdk::java_builds().len(), 1);
 }
 
 /// Regression: in CI the check passed with any single JDK.
@@ -74,8 +68,8 @@ fn every_java_version_is_missed() {
     };
     let mut homes = vec![home("a", "17.0.9"), home("b", "25"), home("c", "27-ea")];
     // The short form does without Debian unstable's JDKs.
-    let later: &[u32] = if jdk_support::everything() { &[26] } else { &[] };
-    assert_eq!(jdk_support::missing_versions(&homes), [&[11, 21], later].concat());
+    let later: &[u32] = if otlpprof_testkit::jdk::everything() { &[26] } else { &[] };
+    assert_eq!(otlpprof_testkit::jdk::missing_versions(&homes), [&[11, 21], later].concat());
     homes.extend([home("d", "11.0.13"), home("e", "21.0.8"), home("f", "26.0.1")]);
-    assert_eq!(jdk_support::missing_versions(&homes), [] as [u32; 0]);
+    assert_eq!(otlpprof_testkit::jdk::missing_versions(&homes), [] as [u32; 0]);
 }

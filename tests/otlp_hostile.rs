@@ -1,13 +1,13 @@
 //! Files of profiles crafted to cost more than they should: the memory for finding payloads is bounded.
 
-#[path = "../testkit/src/peak_memory.rs"]
-mod peak_support;
-
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use otlpprof_otlp::found_payloads::{PayloadError, PayloadPlace};
 use otlpprof_otlp::payload::{copy_payload, find_payloads};
-use peak_support::{MIB, SERIAL, peak_of};
+use otlpprof_testkit::peak_memory::{Counting, MIB, SERIAL, peak_of};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// A file that is generated while it is read: `head`, then `unit` repeated, then `tail`.
 struct Repeated<'a> {

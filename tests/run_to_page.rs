@@ -2,35 +2,16 @@
 //! spans, the report on one endpoint, the page in headless Chromium as a person uses it, and the comparison
 //! with a run of a changed program. Sums are those of a reader in Python, independent of otlpprof.
 
-#[path = "../testkit/src/java_run/mod.rs"]
-mod agent_support;
-#[path = "../testkit/src/exported/mod.rs"]
-mod exported_support;
-#[path = "../testkit/src/jdk.rs"]
-mod jdk_support;
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/otlp_fixture.rs"]
-mod otlp_fixture;
-#[path = "../testkit/src/pages.rs"]
-mod page_support;
-#[path = "../testkit/src/profcheck.rs"]
-mod profcheck_support;
-#[path = "../testkit/src/python.rs"]
-mod python_support;
-#[path = "../testkit/src/profile_files.rs"]
-mod report_support;
-#[path = "../testkit/src/run_folder.rs"]
-mod run_support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agent_support::{libraries, newest_or_all};
-use exported_support::{Functions, functions, truth};
-use page_support::{compare, otlpprof, path_text, used};
-use report_support::json;
-use run_support::{CLASSES, RunFolder, parts};
+use otlpprof_testkit::commands::{parts, run_otlpprof, text};
+use otlpprof_testkit::exported::{Functions, functions, truth};
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::pages::{compare, used};
+use otlpprof_testkit::profile_files::json;
+use otlpprof_testkit::run_folder::{CLASSES, RunFolder};
+use otlpprof_testkit::this_build::libraries;
 use serde_json::{Value, json};
 
 /// The functions of the program, as they are named in profiles.
@@ -50,7 +31,7 @@ fn run(place: &RunFolder, name: &str) -> String {
     let mut command = place.run();
     command.args(["cpu=1ms,context=endpoint", "--keep", &format!("{name}.otlp")]);
     command.args(["-o", &format!("{name}.html"), "--"]).arg(java());
-    command.arg("-cp").arg(format!("{CLASSES}:{}", otlpprof_testkit::API_CLASSES));
+    command.arg("-cp").arg(format!("{CLASSES}:{}", otlpprof_testkit::products::API_CLASSES));
     // Each function of the program is called, so that no compiled caller has its work.
     command.args(["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,programs.Endpoints::*"]);
     command.arg(format!("-Dddproftest={}", libraries()[0])).args(["programs.Endpoints", name]);
@@ -180,7 +161,7 @@ fn use_comparison(place: &RunFolder, base: &str, new: &str) {
     let documents = [base, new].map(|file| report(file, "/cart"));
     let compared = json(&["report", new, "--diff", base, "--where", "endpoint=/cart"]);
     let page = place.path("diff.html");
-    otlpprof(&["diff", base, new, "-o", path_text(&page)]).success();
+    run_otlpprof(&["diff", base, new, "-o", text(&page)]).success();
     let steps = json!([["choose", "endpoint", "/cart"], ["point", DISCOUNT, 0]]);
     let Some(answers) = used(&page, &steps) else { return };
     for (side, (name, document)) in ["base", "new"].into_iter().zip(&documents).enumerate() {
@@ -211,7 +192,7 @@ fn a_run_leads_to_the_function_of_an_endpoint_and_a_second_run_to_its_change() {
         assert!(printed.contains(function), "{function}: {printed}");
     }
     let before = place.path("before.otlp");
-    let file = path_text(&before);
+    let file = text(&before);
     let cart = report(file, "/cart");
     assert_leads_to(&cart, PRICE, "Java", &[SEARCH, NATIVE, HASH]);
     let search = report(file, "/search");
@@ -223,8 +204,8 @@ fn a_run_leads_to_the_function_of_an_endpoint_and_a_second_run_to_its_change() {
 
     run(&place, "after");
     let after = place.path("after.otlp");
-    assert_leads_to(&report(path_text(&after), "/cart"), DISCOUNT, "Java", &[SEARCH, NATIVE, HASH]);
-    use_comparison(&place, file, path_text(&after));
+    assert_leads_to(&report(text(&after), "/cart"), DISCOUNT, "Java", &[SEARCH, NATIVE, HASH]);
+    use_comparison(&place, file, text(&after));
 }
 
 /// A script starts two JVMs. Each can be chosen in the report and on the page of both.
@@ -240,10 +221,10 @@ fn one_of_several_processes_is_chosen() {
     let pids: Vec<_> = stdout.lines().filter_map(|line| line.strip_prefix("pid ")).collect();
     assert_eq!(pids.len(), 2, "{stdout}");
     let (file, page) = (place.path("both.otlp"), place.path("both.html"));
-    if let Some(compared) = compare("page", &page, &[path_text(&file)]) {
+    if let Some(compared) = compare("page", &page, &[text(&file)]) {
         compared.unwrap_or_else(|difference| panic!("{difference}"));
     }
-    let by_process = json(&["report", path_text(&file), "--by", "process"]);
+    let by_process = json(&["report", text(&file), "--by", "process"]);
     let groups = by_process["groups"].as_array().unwrap();
     let mut steps = Vec::new();
     for pid in &pids {
@@ -252,7 +233,7 @@ fn one_of_several_processes_is_chosen() {
     }
     let answers = used(&page, &Value::from(steps));
     for (at, pid) in pids.iter().enumerate() {
-        let document = json(&["report", path_text(&file), "--where", &format!("process.pid={pid}")]);
+        let document = json(&["report", text(&file), "--where", &format!("process.pid={pid}")]);
         let sums = in_report(&document, None);
         assert!(sums.contains_key("programs.RunAndExit.burn"), "{pid}: {document}");
         let of_group = groups.iter().find(|group| group["value"] == *pid).unwrap();

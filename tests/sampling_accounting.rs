@@ -1,12 +1,5 @@
 //! The weights of the samples add up to the CPU time of the process, whatever its threads do.
 
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/sampling_session.rs"]
-mod sampling_support;
-#[path = "../testkit/src/stolen_time.rs"]
-mod steal_support;
-
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -14,7 +7,9 @@ use std::time::Duration;
 use otlpprof_core::thread::ClockKind;
 use otlpprof_sampling::config::Config;
 use otlpprof_sampling::cpu;
-use sampling_support::*;
+use otlpprof_testkit::sampling_session::*;
+use otlpprof_testkit::stolen_time::Measured;
+use otlpprof_testkit::waiting::wait_for;
 
 /// Runs `program` under each clock, and compares the sum of the samples with getrusage.
 fn adds_up(what: &str, program: fn()) {

@@ -1,19 +1,13 @@
 //! Signals that are blocked for a while, or permanently.
 
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/sampling_session.rs"]
-mod sampling_support;
-#[path = "../testkit/src/stolen_time.rs"]
-mod steal_support;
-
 use std::time::Duration;
 use std::{ptr, thread};
 
 use otlpprof_core::thread::ClockKind;
 use otlpprof_sampling::cpu;
 use otlpprof_signal::cpu_counters::CpuCounts;
-use sampling_support::*;
+use otlpprof_testkit::sampling_session::*;
+use otlpprof_testkit::stolen_time::Measured;
 
 fn each_clock(scenario: fn(ClockKind)) {
     let _guard = serially();

@@ -3,13 +3,6 @@
 //! Every scenario runs in a forked child of this process, which is itself never profiled. So the chain of
 //! handlers belongs to the child alone, and the child may be killed.
 
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/sampling_session.rs"]
-mod sampling_support;
-#[path = "../testkit/src/stolen_time.rs"]
-mod steal_support;
-
 use std::ffi::{CStr, CString, c_void};
 use std::io::ErrorKind;
 use std::mem::{self, MaybeUninit};
@@ -23,7 +16,8 @@ use otlpprof_core::thread::ClockKind;
 use otlpprof_sampling::config::Config;
 use otlpprof_sampling::cpu;
 use otlpprof_signal::call_trace::CallTrace;
-use sampling_support::*;
+use otlpprof_testkit::sampling_session::*;
+use otlpprof_testkit::stolen_time::{Measured, Verdict, measure};
 
 static FOREIGN: AtomicU32 = AtomicU32::new(0);
 static FOREIGN_CODE: AtomicI32 = AtomicI32::new(0);
@@ -420,7 +414,7 @@ fn a_foreign_handler_has_the_mask_that_it_would_have_without_us() {
 
 /// A function of the sample library.
 fn library_function(name: &CStr) -> *mut c_void {
-    let path = CString::new(otlpprof_testkit::DDPROFTEST).unwrap();
+    let path = CString::new(otlpprof_testkit::products::DDPROFTEST).unwrap();
     // SAFETY: both names are C strings. The library is never closed, so the address stays valid.
     let found = unsafe { libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), name.as_ptr()) };
     assert!(!found.is_null(), "{name:?}");

@@ -1,12 +1,5 @@
 //! The number of times that the wall-clock sampler interrupts waiting threads.
 
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/sampling_session.rs"]
-mod sampling_support;
-#[path = "../testkit/src/stolen_time.rs"]
-mod steal_support;
-
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,8 +9,8 @@ use std::{io, thread};
 use otlpprof_core::engine::Engine;
 use otlpprof_sampling::config::{ClockChoice, Config};
 use otlpprof_sampling::wall::{self, WallConfig};
+use otlpprof_testkit::sampling_session::*;
 use parking_lot::Mutex;
-use sampling_support::*;
 
 const WALL: WallConfig = WallConfig {
     interval: Duration::from_millis(10),

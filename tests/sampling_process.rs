@@ -1,14 +1,5 @@
 //! The effects of a session on the process and its children, and its behaviour at resource limits.
 
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/sampling_session.rs"]
-mod sampling_support;
-#[path = "../testkit/src/stolen_time.rs"]
-mod steal_support;
-#[path = "../testkit/src/warnings.rs"]
-mod warnings_support;
-
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Barrier;
@@ -21,8 +12,9 @@ use otlpprof_core::thread::ClockKind;
 use otlpprof_sampling::cpu::{self, StartError};
 use otlpprof_sampling::thread_records;
 use otlpprof_signal::cpu_counters::CpuCounts;
-use sampling_support::*;
-use warnings_support::{keep_warnings, warnings_with};
+use otlpprof_testkit::sampling_session::*;
+use otlpprof_testkit::stolen_time::Measured;
+use otlpprof_testkit::warnings::{keep_warnings, warnings_with};
 
 fn names(directory: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(directory).unwrap();

@@ -1,12 +1,5 @@
 //! Samples that take longer than the sampling interval.
 
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/sampling_session.rs"]
-mod sampling_support;
-#[path = "../testkit/src/stolen_time.rs"]
-mod steal_support;
-
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,8 +8,8 @@ use otlpprof_core::thread::ClockKind;
 use otlpprof_sampling::config::Config;
 use otlpprof_signal::call_trace::CallTrace;
 use otlpprof_signal::clock::{monotonic_ns, thread_cpu_ns};
-use sampling_support::*;
-use steal_support::stolen_since_boot;
+use otlpprof_testkit::sampling_session::*;
+use otlpprof_testkit::stolen_time::stolen_since_boot;
 
 const INTERVAL_NS: i64 = 2_000_000;
 /// The CPU time that a sample takes.

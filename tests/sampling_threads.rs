@@ -1,12 +1,5 @@
 //! Every thread is sampled, however it is created and however it ends.
 
-#[path = "../testkit/src/skipped.rs"]
-mod loud_support;
-#[path = "../testkit/src/sampling_session.rs"]
-mod sampling_support;
-#[path = "../testkit/src/stolen_time.rs"]
-mod steal_support;
-
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +7,8 @@ use std::{mem, ptr, thread};
 
 use otlpprof_core::thread::ClockKind;
 use otlpprof_sampling::{cpu, own_threads, thread_records, threads};
-use sampling_support::*;
+use otlpprof_testkit::sampling_session::*;
+use otlpprof_testkit::stolen_time::Measured;
 
 const LONG: Duration = Duration::from_secs(1);
 

@@ -1,9 +1,6 @@
 //! Code that fuzz targets share: addresses to look up, bytes as a loaded image, and the operations on
 //! recordings.
 
-#[path = "../../testkit/src/recordings/synthetic.rs"]
-mod synthetic;
-
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -18,6 +15,7 @@ use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_otlp::validate::rules::Severity;
 use otlpprof_otlp::validate::validate;
 use otlpprof_otlp::{EncodeOptions, encode};
+use otlpprof_testkit::recordings::synthetic;
 
 /// ELF virtual addresses of small programs. The programs of scripts/fuzz.sh have their code at 0x1000, with
 /// functions that are inlined into each other first.

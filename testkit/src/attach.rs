@@ -1,7 +1,5 @@
 //! Processes that the command attaches to, and their files.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,128 +7,116 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use otlpprof_export::answer::Answer;
+use otlpprof_testkit_products::TEST_CLASSES;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::agent_support::JavaRun;
-use crate::agent_support::running::Running;
+use crate::commands::{exit_code, otlpprof, text_of};
+use crate::java_run::JavaRun;
+use crate::java_run::running::Running;
+use crate::processes::{caught, kill, maps, status};
+use crate::waiting::wait_for;
+use crate::{jdk, this_build};
 
 /// A user without rights.
-pub(crate) const NOBODY: u32 = 65_534;
-
-/// A wait of this length is taken to last for ever. It ends before the runner of the tests ends the test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+pub const NOBODY: u32 = 65_534;
 
 /// A JVM that can be attached to.
-pub(crate) fn jvm(home: &Path) -> Running {
+pub fn jvm(home: &Path) -> Running {
     ready(JavaRun::new(home, "UserLoop").argument(600))
 }
 
 /// Starts a JVM, and waits until it can be attached to.
-pub(crate) fn ready(run: JavaRun) -> Running {
+pub fn ready(run: JavaRun) -> Running {
     let mut jvm = run.start();
     jvm.wait_until("ready", |jvm| caught(jvm.pid(), libc::SIGQUIT));
     jvm
 }
 
-pub(crate) fn otlpprof() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_otlpprof"))
-}
-
-pub(crate) fn text_of(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
 /// The command that attaches the agent of this build with these options.
-pub(crate) fn attach_command(pid: u32, options: &str) -> Command {
-    attach_command_with(&crate::agent_support::agent(), pid, options)
+pub fn attach_command(pid: u32, options: &str) -> Command {
+    attach_command_with(&this_build::agent(), pid, options)
 }
 
 /// The command that attaches this library with these options.
-pub(crate) fn attach_command_with(library: &Path, pid: u32, options: &str) -> Command {
+pub fn attach_command_with(library: &Path, pid: u32, options: &str) -> Command {
     let mut command = otlpprof();
     command.arg("attach").arg(pid.to_string()).arg("--library").arg(library).arg(options);
     command
 }
 
-pub(crate) fn attach(pid: u32, options: &str, folder: &Path) -> Output {
+/// Attaches the agent of this build with these options, in this working folder.
+#[track_caller]
+pub fn attach(pid: u32, options: &str, folder: &Path) -> Output {
     attach_command(pid, options).current_dir(folder).output().unwrap()
 }
 
 /// Runs a command to the agent, such as `status`.
-pub(crate) fn command(name: &str, pid: u32) -> Output {
+pub fn command(name: &str, pid: u32) -> Output {
     otlpprof().args([name, &pid.to_string()]).output().unwrap()
 }
 
 /// The answer to `status`.
-pub(crate) fn state(pid: u32) -> Value {
+pub fn state(pid: u32) -> Value {
     json(&otlpprof().args(["status", "--json", &pid.to_string()]).output().unwrap())
 }
 
 /// The one line that the command prints when it does not reach the agent.
-pub(crate) fn refusal(output: &Output) -> &str {
+#[track_caller]
+pub fn refusal(output: &Output) -> &str {
     let line = text_of(&output.stderr);
     assert_eq!((exit_code(output), line.lines().count()), (2, 1), "{output:?}");
     line
 }
 
-pub(crate) fn exit_code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-pub(crate) fn json(output: &Output) -> Value {
+/// The JSON document on standard output.
+#[track_caller]
+pub fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-pub(crate) fn wait_for(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "no {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// `Some` if the tests run as root.
-pub(crate) fn root() -> Option<()> {
+pub fn root() -> Option<()> {
     // SAFETY: the call accesses no memory.
     (unsafe { libc::geteuid() } == 0).then_some(())
 }
 
 /// A process that is killed when this value is dropped.
-pub(crate) struct Target {
+pub struct Target {
     child: Child,
     /// The files of the process.
     folder: Option<TempDir>,
 }
 
 impl Target {
-    pub(crate) fn start(command: &mut Command) -> Self {
+    /// Starts a program without standard streams.
+    pub fn start(command: &mut Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self { child: command.spawn().unwrap(), folder: None }
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// The process id.
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    pub(crate) fn is_alive(&self) -> bool {
+    /// Whether the process has not ended.
+    pub fn is_alive(&self) -> bool {
         !status(self.pid(), "State").starts_with('Z')
     }
 
     /// Ends the process by SIGTERM, and returns the signal that ended it.
-    pub(crate) fn terminate(&mut self) -> i32 {
-        // SAFETY: kill accesses no memory, and the child has not been waited for.
-        unsafe { libc::kill(self.pid().cast_signed(), libc::SIGTERM) };
+    pub fn terminate(&mut self) -> i32 {
+        kill(self.pid(), libc::SIGTERM);
         let ended = self.child.wait().unwrap();
         // The JVM exits with 128 + the signal.
         ended.signal().unwrap_or_else(|| ended.code().unwrap_or(0) - 128)
     }
 
     /// The id of the JVM that [`in_namespaces`] has started, once it is ready.
-    pub(crate) fn jvm_in_namespaces(&self) -> u32 {
+    pub fn jvm_in_namespaces(&self) -> u32 {
         let children = format!("/proc/{0}/task/{0}/children", self.pid());
         let child = || fs::read_to_string(&children).ok()?.split_whitespace().next()?.parse().ok();
         wait_for("the JVM", || {
@@ -151,7 +137,7 @@ impl Drop for Target {
 
 /// Namespaces of a JVM.
 #[derive(Clone, Copy)]
-pub(crate) enum Namespaces {
+pub enum Namespaces {
     /// PID and mount namespaces.
     PidAndMount,
     /// A user namespace as well, made by a user without rights, who is root in there.
@@ -182,12 +168,12 @@ impl Namespaces {
 }
 
 /// Starts a JVM in namespaces of its own, with another /tmp. `None` if that is not permitted.
-pub(crate) fn in_namespaces(home: &Path, namespaces: Namespaces, mount_options: &str) -> Option<Target> {
+pub fn in_namespaces(home: &Path, namespaces: Namespaces, mount_options: &str) -> Option<Target> {
     // This build may be in the /tmp that is hidden. So its classes are mounted elsewhere before.
     let script = format!(
         "mount --bind '{}' /mnt && mount -t tmpfs -o {mount_options} tmpfs /tmp && \
          exec '{}/bin/java' -XX:-UsePerfData -cp /mnt programs.UserLoop 600",
-        otlpprof_testkit::TEST_CLASSES,
+        TEST_CLASSES,
         home.display()
     );
     let mut command = namespaces.command()?;
@@ -196,13 +182,13 @@ pub(crate) fn in_namespaces(home: &Path, namespaces: Namespaces, mount_options: 
 }
 
 /// Starts a JVM whose root is `root`, where all files of the machine are. `None` if that is not permitted.
-pub(crate) fn in_chroot(home: &Path, root: &Path) -> Option<Target> {
+pub fn in_chroot(home: &Path, root: &Path) -> Option<Target> {
     let permitted = Command::new("unshare").args(["--mount", "true"]).status();
     permitted.ok().filter(std::process::ExitStatus::success)?;
     let script = format!(
         "mount --rbind / '{root}' && exec chroot '{root}' '{}/bin/java' -cp '{}' programs.UserLoop 600",
         home.display(),
-        otlpprof_testkit::TEST_CLASSES,
+        TEST_CLASSES,
         root = root.display()
     );
     let mut command = Command::new("unshare");
@@ -211,24 +197,24 @@ pub(crate) fn in_chroot(home: &Path, root: &Path) -> Option<Target> {
 }
 
 /// The newest home that a user without rights can reach, since the cache may be in a folder of this user
-/// alone; all of them if [`crate::jdk_support::everything`] is true.
-pub(crate) fn homes_for_nobody() -> Vec<PathBuf> {
+/// alone; all of them if [`jdk::everything`] is true.
+pub fn homes_for_nobody() -> Vec<PathBuf> {
     let is_open = |folder: &Path| mode(folder) & 0o001 != 0;
-    let homes = crate::jdk_support::java_homes().into_iter();
-    crate::jdk_support::newest_of(homes.filter(|home| home.ancestors().all(is_open)).collect())
+    let homes = jdk::java_homes().into_iter();
+    jdk::newest_of(homes.filter(|home| home.ancestors().all(is_open)).collect())
 }
 
 /// Starts a JVM of a user without rights.
-pub(crate) fn as_nobody(home: &Path) -> Target {
+pub fn as_nobody(home: &Path) -> Target {
     as_nobody_with(&[&format!("--regid={NOBODY}")], &home.join("bin/java"))
 }
 
 /// As [`as_nobody`], with these options of setpriv(1), by this launcher.
-pub(crate) fn as_nobody_with(options: &[&str], launcher: &Path) -> Target {
+pub fn as_nobody_with(options: &[&str], launcher: &Path) -> Target {
     // The user can reach this folder wherever the build is.
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     open_to_all(folder.path());
-    let classes = Path::new(otlpprof_testkit::TEST_CLASSES).join("programs");
+    let classes = Path::new(TEST_CLASSES).join("programs");
     let copied = Command::new("cp").arg("-r").arg(classes).arg(folder.path()).status().unwrap();
     assert!(copied.success(), "{copied}");
     let mut java = Command::new("setpriv");
@@ -243,13 +229,13 @@ pub(crate) fn as_nobody_with(options: &[&str], launcher: &Path) -> Target {
 
 /// A process that has libjvm.so mapped, as a JVM that is still starting, and no handlers. `libraries` are
 /// mapped, too.
-pub(crate) fn starting_jvm(libraries: &[PathBuf]) -> Target {
+pub fn starting_jvm(libraries: &[PathBuf]) -> Target {
     starting_program(Path::new("sleep"), libraries)
 }
 
 /// As [`starting_jvm`], of another program that does what `sleep` does.
-pub(crate) fn starting_program(program: &Path, libraries: &[PathBuf]) -> Target {
-    let home = crate::jdk_support::loadable_homes().pop().unwrap();
+pub fn starting_program(program: &Path, libraries: &[PathBuf]) -> Target {
+    let home = jdk::loadable_homes().pop().unwrap();
     let mut preloaded = vec![home.join("lib/server/libjvm.so")];
     preloaded.extend_from_slice(libraries);
     let mut command = Command::new(program);
@@ -261,7 +247,7 @@ pub(crate) fn starting_program(program: &Path, libraries: &[PathBuf]) -> Target 
 }
 
 /// A process that looks like a JVM, whose attach socket belongs to the test.
-pub(crate) fn fake_jvm() -> (Target, UnixListener) {
+pub fn fake_jvm() -> (Target, UnixListener) {
     let target = starting_jvm(&[]);
     let path = format!("/tmp/.java_pid{}", target.pid());
     let _ = fs::remove_file(&path);
@@ -269,7 +255,7 @@ pub(crate) fn fake_jvm() -> (Target, UnixListener) {
 }
 
 /// Takes the only request off the JVM's socket, as [`next_request`] does.
-pub(crate) fn request_of(jvm: &UnixListener) -> (UnixStream, String, String) {
+pub fn request_of(jvm: &UnixListener) -> (UnixStream, String, String) {
     let request = next_request(jvm);
     fs::remove_file(jvm.local_addr().unwrap().as_pathname().unwrap()).unwrap();
     request
@@ -277,7 +263,7 @@ pub(crate) fn request_of(jvm: &UnixListener) -> (UnixStream, String, String) {
 
 /// Takes a request off the JVM's socket. Returns the connection, the path of the socket for the answer, and
 /// the options.
-pub(crate) fn next_request(jvm: &UnixListener) -> (UnixStream, String, String) {
+pub fn next_request(jvm: &UnixListener) -> (UnixStream, String, String) {
     let (mut connection, _) = jvm.accept().unwrap();
     let mut request = Vec::new();
     while request.iter().filter(|byte| **byte == 0).count() < 5 {
@@ -292,13 +278,8 @@ pub(crate) fn next_request(jvm: &UnixListener) -> (UnixStream, String, String) {
     (connection, socket.to_owned(), options.to_owned())
 }
 
-/// Sends a signal to a command that has been started and not yet been waited for.
-pub(crate) fn send(command: &Child, signal: i32) {
-    // SAFETY: kill accesses no memory, and the child has not been waited for.
-    assert_eq!(unsafe { libc::kill(command.id().cast_signed(), signal) }, 0);
-}
-
-pub(crate) fn reply(mut connection: UnixStream, text: &str) {
+/// Writes the JVM's reply to a request, and closes the connection.
+pub fn reply(mut connection: UnixStream, text: &str) {
     connection.write_all(text.as_bytes()).unwrap();
 }
 
@@ -313,7 +294,7 @@ fn as_user<T: Send + 'static>(uid: u32, body: impl FnOnce() -> T + Send + 'stati
 }
 
 /// Answers on a socket as another user.
-pub(crate) fn answer_as(uid: u32, socket: &str, message: &str) {
+pub fn answer_as(uid: u32, socket: &str, message: &str) {
     let socket = socket.to_owned();
     let answer = Answer { succeeded: true, message: message.to_owned(), ..Answer::default() };
     as_user(uid, move || {
@@ -323,54 +304,37 @@ pub(crate) fn answer_as(uid: u32, socket: &str, message: &str) {
     });
 }
 
-pub(crate) fn listen_as(uid: u32, path: &Path) -> UnixListener {
+/// A socket that another user owns.
+pub fn listen_as(uid: u32, path: &Path) -> UnixListener {
     let path = path.to_owned();
     as_user(uid, move || UnixListener::bind(path).unwrap())
 }
 
-pub(crate) fn open_to_all(path: &Path) {
+/// Permits all users everything with a file.
+pub fn open_to_all(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
 }
 
-pub(crate) fn mode(path: &Path) -> u32 {
+/// The permissions of a file.
+pub fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// The value of a field of /proc/PID/status.
-pub(crate) fn status(pid: u32, name: &str) -> String {
-    // The process's name may end inside a letter.
-    let text = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    value.unwrap_or_default().trim().to_owned()
-}
-
-/// Whether a process has a handler for a signal.
-pub(crate) fn caught(pid: u32, signal: i32) -> bool {
-    u64::from_str_radix(&status(pid, "SigCgt"), 16).is_ok_and(|caught| caught >> (signal - 1) & 1 == 1)
-}
-
-/// The paths of a process's mapped files.
-pub(crate) fn maps(pid: u32) -> Vec<String> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    maps.lines().filter_map(|line| Some(line[line.find('/')?..].to_owned())).collect()
-}
-
 /// Whether the command has left its request to attach in a process's /tmp.
-pub(crate) fn has_request(pid: u32) -> bool {
+pub fn has_request(pid: u32) -> bool {
     let own_pid = status(pid, "NSpid").split_whitespace().next_back().unwrap_or_default().to_owned();
     Path::new(&format!("/proc/{pid}/root/tmp/.attach_pid{own_pid}")).exists()
 }
 
 /// The names in the /tmp of a process that has one of its own, without the JVM's attach socket.
-pub(crate) fn own_tmp(pid: u32) -> Vec<String> {
+pub fn own_tmp(pid: u32) -> Vec<String> {
     let names = fs::read_dir(format!("/proc/{pid}/root/tmp")).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| !name.starts_with(".java_pid")).collect()
 }
 
 /// Removes copies of the library that the process has loaded from /tmp.
-pub(crate) fn remove_copies(pid: u32) {
+pub fn remove_copies(pid: u32) {
     for path in maps(pid).into_iter().filter(|path| path.starts_with("/tmp/libotlpprof-")) {
         let _ = fs::remove_file(path);
     }

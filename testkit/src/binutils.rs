@@ -10,10 +10,8 @@ use otlpprof_core::address::ElfVaddr;
 
 /// The functions that binutils' addr2line names at these addresses of a library. Leaves out inlined
 /// functions.
-pub(crate) fn addr2line(
-    library: impl AsRef<Path>,
-    addresses: &BTreeSet<ElfVaddr>,
-) -> BTreeMap<ElfVaddr, String> {
+#[track_caller]
+pub fn addr2line(library: impl AsRef<Path>, addresses: &BTreeSet<ElfVaddr>) -> BTreeMap<ElfVaddr, String> {
     let mut child = Command::new("addr2line")
         .args(["-a", "-f", "-i", "-e"])
         .arg(library.as_ref())
@@ -46,7 +44,8 @@ pub(crate) fn addr2line(
 }
 
 /// The library's build-id, as readelf prints it.
-pub(crate) fn readelf_build_id(library: impl AsRef<Path>) -> String {
+#[track_caller]
+pub fn readelf_build_id(library: impl AsRef<Path>) -> String {
     let output =
         Command::new("readelf").arg("-n").arg(library.as_ref()).output().expect("readelf (binutils)");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -55,7 +54,7 @@ pub(crate) fn readelf_build_id(library: impl AsRef<Path>) -> String {
 }
 
 /// The addresses of a library's procedure linkage tables. No symbol covers them.
-pub(crate) fn linkage_tables(library: impl AsRef<Path>) -> Vec<Range<ElfVaddr>> {
+pub fn linkage_tables(library: impl AsRef<Path>) -> Vec<Range<ElfVaddr>> {
     let output =
         Command::new("readelf").arg("-SW").arg(library.as_ref()).output().expect("readelf (binutils)");
     let sections = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,19 +1,20 @@
 //! A real OpenTelemetry collector, built by `scripts/collector.sh`.
 
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use otlpprof_otlp::read;
 
-use super::missing;
-use super::profile::{FlatSample, flatten};
+use crate::skipped::not_tested;
+use crate::small_profile::{FlatSample, flatten};
+use crate::this_build;
 
 const AMPLE: Duration = Duration::from_secs(60);
 
 /// A running collector that writes what it receives to files in both formats.
-pub(crate) struct Collector {
+pub struct Collector {
     process: Child,
     address: String,
     folder: tempfile::TempDir,
@@ -21,12 +22,12 @@ pub(crate) struct Collector {
 
 impl Collector {
     /// Starts a collector. If there is none, returns `None` and reports that tests are skipped.
-    pub(crate) fn start() -> Option<Self> {
+    pub fn start() -> Option<Self> {
         Self::start_with("http")
     }
 
     /// Starts a collector that only accepts gRPC.
-    pub(crate) fn start_grpc() -> Option<Self> {
+    pub fn start_grpc() -> Option<Self> {
         Self::start_with("grpc")
     }
 
@@ -72,17 +73,19 @@ impl Collector {
     }
 
     /// The collector's base URL.
-    pub(crate) fn endpoint(&self) -> String {
+    pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Stops the collector, so that it writes everything, and returns the samples in its two files.
-    pub(crate) fn received(self) -> [Vec<FlatSample>; 2] {
+    #[track_caller]
+    pub fn received(self) -> [Vec<FlatSample>; 2] {
         self.files().map(|bytes| samples_of(&bytes))
     }
 
     /// Stops the collector, so that it writes everything, and returns its two files.
-    pub(crate) fn files(mut self) -> [Vec<u8>; 2] {
+    #[track_caller]
+    pub fn files(mut self) -> [Vec<u8>; 2] {
         let process = nix::unistd::Pid::from_raw(self.process.id().cast_signed());
         // SAFETY: kill accesses no memory of ours. The child has not been waited for, so the process id is
         // still its own.
@@ -100,17 +103,17 @@ impl Drop for Collector {
 }
 
 fn binary() -> Option<PathBuf> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/collector.sh");
+    let script = this_build::project().join("scripts/collector.sh");
     let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
     if !output.status.success() {
-        missing("the OpenTelemetry collector");
+        not_tested("the OpenTelemetry collector is missing");
         return None;
     }
     Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
 }
 
 /// The samples in a collector's file, sorted.
-pub(crate) fn samples_of(bytes: &[u8]) -> Vec<FlatSample> {
+pub fn samples_of(bytes: &[u8]) -> Vec<FlatSample> {
     let mut samples: Vec<_> = read::read(bytes).flat_map(|message| flatten(&message.unwrap().data)).collect();
     samples.sort();
     samples

@@ -1,6 +1,4 @@
-//! Objects with debug information, addresses in them, and llvm-symbolizer's answers, for the `dwarf_*` tests.
-
-#![allow(dead_code, reason = "each test binary uses its part")]
+//! Objects with debug information, addresses in them, and llvm-symbolizer's answers.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
@@ -13,21 +11,26 @@ use otlpprof_dwarf::{LookUp, SourceFrame, TextId};
 use otlpprof_elf::symbols::demangle::demangle;
 use serde_json::Value;
 
+use crate::commands::succeed;
+use crate::skipped::not_tested;
+use crate::this_build;
+use crate::toolchain::go;
+
 /// A function, file, line and column; empty and 0 where they are unknown.
-pub(crate) type Answer = (String, String, u32, u32);
+pub type Answer = (String, String, u32, u32);
 
 /// A line of a location: a function, its linkage name, file, line and column.
 type Line = (String, String, String, i64, i64);
 
 const SYMBOLIZER: &str = "llvm-symbolizer-19";
 
-/// The folder of the test's source files.
-pub(crate) fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testkit/debug_information")
+/// The folder of the source files to compile.
+pub fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("debug_information")
 }
 
 /// Whether the programs that the tests compare with are there. Reports what is not tested otherwise.
-pub(crate) fn has_judges() -> bool {
+pub fn has_judges() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     let is_there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
     *FOUND.get_or_init(|| {
@@ -35,42 +38,20 @@ pub(crate) fn has_judges() -> bool {
             [SYMBOLIZER, "llvm-dwp-19", "dwz", "g++"].into_iter().find(|program| !is_there(program));
         if let Some(missing) = missing {
             let why = format!("debug information, without {missing} (scripts/install-toolchain.sh llvm)");
-            crate::loud_support::not_tested(&why);
+            not_tested(&why);
         }
         missing.is_none()
     })
 }
 
-/// The folder of libraries with their debug files. Nothing if they cannot be fetched, which is reported.
-pub(crate) fn debug_objects() -> Option<PathBuf> {
-    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let fetch = || {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/debug-objects.sh");
-        let output = Command::new(script).stdin(Stdio::null()).output().unwrap();
-        if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr);
-            crate::loud_support::not_tested(&format!("libraries of Debian: {}", why.trim()));
-            return None;
-        }
-        Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
-    };
-    FOUND.get_or_init(fetch).clone()
-}
-
-/// Reports a program that is missing for a test.
-pub(crate) fn not_tested(what: &str) {
-    crate::loud_support::not_tested(what);
-}
-
 /// Runs a program in a folder, which must succeed.
-pub(crate) fn run(folder: &Path, program: &str, arguments: &[&str]) {
-    let output = Command::new(program).args(arguments).current_dir(folder).output();
-    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+#[track_caller]
+pub fn run(folder: &Path, program: &str, arguments: &[&str]) {
+    succeed(Command::new(program).args(arguments).current_dir(folder));
 }
 
 /// Compiles `program.cpp` and `lengths.cpp` in a folder to `name`, with these flags.
-pub(crate) fn compile_cpp(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
+pub fn compile_cpp(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let [program, lengths] = ["program.cpp", "lengths.cpp"].map(|name| sources().join(name));
     let files = [program.to_str().unwrap(), lengths.to_str().unwrap()];
     let arguments = [&["-O2", "-o", name], flags, &files].concat();
@@ -79,7 +60,7 @@ pub(crate) fn compile_cpp(folder: &Path, name: &str, flags: &[&str]) -> PathBuf 
 }
 
 /// Compiles `program.rs` in a folder to `name`, with these flags.
-pub(crate) fn compile_rust(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
+pub fn compile_rust(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let source = sources().join("program.rs");
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let usual = ["-O", "-g", "--edition=2024", "-o", name];
@@ -88,29 +69,23 @@ pub(crate) fn compile_rust(folder: &Path, name: &str, flags: &[&str]) -> PathBuf
 }
 
 /// Compiles `program.go` in a folder. Nothing without Go, which is reported.
-pub(crate) fn compile_go(folder: &Path) -> Option<PathBuf> {
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/go/bin");
-    let on_path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> =
-        std::env::split_paths(&on_path).chain(["/usr/local/go/bin".into(), installed]).collect();
-    let Some(go) = folders.iter().map(|folder| folder.join("go")).find(|go| go.exists()) else {
-        not_tested("Go's debug information, without go (scripts/install-toolchain.sh go)");
-        return None;
-    };
+pub fn compile_go(folder: &Path) -> Option<PathBuf> {
+    let go = go("Go's debug information")?;
     let program = folder.join("program");
     let mut command = Command::new(go);
     command.args(["build", "-o"]).arg(&program).arg(sources().join("program.go"));
     // The first build of Go's own packages takes long.
-    command.env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-build")).env("GO111MODULE", "off");
+    command.env("GOCACHE", this_build::temporary_folder().join("go-build")).env("GO111MODULE", "off");
     assert!(command.status().unwrap().success());
     Some(program)
 }
 
 /// Pseudo-random numbers (xorshift), the same in each run.
-pub(crate) struct Random(pub(crate) u64);
+pub struct Random(pub u64);
 
 impl Random {
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    /// A number from 0 to below the bound.
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -119,7 +94,7 @@ impl Random {
 }
 
 /// The functions of an object's `.symtab` by nm: address and size.
-pub(crate) fn functions(object: &Path) -> Vec<(u64, u64)> {
+pub fn functions(object: &Path) -> Vec<(u64, u64)> {
     let output = Command::new("nm").args(["--defined-only", "-S"]).arg(object).output().unwrap();
     let listing = String::from_utf8_lossy(&output.stdout).into_owned();
     let number = |word: Option<&str>| word.and_then(|word| u64::from_str_radix(word, 16).ok());
@@ -133,7 +108,8 @@ pub(crate) fn functions(object: &Path) -> Vec<(u64, u64)> {
 
 /// Addresses in functions, each byte of code as likely as any other. Where there are fewer bytes of code than
 /// that, all of them. Ascending, each once.
-pub(crate) fn addresses(object: &Path, count: usize) -> Vec<u64> {
+#[track_caller]
+pub fn addresses(object: &Path, count: usize) -> Vec<u64> {
     let functions = functions(object);
     let all: u64 = functions.iter().map(|(_, size)| size).sum();
     assert!(all > 0, "{} has no functions", object.display());
@@ -161,7 +137,8 @@ pub(crate) fn addresses(object: &Path, count: usize) -> Vec<u64> {
 }
 
 /// The answers of llvm-symbolizer, which are empty for addresses that it knows nothing of.
-pub(crate) fn judged(object: &Path, addresses: &[u64]) -> Vec<Vec<Answer>> {
+#[track_caller]
+pub fn judged(object: &Path, addresses: &[u64]) -> Vec<Vec<Answer>> {
     let mut command = Command::new(SYMBOLIZER);
     command.arg(format!("--obj={}", object.display()));
     command.args(["-f=linkage", "--no-demangle", "-i", "--output-style=JSON"]);
@@ -193,7 +170,7 @@ fn answer_of_json(line: &str) -> Vec<Answer> {
 }
 
 /// llvm-symbolizer's answers as lines of locations.
-pub(crate) fn expected(object: &Path, vaddrs: &[u64]) -> Vec<Vec<Line>> {
+pub fn expected(object: &Path, vaddrs: &[u64]) -> Vec<Vec<Line>> {
     let named = |(function, file, line, column): (String, String, u32, u32)| {
         (demangle(&function), function, file, line.into(), column.into())
     };
@@ -208,7 +185,7 @@ fn text_of<L: LookUp<Error: Debug>>(id: TextId, of: &mut L) -> String {
 }
 
 /// Our answers.
-pub(crate) fn answers<L: LookUp<Error: Debug>>(of: &mut L, addresses: &[u64]) -> Vec<Vec<Answer>> {
+pub fn answers<L: LookUp<Error: Debug>>(of: &mut L, addresses: &[u64]) -> Vec<Vec<Answer>> {
     let mut texts = HashMap::new();
     let mut frames = Vec::new();
     let mut answer = |frame: &SourceFrame, of: &mut L| {
@@ -226,7 +203,8 @@ pub(crate) fn answers<L: LookUp<Error: Debug>>(of: &mut L, addresses: &[u64]) ->
 }
 
 /// Asserts that all answers are equal, and shows the first that differ.
-pub(crate) fn assert_equal(what: &str, addresses: &[u64], ours: &[Vec<Answer>], judged: &[Vec<Answer>]) {
+#[track_caller]
+pub fn assert_equal(what: &str, addresses: &[u64], ours: &[Vec<Answer>], judged: &[Vec<Answer>]) {
     let pairs = addresses.iter().zip(ours.iter().zip(judged));
     let different: Vec<_> = pairs.filter(|(_, (ours, judged))| ours != judged).collect();
     let shown: Vec<String> = different

@@ -1,46 +1,45 @@
-//! Real ELF objects and independent tools to compare with, for the tests of `elf`.
-
-#![allow(dead_code, reason = "each test binary uses its part")]
-
-#[path = "../../tests/elf/generated_elf.rs"]
-pub(crate) mod generated;
+//! Loaded objects of this process, and libraries to load.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use otlpprof_core::address::RuntimeAddr;
 use otlpprof_elf::image::LoadedImage;
 use otlpprof_elf::loader_list::loaded_objects;
 
+use crate::commands::output_of;
+use crate::jdk;
+
 /// The libjvm.so of one JDK of each version that this process can load.
-pub(crate) fn libjvms() -> Vec<PathBuf> {
-    crate::jdk_support::loadable_homes().iter().map(|home| crate::jdk_support::libjvm(home)).collect()
+pub fn libjvms() -> Vec<PathBuf> {
+    jdk::loadable_homes().iter().map(|home| jdk::libjvm(home)).collect()
 }
 
 /// The file of the C library in this process.
-pub(crate) fn libc_path() -> PathBuf {
+pub fn libc_path() -> PathBuf {
     image_at(libc::getpid as *const () as u64).name().canonicalize().unwrap()
 }
 
 /// The loaded object that contains an address.
-pub(crate) fn image_at(address: u64) -> LoadedImage {
+#[track_caller]
+pub fn image_at(address: u64) -> LoadedImage {
     let mut images = loaded_objects().images.into_iter();
     images.find(|image| image.contains(RuntimeAddr(address))).expect("an object at this address")
 }
 
 /// The loaded object with this file name.
-pub(crate) fn image_of(path: &Path) -> Option<LoadedImage> {
+pub fn image_of(path: &Path) -> Option<LoadedImage> {
     loaded_objects().images.into_iter().find(|image| image.name() == path)
 }
 
 /// A library that stays loaded until this value is dropped.
-pub(crate) struct Library(*mut libc::c_void);
+pub struct Library(*mut libc::c_void);
 
 impl Library {
     /// Loads `path`, whose constructors must be harmless.
-    pub(crate) fn open(path: &Path) -> Self {
+    #[track_caller]
+    pub fn open(path: &Path) -> Self {
         let name = CString::new(path.as_os_str().as_bytes()).unwrap();
         // SAFETY: the name is NUL-terminated; the callers pass libraries whose constructors are harmless.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -49,7 +48,7 @@ impl Library {
     }
 
     /// The address of an exported symbol.
-    pub(crate) fn symbol(&self, name: &str) -> u64 {
+    pub fn symbol(&self, name: &str) -> u64 {
         let name = CString::new(name).unwrap();
         // SAFETY: the handle is open until this value is dropped, and the name is NUL-terminated.
         unsafe { libc::dlsym(self.0, name.as_ptr()) as u64 }
@@ -63,16 +62,9 @@ impl Drop for Library {
     }
 }
 
-/// The standard output of a program, which must succeed.
-pub(crate) fn output_of(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).env("LC_ALL", "C").output();
-    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// Compiles C source to a shared library `name` in `directory`.
-pub(crate) fn compile_library(directory: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
+#[track_caller]
+pub fn compile_library(directory: &Path, name: &str, source: &str, flags: &[&str]) -> PathBuf {
     let source_path = directory.join(name).with_extension("c");
     std::fs::write(&source_path, source).unwrap();
     let library = directory.join(name);

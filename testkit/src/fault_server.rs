@@ -1,12 +1,5 @@
 //! An HTTP server that misbehaves in a specified way, with one step for each request.
 
-#![allow(dead_code, reason = "every test target uses its own part")]
-
-#[path = "collector.rs"]
-pub(crate) mod collector;
-#[path = "small_profile.rs"]
-pub(crate) mod profile;
-
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,12 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::loud_support::not_tested;
 use otlpprof_export::{ContentType, Endpoint, Message};
 
 /// The server's reaction to the next request, after reading it.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub enum Step {
     /// Answers with this status, these further header lines, this content type and this body.
     Answer(u16, &'static str, &'static str, Vec<u8>),
     /// Resets the connection.
@@ -34,41 +26,45 @@ pub(crate) enum Step {
 
 impl Step {
     /// An answer with a protobuf body.
-    pub(crate) fn protobuf(status: u16, headers: &'static str, body: &[u8]) -> Self {
+    pub fn protobuf(status: u16, headers: &'static str, body: &[u8]) -> Self {
         Self::Answer(status, headers, "application/x-protobuf", body.to_vec())
     }
 
     /// An answer without a body.
-    pub(crate) fn status(status: u16) -> Self {
+    pub fn status(status: u16) -> Self {
         Self::protobuf(status, "", b"")
     }
 }
 
 /// A received request.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) line: String,
+pub struct Request {
+    /// The request line.
+    pub line: String,
     headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+    /// The body, by its Content-Length.
+    pub body: Vec<u8>,
 }
 
 impl Request {
     /// All values of this header.
-    pub(crate) fn header(&self, name: &str) -> Vec<&str> {
+    pub fn header(&self, name: &str) -> Vec<&str> {
         let named = |(key, _): &&(String, String)| key.eq_ignore_ascii_case(name);
         self.headers.iter().filter(named).map(|(_, value)| value.as_str()).collect()
     }
 }
 
 /// The server. It answers requests after its last step with 200.
-pub(crate) struct FaultServer {
-    pub(crate) address: SocketAddr,
+pub struct FaultServer {
+    /// The address that the server listens at.
+    pub address: SocketAddr,
     requests: Receiver<Request>,
     held: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl FaultServer {
-    pub(crate) fn start(steps: impl IntoIterator<Item = Step>) -> Self {
+    /// Starts a server at a free port.
+    pub fn start(steps: impl IntoIterator<Item = Step>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let steps = Arc::new(Mutex::new(steps.into_iter().collect::<VecDeque<_>>()));
@@ -84,22 +80,24 @@ impl FaultServer {
         Self { address, requests, held }
     }
 
-    pub(crate) fn endpoint(&self) -> Endpoint {
+    /// The server as an endpoint of the exporter.
+    pub fn endpoint(&self) -> Endpoint {
         Endpoint::base(&format!("http://{}", self.address)).unwrap()
     }
 
     /// Waits for the next request. The time limit only keeps a failed test from hanging.
-    pub(crate) fn request(&self) -> Request {
+    #[track_caller]
+    pub fn request(&self) -> Request {
         self.requests.recv_timeout(Duration::from_secs(60)).expect("a request within a minute")
     }
 
     /// The number of received requests that [`FaultServer::request`] has not returned.
-    pub(crate) fn further_requests(&self) -> usize {
+    pub fn further_requests(&self) -> usize {
         self.requests.try_iter().count()
     }
 
     /// The number of connections held without an answer.
-    pub(crate) fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         self.held.lock().unwrap().len()
     }
 }
@@ -151,7 +149,7 @@ fn reset(stream: &TcpStream) {
 }
 
 /// Reads one request; `None` if the connection ends before the request is complete.
-pub(crate) fn read_request(stream: impl Read) -> Option<Request> {
+pub fn read_request(stream: impl Read) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
@@ -170,11 +168,6 @@ pub(crate) fn read_request(stream: impl Read) -> Option<Request> {
 }
 
 /// A protobuf message of `bytes` bytes that counts as `samples` samples.
-pub(crate) fn message(bytes: usize, samples: u64) -> Message {
+pub fn message(bytes: usize, samples: u64) -> Message {
     Message { body: vec![7; bytes], content_type: ContentType::Protobuf, samples }
-}
-
-/// Reports that a test is skipped because of a missing tool; in CI this is a failure.
-pub(crate) fn missing(tool: &str) {
-    not_tested(&format!("{tool} is missing"));
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 /// Makes a program start with the default actions of SIGHUP, SIGINT and SIGQUIT. Tests ignore SIGHUP under
 /// nohup, and SIGINT and SIGQUIT in the background of a shell. A shell cannot trap a signal that it was
 /// started to ignore.
-pub(crate) fn heed_signals(command: &mut Command) {
+pub fn heed_signals(command: &mut Command) {
     let heed = || {
         for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
             // SAFETY: signal is async-signal-safe.

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::loud_support::not_tested;
+use crate::skipped::not_tested;
+use crate::this_build;
 use otlpprof_jvm::layout::Release;
 
 /// One home of each version, in the order of the versions; a full JDK if there is one. If OTLPPROF_TEST_JDKS
@@ -11,8 +12,7 @@ use otlpprof_jvm::layout::Release;
 ///
 /// # Panics
 /// If [`java_builds`] panics.
-#[allow(dead_code, reason = "not every test binary runs programs on each version")]
-pub(crate) fn java_homes() -> Vec<PathBuf> {
+pub fn java_homes() -> Vec<PathBuf> {
     let mut homes = java_builds();
     if std::env::var_os("OTLPPROF_TEST_JDKS").is_none() && !everything() {
         // The sort is stable: of equal homes the first one by path remains.
@@ -24,21 +24,18 @@ pub(crate) fn java_homes() -> Vec<PathBuf> {
 
 /// Whether tests run all combinations of JDKs with programs, walkers and options, on all builds of each
 /// version: true if OTLPPROF_TEST_EVERYTHING is set.
-#[allow(dead_code, reason = "not every test binary runs programs on each version")]
-pub(crate) fn everything() -> bool {
+pub fn everything() -> bool {
     std::env::var_os("OTLPPROF_TEST_EVERYTHING").is_some()
 }
 
 /// The newest of [`java_homes`], for behaviour that hardly depends on the version; all of them if
 /// [`everything`] is true.
-#[allow(dead_code, reason = "not every test binary runs programs on each version")]
-pub(crate) fn newest_or_all() -> Vec<PathBuf> {
+pub fn newest_or_all() -> Vec<PathBuf> {
     newest_of(java_homes())
 }
 
 /// The last of these homes, which are in the order of the versions; all of them if [`everything`] is true.
-#[allow(dead_code, reason = "not every test binary runs programs on each version")]
-pub(crate) fn newest_of(mut homes: Vec<PathBuf>) -> Vec<PathBuf> {
+pub fn newest_of(mut homes: Vec<PathBuf>) -> Vec<PathBuf> {
     if !everything() {
         homes.drain(..homes.len().saturating_sub(1));
     }
@@ -49,8 +46,7 @@ pub(crate) fn newest_of(mut homes: Vec<PathBuf>) -> Vec<PathBuf> {
 ///
 /// # Panics
 /// If no JVM starts with them, although no version is missing.
-#[allow(dead_code, reason = "not every test binary asks for flags that a build may lack")]
-pub(crate) fn newest_that_start_with(flags: &[&str]) -> Vec<PathBuf> {
+pub fn newest_that_start_with(flags: &[&str]) -> Vec<PathBuf> {
     let homes = java_homes();
     let is_whole = missing_versions(&homes).is_empty();
     let starting: Vec<_> = homes.into_iter().filter(|home| starts_with(home, flags)).collect();
@@ -59,8 +55,7 @@ pub(crate) fn newest_that_start_with(flags: &[&str]) -> Vec<PathBuf> {
 }
 
 /// The newest of [`java_homes`] from a version on; all of them if [`everything`] is true.
-#[allow(dead_code, reason = "not every test binary has behaviour that older versions lack")]
-pub(crate) fn java_homes_from(first: u32) -> Vec<PathBuf> {
+pub fn java_homes_from(first: u32) -> Vec<PathBuf> {
     let mut homes = java_homes();
     homes.retain(|home| java_version(home) >= first);
     newest_of(homes)
@@ -73,7 +68,8 @@ pub(crate) fn java_homes_from(first: u32) -> Vec<PathBuf> {
 /// # Panics
 /// If a version is missing and `CI` is set, with or without a list. Without `CI` the missing versions are
 /// reported, unless a list omits them.
-pub(crate) fn java_builds() -> Vec<PathBuf> {
+#[track_caller]
+pub fn java_builds() -> Vec<PathBuf> {
     if let Some(listed) = std::env::var_os("OTLPPROF_TEST_JDKS") {
         let homes: Vec<_> = std::env::split_paths(&listed).collect();
         for home in &homes {
@@ -95,8 +91,8 @@ pub(crate) fn java_builds() -> Vec<PathBuf> {
 }
 
 /// The homes that scripts/install-jdks.sh has installed, and the system's.
-pub(crate) fn installed_homes() -> Vec<PathBuf> {
-    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/jdks");
+pub fn installed_homes() -> Vec<PathBuf> {
+    let cache = this_build::project().join(".cache/jdks");
     let mut homes = homes_in(&cache);
     homes.extend(homes_in(Path::new("/usr/lib/jvm")));
     homes.sort();
@@ -109,7 +105,7 @@ pub(crate) fn installed_homes() -> Vec<PathBuf> {
 const NEWEST_OF_SHORT_FORM: u32 = 25;
 
 /// The known releases of which no home has a JDK. The short form does without those that it does not need.
-pub(crate) fn missing_versions(homes: &[PathBuf]) -> Vec<u32> {
+pub fn missing_versions(homes: &[PathBuf]) -> Vec<u32> {
     let found: Vec<_> = homes.iter().map(|home| java_version(home)).collect();
     let newest = if everything() { u32::MAX } else { NEWEST_OF_SHORT_FORM };
     let wanted = Release::KNOWN.map(Release::feature).into_iter();
@@ -118,21 +114,20 @@ pub(crate) fn missing_versions(homes: &[PathBuf]) -> Vec<u32> {
 
 /// The program that runs another program with the C library that a home of scripts/install-debian-jdks.sh
 /// needs. `None` for other homes, which use the system's.
-#[allow(dead_code, reason = "most test binaries start the home's own programs, which need no help")]
-pub(crate) fn with_its_c_library(home: &Path) -> Option<PathBuf> {
+pub fn with_its_c_library(home: &Path) -> Option<PathBuf> {
     // The home is usr/lib/jvm/NAME in the root that has the program.
     let run = home.ancestors().nth(4)?.join("run");
     run.is_file().then_some(run)
 }
 
 /// The homes of [`java_homes`] whose JVM a program of this system's C library can load.
-#[allow(dead_code, reason = "most test binaries load no JVM")]
-pub(crate) fn loadable_homes() -> Vec<PathBuf> {
+pub fn loadable_homes() -> Vec<PathBuf> {
     java_homes().into_iter().filter(|home| with_its_c_library(home).is_none()).collect()
 }
 
 /// The Java version in a home's release file, such as 17.
-pub(crate) fn java_version(home: &Path) -> u32 {
+#[track_caller]
+pub fn java_version(home: &Path) -> u32 {
     let release = std::fs::read_to_string(home.join("release")).unwrap();
     let version =
         release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=\"")).expect("JAVA_VERSION");
@@ -140,8 +135,7 @@ pub(crate) fn java_version(home: &Path) -> u32 {
 }
 
 /// Whether the JVM starts with these flags.
-#[allow(dead_code, reason = "not every test binary asks for flags that a build may lack")]
-pub(crate) fn starts_with(home: &Path, flags: &[&str]) -> bool {
+pub fn starts_with(home: &Path, flags: &[&str]) -> bool {
     let java = Command::new(home.join("bin/java")).args(flags).arg("-version").output();
     java.is_ok_and(|java| java.status.success())
 }
@@ -155,6 +149,6 @@ fn homes_in(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// The path of the JVM's library in a home.
-pub(crate) fn libjvm(home: &Path) -> PathBuf {
+pub fn libjvm(home: &Path) -> PathBuf {
     home.join("lib/server/libjvm.so")
 }

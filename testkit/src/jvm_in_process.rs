@@ -3,8 +3,6 @@
 //! A process can create only one JVM in its life. So each test runs its own binary again for each JDK, with
 //! one ignored test as the child.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::ffi::{CString, OsStr, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +21,7 @@ use otlpprof_jvm::vm_structs::VmStructs;
 use otlpprof_signal::fault;
 use otlpprof_signal::safe_load::ProcessMemory;
 
-pub(crate) use crate::jdk_support::{java_builds, libjvm, with_its_c_library};
+use crate::jdk::{java_builds, libjvm, with_its_c_library};
 
 /// Environment variable of a child: the path of the libjvm.so to load.
 const LIBJVM: &str = "OTLPPROF_TEST_LIBJVM";
@@ -31,19 +29,21 @@ const LIBJVM: &str = "OTLPPROF_TEST_LIBJVM";
 const OPTIONS: &str = "OTLPPROF_TEST_JVM_OPTIONS";
 
 /// The stubs that the JVM's callback reports.
-pub(crate) static STUBS: StubTable = StubTable::new();
+pub static STUBS: StubTable = StubTable::new();
 
 /// Runs this binary's ignored test `child` once for each JDK build, in a process whose JVM gets these
 /// options.
 ///
 /// # Panics
 /// If the test fails on any build; the message contains the child's output.
-pub(crate) fn for_each_jdk(child: &str, options: &str) {
+#[track_caller]
+pub fn for_each_jdk(child: &str, options: &str) {
     for_each_jdk_with(child, |_| options.to_owned());
 }
 
 /// The same with options that depend on the JDK's home.
-pub(crate) fn for_each_jdk_with(child: &str, options_of: impl Fn(&Path) -> String) {
+#[track_caller]
+pub fn for_each_jdk_with(child: &str, options_of: impl Fn(&Path) -> String) {
     let mut failed = Vec::new();
     for home in java_builds() {
         let options = &options_of(&home);
@@ -75,22 +75,25 @@ pub(crate) fn for_each_jdk_with(child: &str, options_of: impl Fn(&Path) -> Strin
 }
 
 /// The JVM of a child, with the interfaces that the agent would have.
-pub(crate) struct TestJvm {
-    pub(crate) vm: *mut JavaVM,
-    pub(crate) env: *mut JNIEnv,
-    pub(crate) jvmti: Jvmti,
+pub struct TestJvm {
+    /// The JVM.
+    pub vm: *mut JavaVM,
+    /// The JNI environment of the thread that created the JVM.
+    pub env: *mut JNIEnv,
+    /// The JVM's tool interface.
+    pub jvmti: Jvmti,
 }
 
 impl TestJvm {
     /// The library of the JVM that the parent selected.
-    pub(crate) fn libjvm() -> PathBuf {
+    pub fn libjvm() -> PathBuf {
         std::env::var_os(LIBJVM).expect("a parent sets it").into()
     }
 
     /// Creates the JVM that the parent selected, with the Java test programs on its class path.
-    pub(crate) fn create() -> Self {
+    pub fn create() -> Self {
         let libjvm = Self::libjvm();
-        let classes = otlpprof_testkit::TEST_CLASSES;
+        let classes = otlpprof_testkit_products::TEST_CLASSES;
         assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
         let options = std::env::var(OPTIONS).unwrap_or_default();
         let texts: Vec<_> = std::iter::once(format!("-Djava.class.path={classes}"))
@@ -106,7 +109,7 @@ impl TestJvm {
     }
 
     /// Collects all stubs in [`STUBS`].
-    pub(crate) fn replay_stubs(&self) {
+    pub fn replay_stubs(&self) {
         let callbacks =
             EventCallbacks { dynamic_code_generated: Some(on_dynamic_code), ..Default::default() };
         // SAFETY: the callback is a static function that does not unwind.
@@ -115,28 +118,28 @@ impl TestJvm {
     }
 
     /// The feature release, such as 17.
-    pub(crate) fn feature(&self) -> u32 {
+    pub fn feature(&self) -> u32 {
         Release::of_jvmti(self.jvmti.version_number().unwrap()).feature()
     }
 
     /// libjvm's description of itself.
-    pub(crate) fn vm_structs(&self) -> VmStructs {
+    pub fn vm_structs(&self) -> VmStructs {
         self.vm_structs_by(&ProcessMemory)
     }
 
     /// libjvm's description of itself, read through another memory.
-    pub(crate) fn vm_structs_by(&self, memory: &dyn Memory) -> VmStructs {
+    pub fn vm_structs_by(&self, memory: &dyn Memory) -> VmStructs {
         VmStructs::read(memory, |name| self.symbol(name)).unwrap()
     }
 
     /// The address of one of libjvm's exported variables.
-    pub(crate) fn symbol(&self, name: &str) -> Option<u64> {
+    pub fn symbol(&self, name: &str) -> Option<u64> {
         // SAFETY: the JVM is never destroyed.
         unsafe { Libjvm::of(self.vm) }.unwrap().symbol(name)
     }
 
     /// The layout, checked.
-    pub(crate) fn layout(&self) -> VmLayout {
+    pub fn layout(&self) -> VmLayout {
         self.replay_stubs();
         let structs = self.vm_structs();
         // SAFETY: `self.env` belongs to this thread.

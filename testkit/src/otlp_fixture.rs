@@ -1,24 +1,22 @@
 //! A message that breaks no rule, for tests to read, print and modify.
 
-#![allow(dead_code, reason = "each test uses its part")]
-
 use otlpprof_otlp::wire::*;
 use prost::Message as _;
 
 /// The window's start: 2023-11-14T22:13:20Z.
-pub(crate) const TIME: u64 = 1_700_000_000_000_000_000;
+pub const TIME: u64 = 1_700_000_000_000_000_000;
 /// The window's length: ten seconds.
-pub(crate) const DURATION: u64 = 10_000_000_000;
+pub const DURATION: u64 = 10_000_000_000;
 /// The build-id of the fixture's native object.
-pub(crate) const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
+pub const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
 /// A dictionary that grows as entries are added.
 #[derive(Debug)]
-pub(crate) struct Dictionary(pub(crate) ProfilesDictionary);
+pub struct Dictionary(pub ProfilesDictionary);
 
 impl Dictionary {
     /// Tables that contain only their zero values.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self(ProfilesDictionary {
             mapping_table: vec![Mapping::default()],
             location_table: vec![Location::default()],
@@ -30,32 +28,37 @@ impl Dictionary {
         })
     }
 
-    pub(crate) fn string(&mut self, text: &str) -> i32 {
+    /// The index of a string.
+    pub fn string(&mut self, text: &str) -> i32 {
         intern(&mut self.0.string_table, text.to_owned())
     }
 
-    pub(crate) fn value_type(&mut self, name: &str, unit: &str) -> Option<ValueType> {
+    /// A sample or period type.
+    pub fn value_type(&mut self, name: &str, unit: &str) -> Option<ValueType> {
         Some(ValueType { type_strindex: self.string(name), unit_strindex: self.string(unit) })
     }
 
-    pub(crate) fn attribute(&mut self, key: &str, value: Value) -> i32 {
+    /// The index of an attribute.
+    pub fn attribute(&mut self, key: &str, value: Value) -> i32 {
         let key_strindex = self.string(key);
         let value = Some(AnyValue { value: Some(value) });
         intern(&mut self.0.attribute_table, KeyValueAndUnit { key_strindex, value, unit_strindex: 0 })
     }
 
-    pub(crate) fn text(&mut self, key: &str, value: &str) -> i32 {
+    /// The index of an attribute whose value is a string.
+    pub fn text(&mut self, key: &str, value: &str) -> i32 {
         self.attribute(key, Value::StringValue(value.into()))
     }
 
-    pub(crate) fn function(&mut self, name: &str, filename: &str) -> i32 {
+    /// The index of a function.
+    pub fn function(&mut self, name: &str, filename: &str) -> i32 {
         let (name_strindex, filename_strindex) = (self.string(name), self.string(filename));
         let function = Function { name_strindex, filename_strindex, ..Default::default() };
         intern(&mut self.0.function_table, function)
     }
 
     /// A frame of a function, with any frame type.
-    pub(crate) fn frame(&mut self, frame_type: &str, name: &str, filename: &str, line: i64) -> i32 {
+    pub fn frame(&mut self, frame_type: &str, name: &str, filename: &str, line: i64) -> i32 {
         let line = Line { function_index: self.function(name, filename), line, column: 0 };
         let attribute_indices = vec![self.text("profile.frame.type", frame_type)];
         intern(
@@ -64,12 +67,14 @@ impl Dictionary {
         )
     }
 
-    pub(crate) fn java(&mut self, name: &str, line: i64) -> i32 {
+    /// A frame of a Java method, whose file has the name of its class.
+    pub fn java(&mut self, name: &str, line: i64) -> i32 {
         let class = name.rsplit('.').nth(1).unwrap_or(name);
         self.frame("jvm", name, &format!("{class}.java"), line)
     }
 
-    pub(crate) fn mapping(&mut self, filename: &str) -> i32 {
+    /// The index of a mapping of an object with the build-id [`BUILD_ID`].
+    pub fn mapping(&mut self, filename: &str) -> i32 {
         let gnu = self.text("process.executable.build_id.gnu", BUILD_ID);
         let htlhash = self.text("process.executable.build_id.htlhash", "fedcba9876543210fedcba9876543210");
         let mapping = Mapping {
@@ -83,7 +88,7 @@ impl Dictionary {
     }
 
     /// A frame without a function, which a backend has to symbolize.
-    pub(crate) fn remote(&mut self, mapping_index: i32, address: u64) -> i32 {
+    pub fn remote(&mut self, mapping_index: i32, address: u64) -> i32 {
         let native = self.text("profile.frame.type", "native");
         let text = self.text("otlpprof.frame.remote", &format!("{BUILD_ID}.<remote>({address:#x})"));
         let location =
@@ -91,7 +96,8 @@ impl Dictionary {
         intern(&mut self.0.location_table, location)
     }
 
-    pub(crate) fn stack(&mut self, location_indices: Vec<i32>) -> i32 {
+    /// The index of a stack, whose locations are leaf first.
+    pub fn stack(&mut self, location_indices: Vec<i32>) -> i32 {
         intern(&mut self.0.stack_table, Stack { location_indices })
     }
 }
@@ -106,14 +112,14 @@ fn intern<T: PartialEq>(table: &mut Vec<T>, entry: T) -> i32 {
 }
 
 /// An inline attribute.
-pub(crate) fn inline(key: &str, value: &str) -> KeyValue {
+pub fn inline(key: &str, value: &str) -> KeyValue {
     let value = Some(AnyValue { value: Some(Value::StringValue(value.into())) });
     KeyValue { key: key.into(), value, key_strindex: 0 }
 }
 
 /// Two profiles of one process: CPU samples with values (30 in native code, 12 in Java), and wall-clock
 /// samples with timestamps.
-pub(crate) fn valid() -> ProfilesData {
+pub fn valid() -> ProfilesData {
     let mut tables = Dictionary::new();
     let library = tables.mapping("/opt/app/libburn.so");
     let native = tables.remote(library, 0x1234);
@@ -202,13 +208,13 @@ pub(crate) fn valid() -> ProfilesData {
 }
 
 /// The message with its length prefix.
-pub(crate) fn framed(data: &ProfilesData) -> Vec<u8> {
+pub fn framed(data: &ProfilesData) -> Vec<u8> {
     let message = data.encode_to_vec();
     [&u32::try_from(message.len()).unwrap().to_be_bytes()[..], &message].concat()
 }
 
 /// A length-delimited protobuf field: key, length, payload.
-pub(crate) fn field(number: u8, payload: &[u8]) -> Vec<u8> {
+pub fn field(number: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![number << 3 | 2];
     prost::encoding::encode_varint(payload.len() as u64, &mut bytes);
     bytes.extend_from_slice(payload);

@@ -1,5 +1,5 @@
-//! Measures the peak of a test's memory with an allocator that counts. The allocator serves the whole test
-//! binary, and all its tests share one count. So tests that measure hold [`SERIAL`].
+//! Measures the peak of a test's memory. The test program has [`Counting`] as its allocator, and all its
+//! tests share one count. So tests that measure hold [`SERIAL`].
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,9 @@ use parking_lot::Mutex;
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-struct Counting;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+/// The allocator that counts. A test program makes it its global allocator.
+#[derive(Debug)]
+pub struct Counting;
 
 fn note(more: usize, less: usize) {
     let now = IN_USE.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
@@ -44,13 +43,13 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// The lock to hold while measuring.
-pub(crate) static SERIAL: Mutex<()> = Mutex::new(());
+pub static SERIAL: Mutex<()> = Mutex::new(());
 
 /// One MiB in bytes.
-pub(crate) const MIB: usize = 1 << 20;
+pub const MIB: usize = 1 << 20;
 
 /// The most bytes that were allocated at once during `work`, beyond the bytes allocated before.
-pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
+pub fn peak_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
     let before = IN_USE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let done = work();

@@ -1,125 +1,125 @@
 //! Profiles in pprof's format to test with, written from the fields of `profile.proto`, independently of the
 //! crate's own reader.
 
-#![allow(dead_code, reason = "not every test binary uses all of it")]
+#![expect(missing_docs, reason = "profile.proto describes the fields")]
 
 use prost::Message;
 
 /// `perftools.profiles.Profile`.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Profile {
+pub struct Profile {
     #[prost(message, repeated, tag = "1")]
-    pub(crate) sample_type: Vec<ValueType>,
+    pub sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
-    pub(crate) sample: Vec<Sample>,
+    pub sample: Vec<Sample>,
     #[prost(message, repeated, tag = "3")]
-    pub(crate) mapping: Vec<Mapping>,
+    pub mapping: Vec<Mapping>,
     #[prost(message, repeated, tag = "4")]
-    pub(crate) location: Vec<Location>,
+    pub location: Vec<Location>,
     #[prost(message, repeated, tag = "5")]
-    pub(crate) function: Vec<Function>,
+    pub function: Vec<Function>,
     #[prost(string, repeated, tag = "6")]
-    pub(crate) string_table: Vec<String>,
+    pub string_table: Vec<String>,
     #[prost(int64, tag = "9")]
-    pub(crate) time_nanos: i64,
+    pub time_nanos: i64,
     #[prost(int64, tag = "10")]
-    pub(crate) duration_nanos: i64,
+    pub duration_nanos: i64,
     #[prost(message, optional, tag = "11")]
-    pub(crate) period_type: Option<ValueType>,
+    pub period_type: Option<ValueType>,
     #[prost(int64, tag = "12")]
-    pub(crate) period: i64,
+    pub period: i64,
     #[prost(int64, repeated, tag = "13")]
-    pub(crate) comment: Vec<i64>,
+    pub comment: Vec<i64>,
     #[prost(int64, tag = "14")]
-    pub(crate) default_sample_type: i64,
+    pub default_sample_type: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct ValueType {
+pub struct ValueType {
     #[prost(int64, tag = "1")]
-    pub(crate) r#type: i64,
+    pub r#type: i64,
     #[prost(int64, tag = "2")]
-    pub(crate) unit: i64,
+    pub unit: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Sample {
+pub struct Sample {
     #[prost(uint64, repeated, tag = "1")]
-    pub(crate) location_id: Vec<u64>,
+    pub location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
-    pub(crate) value: Vec<i64>,
+    pub value: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
-    pub(crate) label: Vec<Label>,
+    pub label: Vec<Label>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Label {
+pub struct Label {
     #[prost(int64, tag = "1")]
-    pub(crate) key: i64,
+    pub key: i64,
     #[prost(int64, tag = "2")]
-    pub(crate) str: i64,
+    pub str: i64,
     #[prost(int64, tag = "3")]
-    pub(crate) num: i64,
+    pub num: i64,
     #[prost(int64, tag = "4")]
-    pub(crate) num_unit: i64,
+    pub num_unit: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Mapping {
+pub struct Mapping {
     #[prost(uint64, tag = "1")]
-    pub(crate) id: u64,
+    pub id: u64,
     #[prost(uint64, tag = "2")]
-    pub(crate) memory_start: u64,
+    pub memory_start: u64,
     #[prost(uint64, tag = "3")]
-    pub(crate) memory_limit: u64,
+    pub memory_limit: u64,
     #[prost(uint64, tag = "4")]
-    pub(crate) file_offset: u64,
+    pub file_offset: u64,
     #[prost(int64, tag = "5")]
-    pub(crate) filename: i64,
+    pub filename: i64,
     #[prost(int64, tag = "6")]
-    pub(crate) build_id: i64,
+    pub build_id: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Location {
+pub struct Location {
     #[prost(uint64, tag = "1")]
-    pub(crate) id: u64,
+    pub id: u64,
     #[prost(uint64, tag = "2")]
-    pub(crate) mapping_id: u64,
+    pub mapping_id: u64,
     #[prost(uint64, tag = "3")]
-    pub(crate) address: u64,
+    pub address: u64,
     #[prost(message, repeated, tag = "4")]
-    pub(crate) line: Vec<Line>,
+    pub line: Vec<Line>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Line {
+pub struct Line {
     #[prost(uint64, tag = "1")]
-    pub(crate) function_id: u64,
+    pub function_id: u64,
     #[prost(int64, tag = "2")]
-    pub(crate) line: i64,
+    pub line: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(crate) struct Function {
+pub struct Function {
     #[prost(uint64, tag = "1")]
-    pub(crate) id: u64,
+    pub id: u64,
     #[prost(int64, tag = "2")]
-    pub(crate) name: i64,
+    pub name: i64,
     #[prost(int64, tag = "3")]
-    pub(crate) system_name: i64,
+    pub system_name: i64,
     #[prost(int64, tag = "4")]
-    pub(crate) filename: i64,
+    pub filename: i64,
     #[prost(int64, tag = "5")]
-    pub(crate) start_line: i64,
+    pub start_line: i64,
 }
 
 /// The start of [`valid`] in ns since 1970: 2023-11-14T22:13:20Z.
-pub(crate) const TIME: i64 = 1_700_000_000_000_000_000;
+pub const TIME: i64 = 1_700_000_000_000_000_000;
 
 impl Profile {
     /// The index of a string.
-    pub(crate) fn string(&mut self, text: &str) -> i64 {
+    pub fn string(&mut self, text: &str) -> i64 {
         let known = self.string_table.iter().position(|known| known == text);
         let index = known.unwrap_or_else(|| {
             self.string_table.push(text.to_owned());
@@ -128,12 +128,13 @@ impl Profile {
         i64::try_from(index).unwrap()
     }
 
-    pub(crate) fn value_type(&mut self, text: &str, unit: &str) -> ValueType {
+    /// A sample or period type.
+    pub fn value_type(&mut self, text: &str, unit: &str) -> ValueType {
         ValueType { r#type: self.string(text), unit: self.string(unit) }
     }
 
     /// The id of a function.
-    pub(crate) fn function(&mut self, name: &str, file: &str) -> u64 {
+    pub fn function(&mut self, name: &str, file: &str) -> u64 {
         let id = self.function.len() as u64 + 1;
         let (name, filename) = (self.string(name), self.string(file));
         self.function.push(Function { id, name, system_name: name, filename, start_line: 1 });
@@ -141,21 +142,22 @@ impl Profile {
     }
 
     /// The id of a location with these functions, innermost first, each with its line.
-    pub(crate) fn location(&mut self, mapping_id: u64, address: u64, lines: &[(u64, i64)]) -> u64 {
+    pub fn location(&mut self, mapping_id: u64, address: u64, lines: &[(u64, i64)]) -> u64 {
         let id = self.location.len() as u64 + 1;
         let line = lines.iter().map(|&(function_id, line)| Line { function_id, line }).collect();
         self.location.push(Location { id, mapping_id, address, line });
         id
     }
 
-    pub(crate) fn text_label(&mut self, key: &str, text: &str) -> Label {
+    /// A label whose value is a string.
+    pub fn text_label(&mut self, key: &str, text: &str) -> Label {
         Label { key: self.string(key), str: self.string(text), ..Label::default() }
     }
 }
 
 /// A profile of 10 s with two sample types, as Go's CPU profile has them: `main` calls `compute`, which
 /// `spin` is inlined into; `spin` takes 30 periods of 10 ms and a place without symbols 12.
-pub(crate) fn valid() -> Profile {
+pub fn valid() -> Profile {
     let mut profile = Profile::default();
     profile.string("");
     profile.sample_type =

@@ -11,7 +11,8 @@ use prost::Message as _;
 ///
 /// # Panics
 /// If a message breaks a rule, or if the program that `PROFCHECK` names cannot run.
-pub(crate) fn assert_passes(label: &str, file: &[u8]) {
+#[track_caller]
+pub fn assert_passes(label: &str, file: &[u8]) {
     let Some(profcheck) = std::env::var_os("PROFCHECK").map(PathBuf::from) else { return };
     let folder = tempfile::tempdir().unwrap();
     let plain = folder.path().join("message");

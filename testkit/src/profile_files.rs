@@ -1,31 +1,28 @@
 //! Files of profiles for tests of the commands that show profiles, and the commands' output.
 
-#![allow(dead_code, reason = "each test uses its part")]
-
-use std::io::Read as _;
-
-use base64::Engine as _;
 use otlpprof_otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::commands::run_otlpprof;
 use crate::otlp_fixture::{DURATION, Dictionary, TIME, framed, inline};
 
 /// Files in a temporary folder.
-pub(crate) struct Files(TempDir);
+pub struct Files(TempDir);
 
 impl Files {
-    pub(crate) fn new() -> Self {
+    /// Creates the folder, which is removed with this value.
+    pub fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
 
     /// The path of a file in the folder.
-    pub(crate) fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.0.path().join(name).into_os_string().into_string().unwrap()
     }
 
     /// Writes length-prefixed messages. Returns the file's path.
-    pub(crate) fn add(&self, name: &str, messages: &[ProfilesData]) -> String {
+    pub fn add(&self, name: &str, messages: &[ProfilesData]) -> String {
         let path = self.path(name);
         std::fs::write(&path, messages.iter().flat_map(framed).collect::<Vec<u8>>()).unwrap();
         path
@@ -33,21 +30,26 @@ impl Files {
 }
 
 /// A profile to build.
-pub(crate) struct Spec<'s> {
+pub struct Spec<'s> {
     /// Sample type and unit, period type and unit.
-    pub(crate) types: [&'s str; 4],
-    pub(crate) period: i64,
-    pub(crate) start: u64,
+    pub types: [&'s str; 4],
+    /// The period, in the unit of the period type.
+    pub period: i64,
+    /// The start in nanoseconds since 1970.
+    pub start: u64,
     /// Stacks, leaf first, each with its thread and value.
-    pub(crate) samples: &'s [(&'s [&'s str], &'s str, i64)],
+    pub samples: &'s [(&'s [&'s str], &'s str, i64)],
 }
 
-pub(crate) const CPU: [&str; 4] = ["samples", "count", "cpu", "nanoseconds"];
-pub(crate) const LIVE_SPACE: [&str; 4] = ["inuse_space", "bytes", "space", "bytes"];
-pub(crate) const ALLOC_SPACE: [&str; 4] = ["alloc_space", "bytes", "space", "bytes"];
+/// The types of CPU profiles.
+pub const CPU: [&str; 4] = ["samples", "count", "cpu", "nanoseconds"];
+/// The types of profiles of the bytes in use.
+pub const LIVE_SPACE: [&str; 4] = ["inuse_space", "bytes", "space", "bytes"];
+/// The types of profiles of allocated bytes.
+pub const ALLOC_SPACE: [&str; 4] = ["alloc_space", "bytes", "space", "bytes"];
 
 /// A message of one process. The line of a frame is the number of its sample, from 1.
-pub(crate) fn message(process: &str, specs: &[Spec<'_>]) -> ProfilesData {
+pub fn message(process: &str, specs: &[Spec<'_>]) -> ProfilesData {
     let mut tables = Dictionary::new();
     let profiles = specs.iter().map(|spec| {
         let samples = (1..).zip(spec.samples).map(|(line, (names, thread, value))| {
@@ -84,21 +86,17 @@ pub(crate) fn message(process: &str, specs: &[Spec<'_>]) -> ProfilesData {
     }
 }
 
-/// Runs the command.
-pub(crate) fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
-    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
-}
-
 /// Runs the command, which must succeed and write nothing on standard error, unless no sample is selected.
 /// Returns its standard output.
-pub(crate) fn stdout(arguments: &[&str]) -> String {
-    let output = otlpprof(arguments).success().get_output().clone();
+#[track_caller]
+pub fn stdout(arguments: &[&str]) -> String {
+    let output = run_otlpprof(arguments).success().get_output().clone();
     assert_quiet(&String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Three stacks of two threads in two messages.
-pub(crate) fn shop() -> [ProfilesData; 2] {
+pub fn shop() -> [ProfilesData; 2] {
     let first = [
         (&["Db.query", "Shop.cart", "Server.run"][..], "http-1", 10),
         (&["Json.write", "Shop.cart", "Server.run"], "http-2", 20),
@@ -109,7 +107,7 @@ pub(crate) fn shop() -> [ProfilesData; 2] {
 }
 
 /// Three states of one process and one of another. The last states have 1,024 and 8,192 bytes.
-pub(crate) fn three_states() -> [ProfilesData; 4] {
+pub fn three_states() -> [ProfilesData; 4] {
     let of = |process, start, value| {
         let samples = [(&["New.array", "Shop.cart"][..], "a", value)];
         message(process, &[Spec { types: LIVE_SPACE, period: 512, start, samples: &samples }])
@@ -124,7 +122,7 @@ pub(crate) fn three_states() -> [ProfilesData; 4] {
 }
 
 /// A message of two threads, in which every frame is another function.
-pub(crate) fn distinct_frames() -> ProfilesData {
+pub fn distinct_frames() -> ProfilesData {
     let names = |stack| (0..8).map(move |frame| format!("p{stack}.C{frame}.run"));
     let stacks: Vec<Vec<String>> = (0..1_000).map(|stack| names(stack).collect()).collect();
     let stacks: Vec<Vec<&str>> =
@@ -137,31 +135,21 @@ pub(crate) fn distinct_frames() -> ProfilesData {
 }
 
 /// Asserts that standard error is empty, or has the one line that no sample is selected.
-pub(crate) fn assert_quiet(stderr: &str) {
+#[track_caller]
+pub fn assert_quiet(stderr: &str) {
     let is_of_empty =
         stderr.starts_with("otlpprof: no sample is selected of the ") && stderr.lines().count() == 1;
     assert!(stderr.is_empty() || is_of_empty, "{stderr}");
 }
 
 /// The JSON document that the command writes with `--format json`.
-pub(crate) fn json(arguments: &[&str]) -> Value {
+#[track_caller]
+pub fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&stdout(&[arguments, &["--format", "json"]].concat())).unwrap()
 }
 
 /// The lines of a table, each by its words.
-pub(crate) fn rows(text: &str) -> Vec<Vec<&str>> {
+pub fn rows(text: &str) -> Vec<Vec<&str>> {
     let lines = text.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1);
     lines.map(|line| line.split_whitespace().collect()).collect()
-}
-
-/// The header of a page's data.
-pub(crate) fn page_header(page: &str) -> Value {
-    let html = std::fs::read_to_string(page).unwrap();
-    let (_, after) = html.split_once("id=\"profile\">").unwrap();
-    let text = after.split('<').next().unwrap();
-    let compressed = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
-    let mut data = Vec::new();
-    flate2::read::ZlibDecoder::new(&*compressed).read_to_end(&mut data).unwrap();
-    let length = u32::from_le_bytes(data[5..9].try_into().unwrap()) as usize;
-    serde_json::from_slice(&data[9..9 + length]).unwrap()
 }

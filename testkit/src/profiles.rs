@@ -10,7 +10,7 @@ use otlpprof_otlp::validate::rules::RuleId;
 use otlpprof_otlp::validate::validate;
 use otlpprof_otlp::wire::Value;
 
-use crate::profcheck_support::assert_passes;
+use crate::profcheck::assert_passes;
 
 /// The most findings of each rule that a failure shows.
 const SHOWN: usize = 3;
@@ -32,13 +32,15 @@ const ALLOWED: [(RuleId, &str); 2] = [
 ///
 /// # Panics
 /// If the file breaks a rule, or cannot be read.
-pub(crate) fn assert_valid(label: &str, file: &Path) {
+#[track_caller]
+pub fn assert_valid(label: &str, file: &Path) {
     let bytes = fs::read(file).unwrap();
     assert_valid_bytes(&format!("{label}: {}", file.display()), &bytes);
 }
 
 /// Checks a file's bytes like [`assert_valid`].
-pub(crate) fn assert_valid_bytes(label: &str, bytes: &[u8]) {
+#[track_caller]
+pub fn assert_valid_bytes(label: &str, bytes: &[u8]) {
     let report = validate(bytes, SHOWN);
     let allowed = |rule: RuleId| ALLOWED.iter().any(|(allowed, _)| *allowed == rule);
     let broken: Vec<_> = report.breaches().filter(|(rule, _)| !allowed(*rule)).collect();
@@ -50,18 +52,19 @@ pub(crate) fn assert_valid_bytes(label: &str, bytes: &[u8]) {
 ///
 /// # Panics
 /// If a message cannot be read.
-pub(crate) fn messages(file: &Path) -> Vec<Message> {
+#[track_caller]
+pub fn messages(file: &Path) -> Vec<Message> {
     let bytes = fs::read(file).unwrap();
     read::read(&bytes).collect::<Result<_, _>>().unwrap_or_else(|e| panic!("{}: {e:?}", file.display()))
 }
 
 /// The messages in a file so far. The file need not exist.
-pub(crate) fn messages_if_any(file: &Path) -> Vec<Message> {
+pub fn messages_if_any(file: &Path) -> Vec<Message> {
     if file.is_file() { messages(file) } else { Vec::new() }
 }
 
 /// The types of all profiles.
-pub(crate) fn profile_types(messages: &[Message]) -> BTreeSet<String> {
+pub fn profile_types(messages: &[Message]) -> BTreeSet<String> {
     let types = messages.iter().flat_map(|message| {
         let lookup = Lookup::new(&message.data);
         let profiles = &message.data.resource_profiles[0].scope_profiles[0].profiles;
@@ -73,7 +76,7 @@ pub(crate) fn profile_types(messages: &[Message]) -> BTreeSet<String> {
 }
 
 /// The value of an attribute of a message's first profile.
-pub(crate) fn profile_attribute(message: &Message, key: &str) -> Option<Value> {
+pub fn profile_attribute(message: &Message, key: &str) -> Option<Value> {
     let lookup = Lookup::new(&message.data);
     let profile = &message.data.resource_profiles[0].scope_profiles[0].profiles[0];
     let (_, value) = lookup.attributes(&profile.attribute_indices).find(|(found, _)| *found == key)?;
@@ -81,12 +84,13 @@ pub(crate) fn profile_attribute(message: &Message, key: &str) -> Option<Value> {
 }
 
 /// The length of the interval of a message's first profile.
-pub(crate) fn duration_ns(message: &Message) -> u64 {
+pub fn duration_ns(message: &Message) -> u64 {
     message.data.resource_profiles[0].scope_profiles[0].profiles[0].duration_nano
 }
 
 /// A counter of a message's first profile. 0 if the profile does not have it.
-pub(crate) fn profile_counter(message: &Message, key: &str) -> i64 {
+#[track_caller]
+pub fn profile_counter(message: &Message, key: &str) -> i64 {
     match profile_attribute(message, &format!("otlpprof.{key}")) {
         None => 0,
         Some(Value::IntValue(count)) => count,
@@ -95,6 +99,6 @@ pub(crate) fn profile_counter(message: &Message, key: &str) -> i64 {
 }
 
 /// The sum of a counter over all messages. Each message counts the events of its interval.
-pub(crate) fn counted_in_profiles(messages: &[Message], key: &str) -> i64 {
+pub fn counted_in_profiles(messages: &[Message], key: &str) -> i64 {
     messages.iter().map(|message| profile_counter(message, key)).sum()
 }

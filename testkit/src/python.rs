@@ -1,13 +1,12 @@
 //! OpenTelemetry's Python package as a reference, through `scripts/python-oracle.sh`.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use crate::loud_support::not_tested;
+use crate::skipped::not_tested;
+use crate::toolchain::python_oracle;
 use otlpprof_otlp::read::read;
 use otlpprof_otlp::wire::Sample;
 use serde_json::{Value, json};
@@ -29,8 +28,7 @@ static STATE: Mutex<State> = Mutex::new(State::NotStarted);
 
 impl Oracle {
     fn start() -> Self {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/python-oracle.sh");
-        let mut command = Command::new(script);
+        let mut command = python_oracle();
         let mut process = command.arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let paths = process.stdin.take().unwrap();
         let answers = BufReader::new(process.stdout.take().unwrap());
@@ -50,7 +48,8 @@ impl Oracle {
 ///
 /// # Panics
 /// If Python cannot read a file, or if it is not available in CI.
-pub(crate) fn oracle(files: &[impl AsRef<Path>]) -> Option<Vec<Value>> {
+#[track_caller]
+pub fn oracle(files: &[impl AsRef<Path>]) -> Option<Vec<Value>> {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     if let State::NotStarted = *state {
         *state = State::Running(Oracle::start());
@@ -79,7 +78,8 @@ fn missing(reason: &str) {
 ///
 /// # Panics
 /// If the results differ.
-pub(crate) fn assert_read_alike(label: &str, files: &[impl AsRef<Path>]) {
+#[track_caller]
+pub fn assert_read_alike(label: &str, files: &[impl AsRef<Path>]) {
     let Some(counts) = oracle(files) else { return };
     for (file, count) in files.iter().zip(counts) {
         let file = file.as_ref();
@@ -95,7 +95,7 @@ fn total(sample: &Sample) -> i64 {
 }
 
 /// The counts of a file, by our reader.
-pub(crate) fn ours(bytes: &[u8]) -> Value {
+pub fn ours(bytes: &[u8]) -> Value {
     let (mut messages, mut profiles, mut samples, mut sum) = (0, 0, 0, 0);
     for message in read(bytes) {
         messages += 1;

@@ -1,6 +1,5 @@
-//! Support for the tests of the CPU sampling engine. The tests handle real signals and examine the whole
-//! process, so the tests of one binary run one at a time.
-#![allow(dead_code, unreachable_pub, reason = "each test binary includes this and uses its part")]
+//! Sessions of the CPU sampling engine in the test's own process, and work to sample. The tests handle real
+//! signals and examine the whole process, so the tests of one binary run one at a time.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -9,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::loud_support::not_tested;
-pub use crate::steal_support::{Measured, Verdict, measure};
+use crate::skipped::not_tested;
+use crate::stolen_time::{Measured, Verdict, measure};
 use otlpprof_core::object::ObjectMap;
 use otlpprof_core::record::SampleHeader;
 use otlpprof_core::stack_walker::StackWalker;
@@ -33,6 +32,7 @@ pub fn serially() -> MutexGuard<'static, ()> {
     SERIAL.lock()
 }
 
+/// The interval of sessions by [`config`].
 pub const INTERVAL: Duration = Duration::from_millis(10);
 /// A wait of this length is taken to last for ever.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -75,6 +75,7 @@ pub fn call_in_samples(function: AsyncGetCallTrace) {
     assert!(threads::note_java_thread(gettid(), JAVA_THREAD));
 }
 
+/// A configuration with the default engine parameters, [`INTERVAL`], and this clock alone.
 pub fn config(kind: ClockKind) -> Config {
     Config { interval: INTERVAL, clock: ClockChoice::Only(kind), ..Config::default() }
 }
@@ -130,6 +131,7 @@ fn clock(id: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// The current thread's CPU time.
 pub fn thread_cpu() -> Duration {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -244,6 +246,7 @@ pub fn burn_in_kernel(time: Duration) {
 }
 
 /// Fails unless a run of `scenario` gives a sum within `percent` of the time used; see [`measure`].
+#[track_caller]
 pub fn assert_within(percent: f64, kind: ClockKind, what: &str, mut scenario: impl FnMut() -> Measured) {
     let what = format!("{} {what}", kind.name());
     let mut last = None;
@@ -289,15 +292,6 @@ pub fn settle_program(since: Duration) -> Duration {
             return used;
         }
         thread::sleep(Duration::from_millis(300));
-    }
-}
-
-/// Waits until a condition holds.
-pub fn wait_for(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "no {what}");
-        thread::sleep(Duration::from_millis(10));
     }
 }
 

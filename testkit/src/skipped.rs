@@ -6,7 +6,8 @@ use std::io::{self, Write};
 ///
 /// # Panics
 /// If `CI` is set, where everything must be tested.
-pub(crate) fn not_tested(what: &str) {
+#[track_caller]
+pub fn not_tested(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "not tested, and CI is set: {what}");
     // libtest suppresses the output of the print macros in a test that passes, but not direct writes. A
     // single write keeps the lines of concurrent tests apart.

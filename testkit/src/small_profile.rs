@@ -1,7 +1,5 @@
 //! A small profile built by hand, and its contents in a form that does not depend on the encoding.
 
-#![allow(dead_code, reason = "every test target uses its own part")]
-
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,39 +10,51 @@ use prost::Message as _;
 
 /// A sample without indices, with everything that applies to its profile.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FlatSample {
-    pub(crate) resource: Attributes,
-    pub(crate) scope: (String, String),
-    pub(crate) sample_type: (String, String),
-    pub(crate) period: (i64, String, String),
+pub struct FlatSample {
+    /// The attributes of the resource.
+    pub resource: Attributes,
+    /// Name and version of the scope.
+    pub scope: (String, String),
+    /// Type and unit of the values.
+    pub sample_type: (String, String),
+    /// The period, and its type and unit.
+    pub period: (i64, String, String),
     /// The start in nanoseconds since 1970, and the length in nanoseconds.
-    pub(crate) window: (u64, u64),
-    pub(crate) profile_id: Vec<u8>,
-    pub(crate) profile_attributes: Attributes,
+    pub window: (u64, u64),
+    /// The id of the profile.
+    pub profile_id: Vec<u8>,
+    /// The attributes of the profile.
+    pub profile_attributes: Attributes,
     /// The frames, leaf first.
-    pub(crate) stack: Vec<FlatLocation>,
-    pub(crate) attributes: Attributes,
-    pub(crate) link: (Vec<u8>, Vec<u8>),
-    pub(crate) values: Vec<i64>,
-    pub(crate) timestamps: Vec<u64>,
+    pub stack: Vec<FlatLocation>,
+    /// The attributes of the sample.
+    pub attributes: Attributes,
+    /// The ids of trace and span. Empty if there are none.
+    pub link: (Vec<u8>, Vec<u8>),
+    /// The values.
+    pub values: Vec<i64>,
+    /// The times in nanoseconds since 1970.
+    pub timestamps: Vec<u64>,
 }
 
 /// Keys, and values with their types; sorted.
-pub(crate) type Attributes = Vec<(String, String)>;
+pub type Attributes = Vec<(String, String)>;
 
 /// A location without indices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FlatLocation {
-    pub(crate) address: u64,
+pub struct FlatLocation {
+    /// The address.
+    pub address: u64,
     /// The functions, each with its name, system name, file and line.
-    pub(crate) lines: Vec<(String, String, String, i64)>,
-    pub(crate) attributes: Attributes,
+    pub lines: Vec<(String, String, String, i64)>,
+    /// The attributes of the location.
+    pub attributes: Attributes,
     /// Start, limit, file offset, file name, and attributes.
-    pub(crate) mapping: Option<(u64, u64, u64, String, Attributes)>,
+    pub mapping: Option<(u64, u64, u64, String, Attributes)>,
 }
 
 /// Samples of two threads: `leaf` called by `root` 3 times, and `root` alone 4 times.
-pub(crate) fn profile(service: &str) -> ProfilesData {
+pub fn profile(service: &str) -> ProfilesData {
     let strings = ["", "samples", "count", "cpu", "nanoseconds", "leaf", "root", "thread.name", "Main.java"];
     let function = |name| Function { name_strindex: name, filename_strindex: 8, ..Function::default() };
     let location = |function, line| Location {
@@ -106,7 +116,7 @@ fn now() -> u64 {
 }
 
 /// [`profile`] in OTLP/JSON, written by hand from the specification.
-pub(crate) fn json_profile(service: &str) -> String {
+pub fn json_profile(service: &str) -> String {
     serde_json::json!({
         "resourceProfiles": [{
             "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
@@ -150,19 +160,19 @@ pub(crate) fn json_profile(service: &str) -> String {
 }
 
 /// [`profile`] as a protobuf message.
-pub(crate) fn protobuf_message(service: &str) -> Message {
+pub fn protobuf_message(service: &str) -> Message {
     let body = profile(service).encode_to_vec();
     Message { body, content_type: ContentType::Protobuf, samples: 2 }
 }
 
 /// [`profile`] as a JSON message.
-pub(crate) fn json_message(service: &str) -> Message {
+pub fn json_message(service: &str) -> Message {
     let body = json_profile(service).into_bytes();
     Message { body, content_type: ContentType::Json, samples: 2 }
 }
 
 /// All samples of a message, sorted.
-pub(crate) fn flatten(data: &ProfilesData) -> Vec<FlatSample> {
+pub fn flatten(data: &ProfilesData) -> Vec<FlatSample> {
     let lookup = Lookup::new(data);
     let mut flat = Vec::new();
     for resource in &data.resource_profiles {

@@ -11,68 +11,71 @@ use otlpprof_otlp::wire::{Location, ProfilesData, Value};
 
 /// One line of a location, or a location without lines.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// The function's name. Empty if the backend has to name the frame.
-    pub(crate) name: String,
-    pub(crate) file: String,
-    pub(crate) line: i64,
-    pub(crate) address: ElfVaddr,
+    pub name: String,
+    /// The function's file. Empty if it is unknown.
+    pub file: String,
+    /// The line in the file. 0 if it is unknown.
+    pub line: i64,
+    /// The address in the object.
+    pub address: ElfVaddr,
     /// The object's path. Empty without a mapping.
-    pub(crate) object: String,
+    pub object: String,
     /// The object's GNU build-id in hexadecimal. Empty if there is none.
-    pub(crate) build_id: String,
+    pub build_id: String,
     /// The hash of the object's file. Empty if there is none.
-    pub(crate) htlhash: String,
+    pub htlhash: String,
     /// `profile.frame.type`.
-    pub(crate) frame_type: String,
+    pub frame_type: String,
     /// `otlpprof.frame.kind`. Empty if there is none.
-    pub(crate) kind: String,
+    pub kind: String,
     /// The remote frame, parsed from the location's attribute.
-    pub(crate) remote: Option<RemoteFrame>,
+    pub remote: Option<RemoteFrame>,
 }
 
 /// One sample of a profile.
 #[derive(Clone, Debug)]
-pub(crate) struct Stack {
+pub struct Stack {
     /// The frames, leaf first. Samples of one stack share them: a message may have many.
-    pub(crate) frames: Arc<[Frame]>,
+    pub frames: Arc<[Frame]>,
     /// The number of samples that this sample stands for.
-    pub(crate) value: i64,
+    pub value: i64,
     /// The number of distinct times, if the samples have times. A sample for a stall of many periods has one
     /// distinct time.
-    pub(crate) times: i64,
+    pub times: i64,
     /// The profile's period. In CPU profiles, the nanoseconds between two samples.
-    pub(crate) period_ns: i64,
+    pub period_ns: i64,
     /// `thread.name`. Empty if there is none.
-    pub(crate) thread: String,
+    pub thread: String,
     /// `thread.id`.
-    pub(crate) thread_id: Option<i64>,
+    pub thread_id: Option<i64>,
     /// `otlpprof.thread.os_id`.
-    pub(crate) os_id: Option<i64>,
+    pub os_id: Option<i64>,
     /// `otlpprof.object.age`.
-    pub(crate) age: Option<i64>,
+    pub age: Option<i64>,
     /// `otlpprof.lock.owner.id`.
-    pub(crate) owner_id: Option<i64>,
+    pub owner_id: Option<i64>,
     /// All attributes that are strings.
-    pub(crate) labels: BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
     /// The ids of trace and span, if the sample has a link.
-    pub(crate) link: Option<(Vec<u8>, Vec<u8>)>,
+    pub link: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Stack {
     /// Whether a frame's function has this name.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.frames.iter().any(|frame| frame.name == name)
     }
 }
 
 /// The samples of all CPU profiles.
-pub(crate) fn cpu_stacks(messages: &[Message]) -> Vec<Stack> {
+pub fn cpu_stacks(messages: &[Message]) -> Vec<Stack> {
     stacks_of(messages, "cpu", ("samples", "count"))
 }
 
 /// The samples of all profiles with this `profile.type` and sample type.
-pub(crate) fn stacks_of(messages: &[Message], profile_type: &str, sample_type: (&str, &str)) -> Vec<Stack> {
+pub fn stacks_of(messages: &[Message], profile_type: &str, sample_type: (&str, &str)) -> Vec<Stack> {
     let mut stacks = Vec::new();
     for message in messages {
         let lookup = Lookup::new(&message.data);

@@ -2,14 +2,14 @@
 //! Perf events continue to count stolen time, which is not in the kernel's accounts. Timers follow these
 //! accounts.
 
-#![allow(dead_code, unreachable_pub, reason = "test binaries and other support modules include this")]
-
 use std::time::Duration;
 
 /// CPU time by samples and by the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
+    /// The time that samples stand for.
     pub sampled: Duration,
+    /// The time by the kernel's account.
     pub used: Duration,
 }
 
@@ -23,7 +23,9 @@ impl Measured {
 /// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
+    /// The sums agree.
     Holds,
+    /// The sums differ.
     Fails,
     /// The host stole so much time that nothing can be concluded.
     Unknown,

@@ -1,7 +1,4 @@
-//! Messages with native frames without names, and the command that resolves them, for the `*symbolize*`
-//! tests.
-
-#![allow(dead_code, reason = "each test binary uses its part")]
+//! Messages with native frames without names, and the command that resolves them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,16 +17,17 @@ use prost::Message as _;
 use tempfile::TempDir;
 
 use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
+use crate::this_build;
 
 /// A function, its linkage name, file, line and column.
-pub(crate) type Named = (String, String, String, i64, i64);
+pub type Named = (String, String, String, i64, i64);
 
 /// The sample library, with debug information.
-pub(crate) const LIBRARY: &str = otlpprof_testkit::DDPROFTEST;
+pub const LIBRARY: &str = otlpprof_testkit_products::DDPROFTEST;
 
 /// The form in which a message has a frame without a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FrameForm {
+pub enum FrameForm {
     /// As this profiler writes frames: a mapping, an address, and the text as an attribute.
     Agent,
     /// As OpenTelemetry's eBPF profiler: a mapping with an htlhash alone, and an address.
@@ -42,13 +40,14 @@ pub(crate) enum FrameForm {
     Offset,
 }
 
-pub(crate) const FRAME_FORMS: [FrameForm; 5] =
+/// All forms.
+pub const FRAME_FORMS: [FrameForm; 5] =
     [FrameForm::Agent, FrameForm::Htlhash, FrameForm::RunTime, FrameForm::Text, FrameForm::Offset];
 
 /// An object whose frames a message has.
-pub(crate) struct ProfiledObject {
+pub struct ProfiledObject {
     /// The path in the message.
-    pub(crate) path: String,
+    pub path: String,
     build_id: String,
     htlhash: String,
     code: ProgramHeader,
@@ -59,7 +58,7 @@ const BASE: u64 = 0x7f12_3456_7000;
 
 impl ProfiledObject {
     /// The object in a file, which the message says is at another path.
-    pub(crate) fn of(file: &Path, path: &str) -> Self {
+    pub fn of(file: &Path, path: &str) -> Self {
         let source = || FileSource::open(file).unwrap();
         let elf = ElfFile::parse(source()).unwrap();
         let headers = elf.program_headers().unwrap();
@@ -72,7 +71,7 @@ impl ProfiledObject {
     }
 
     /// The object with this text for its build-id, and no other identity.
-    pub(crate) fn with_build_id(self, build_id: &str) -> Self {
+    pub fn with_build_id(self, build_id: &str) -> Self {
         Self { build_id: build_id.into(), htlhash: String::new(), ..self }
     }
 
@@ -99,7 +98,7 @@ impl ProfiledObject {
     }
 
     /// Enters the frame at an ELF virtual address. Returns the index of its location.
-    pub(crate) fn location(&self, tables: &mut Dictionary, form: FrameForm, vaddr: u64) -> i32 {
+    pub fn location(&self, tables: &mut Dictionary, form: FrameForm, vaddr: u64) -> i32 {
         let remote = format!("{}.<remote>({vaddr:#x})", self.build_id);
         let file = self.path.rsplit('/').next().unwrap();
         let native = tables.text("profile.frame.type", "native");
@@ -130,7 +129,7 @@ impl ProfiledObject {
 }
 
 /// A message with a sample for each location.
-pub(crate) fn message_of(mut tables: Dictionary, locations: &[i32]) -> ProfilesData {
+pub fn message_of(mut tables: Dictionary, locations: &[i32]) -> ProfilesData {
     let java = tables.java("com.example.Main.main", 7);
     let samples = locations
         .iter()
@@ -164,7 +163,7 @@ pub(crate) fn message_of(mut tables: Dictionary, locations: &[i32]) -> ProfilesD
 }
 
 /// The lines of a location.
-pub(crate) fn lines_of(message: &ProfilesData, location: i32) -> Vec<Named> {
+pub fn lines_of(message: &ProfilesData, location: i32) -> Vec<Named> {
     let lookup = Lookup::new(message);
     let lines = &lookup.location(location).unwrap().lines;
     let named = |line: &Line| {
@@ -178,34 +177,38 @@ pub(crate) fn lines_of(message: &ProfilesData, location: i32) -> Vec<Named> {
 }
 
 /// The command with a cache of its own.
-pub(crate) struct Command {
-    pub(crate) folder: TempDir,
+pub struct Command {
+    /// The folder of the cache, and of results.
+    pub folder: TempDir,
 }
 
 impl Command {
-    pub(crate) fn new() -> Self {
+    /// Creates the folder, which is removed with this value.
+    pub fn new() -> Self {
         Self { folder: TempDir::new().unwrap() }
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    /// The path of a file in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// The folder of indexes.
-    pub(crate) fn indexes(&self) -> PathBuf {
+    pub fn indexes(&self) -> PathBuf {
         self.path("cache/indexes")
     }
 
     /// The command, which neither asks servers nor knows the user's cache.
-    pub(crate) fn prepared(&self) -> assert_cmd::Command {
-        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    pub fn prepared(&self) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::new(this_build::command());
         command.env("OTLPPROF_CACHE", self.path("cache")).env("OTLPPROF_SYMBOLS", self.path("store"));
         command.env_remove("DEBUGINFOD_URLS");
         command
     }
 
     /// Resolves the frames of a file. Returns the result's path and standard error.
-    pub(crate) fn symbolize(&self, input: &Path, output: &str, options: &[&str]) -> (PathBuf, String) {
+    #[track_caller]
+    pub fn symbolize(&self, input: &Path, output: &str, options: &[&str]) -> (PathBuf, String) {
         let out = self.path(output);
         let mut command = self.prepared();
         command.arg("symbolize").arg(input).arg("-o").arg(&out).args(options);
@@ -216,20 +219,22 @@ impl Command {
 }
 
 /// The messages of a file.
-pub(crate) fn messages_of(file: &Path) -> Vec<ProfilesData> {
+#[track_caller]
+pub fn messages_of(file: &Path) -> Vec<ProfilesData> {
     let bytes = std::fs::read(file).unwrap();
     read(&bytes).map(|message| message.unwrap().data).collect()
 }
 
 /// A message with frames at these addresses of an object, and their locations.
-pub(crate) fn message(object: &ProfiledObject, form: FrameForm, vaddrs: &[u64]) -> (ProfilesData, Vec<i32>) {
+pub fn message(object: &ProfiledObject, form: FrameForm, vaddrs: &[u64]) -> (ProfilesData, Vec<i32>) {
     let mut tables = Dictionary::new();
     let locations: Vec<_> = vaddrs.iter().map(|&vaddr| object.location(&mut tables, form, vaddr)).collect();
     (message_of(tables, &locations), locations)
 }
 
 /// Asserts that nothing but the lines of these locations differs, and entries at the ends of tables.
-pub(crate) fn assert_only_lines_differ(before: &ProfilesData, after: &ProfilesData, locations: &[i32]) {
+#[track_caller]
+pub fn assert_only_lines_differ(before: &ProfilesData, after: &ProfilesData, locations: &[i32]) {
     assert_eq!(before.resource_profiles, after.resource_profiles);
     let (old, new) = (before.dictionary.as_ref().unwrap(), after.dictionary.as_ref().unwrap());
     assert_eq!(old.mapping_table, new.mapping_table);

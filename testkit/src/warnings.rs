@@ -21,12 +21,12 @@ impl log::Log for Warnings {
 }
 
 /// Collects warnings from now on.
-pub(crate) fn keep_warnings() {
+pub fn keep_warnings() {
     let _ = log::set_logger(&WARNINGS);
     log::set_max_level(log::LevelFilter::Warn);
 }
 
 /// The warnings that contain this text. Other tests of the process log too.
-pub(crate) fn warnings_with(text: &str) -> Vec<String> {
+pub fn warnings_with(text: &str) -> Vec<String> {
     WARNINGS.0.lock().unwrap().iter().filter(|line| line.contains(text)).cloned().collect()
 }

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{JavaRun, agent, everything, newest_or_all};
-use crate::steal_support::{Measured, Verdict, judge, measure};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{everything, newest_or_all};
+use otlpprof_testkit::stacks::cpu_stacks;
+use otlpprof_testkit::stolen_time::{Measured, Verdict, judge, measure};
+use otlpprof_testkit::this_build::agent;
 
 /// The CPU time of a run with the default period of 10 ms, however long the machine takes for it. Samples are
 /// an account of CPU time, and no estimate: each thread has a last period that is not over. 2 % are ten

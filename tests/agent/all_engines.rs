@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::agent_support::profiles::profile_types;
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::stacks_of;
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
-use crate::estimate_support::Estimate;
-use crate::loud_support::not_tested;
+use crate::estimate::Estimate;
 use otlpprof_core::engine::Engine;
 use otlpprof_model::attribute_keys::EXCEPTION_TYPE;
 use otlpprof_otlp::lookup::Lookup;
 use otlpprof_otlp::read::Message;
 use otlpprof_otlp::wire::Value;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::profiles::profile_types;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::stacks_of;
 
 /// The seconds for which the program runs, in place of a few. `OTLPPROF_TEST_ENGINES_S=600` is a soak test on
 /// the newest JDK, with only the defaults.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
-use crate::agent_support::agent;
-use crate::agent_support::made_once::made_once;
+use crate::made_once::made_once;
+use otlpprof_testkit::this_build::agent;
 
 /// A library whose copies stand for libraries of other platforms.
-const LIBRARY: &str = otlpprof_testkit::DDPROFTEST;
+const LIBRARY: &str = otlpprof_testkit::products::DDPROFTEST;
 
 /// The folder with the artifacts that scripts/package-jars.sh makes of this build's agent and of libraries
 /// for other platforms.

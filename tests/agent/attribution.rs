@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, newest_or_all};
-use crate::estimate_support::{Estimate, assert_share};
+use crate::estimate::{Estimate, assert_share};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
 
 /// Requests that the program serves for each second of its argument.
 const SERVED_PER_S: u64 = 10_000;

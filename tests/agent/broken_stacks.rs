@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use crate::agent_support::profiles::counted_in_profiles;
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, newest_or_all};
 use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_signal::walk::WalkError;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::profiles::counted_in_profiles;
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
 
 /// The function whose caller cannot be found.
 const LOST: &str = "ddprof_undescribed";

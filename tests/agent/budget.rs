@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all, profiles};
-use crate::estimate_support::Estimate;
-use crate::loud_support::not_tested;
+use crate::estimate::Estimate;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 /// The library of native allocations.
-const ALLOCATING: &str = otlpprof_testkit::ALLOCATING;
+const ALLOCATING: &str = otlpprof_testkit::products::ALLOCATING;
 /// The seconds for which work is measured after an engine has been stretched. The longer runs are for
 /// machines on which a sample costs so much that the first run has too few of them.
 const MEASURED_S: [u32; 3] = [3, 12, 48];

@@ -4,8 +4,10 @@
 
 use std::process::Command;
 
-use crate::agent_support::{JavaRun, is_emulated, libraries, newest_or_all};
 use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::this_build::{is_emulated, libraries};
 
 /// The least percentage of stacks that reach their root.
 const LEAST_PERCENT: &str = "99.5";

@@ -1,7 +1,9 @@
 //! The agent reads the kernel's clocks, whatever other functions of their names are in the process.
 
-use crate::agent_support::stacks::stacks_of;
-use crate::agent_support::{JavaRun, newest_or_all, profiles};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::stacks::stacks_of;
 
 /// The distance by which the preloaded clock jumps again and again.
 const JUMP_NS: f64 = 3_600e9;
@@ -12,7 +14,7 @@ const JUMP_NS: f64 = 3_600e9;
 fn jumps_of_a_preloaded_clock_are_in_no_sample() {
     for home in newest_or_all() {
         let run = JavaRun::new(&home, "FixedWork").argument(50).argument(20_000);
-        let run = run.variable("LD_PRELOAD", otlpprof_testkit::JUMPING_CLOCK);
+        let run = run.variable("LD_PRELOAD", otlpprof_testkit::products::JUMPING_CLOCK);
         let run = run.agent("cpu=1ms,wall=10ms,interval=500ms,file=FILE").run().expect_success();
         let messages = run.messages();
         let covered_ns: u64 = messages.iter().map(profiles::duration_ns).sum();

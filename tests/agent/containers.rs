@@ -1,10 +1,11 @@
 //! JVMs in containers: with namespaces of users, processes and mounts, with a read-only root without /tmp,
 //! without perf events, and with little memory and half a processor.
 
-use crate::agent_support::containers::{self, ControlGroup};
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, newest_or_all};
-use crate::loud_support::not_tested;
+use otlpprof_testkit::java_run::containers::ControlGroup;
+use otlpprof_testkit::java_run::{JavaRun, containers};
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 const MEMORY_BYTES: u64 = 200 << 20;
 const PROCESSOR_PERCENT: u64 = 50;

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
 
 /// Each burning method is called where its context is set: none of its code runs before.
 const APART: &str = "-XX:CompileCommand=dontinline,programs.ContextStress::burn*";

@@ -1,7 +1,9 @@
 //! JVMs that describe themselves wrongly, field by field (`native/vmdamage`): whatever the agent makes of the
 //! description, the JVM runs on, and profiles are written.
 
-use crate::agent_support::{JavaRun, built, java_homes};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::java_homes;
+use otlpprof_testkit::this_build::built;
 
 /// The fields that the agent reads from libjvm's tables, in some release, by structure.
 const FIELDS: &[(&str, &[&str])] = &[
@@ -109,7 +111,7 @@ fn assert_no_damage_ends_the_jvm(mode: &str) {
                 .argument(0.1)
                 .variable(
                     "JAVA_TOOL_OPTIONS",
-                    &format!("-agentpath:{}={damage}", built(otlpprof_testkit::VM_DAMAGE)),
+                    &format!("-agentpath:{}={damage}", built(otlpprof_testkit::products::VM_DAMAGE)),
                 )
                 .agent("cpu=500us,file=FILE")
                 .run();

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use otlpprof_otlp::lookup::Lookup;
 
-use crate::agent_support::JavaRun;
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::Stack;
-use crate::loud_support::not_tested;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::Stack;
 
-const LIBRARY: &str = otlpprof_testkit::ALLOCATING;
+const LIBRARY: &str = otlpprof_testkit::products::ALLOCATING;
 pub(crate) const PROGRAM: &str = "programs.EngineContexts.";
 /// The endpoints. Each has a method and a span of its own.
 pub(crate) const ENDPOINTS: [&str; 3] = ["endpoint0", "endpoint1", "endpoint2"];

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{java_version, newest_or_all};
-use crate::engine_contexts_support::{ENDPOINTS, PROGRAM, kinds, served, wanted_work};
+use crate::endpoints::{ENDPOINTS, PROGRAM, kinds, served, wanted_work};
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 /// The largest share of samples without a context.
 const WITHOUT: f64 = 0.01;
@@ -91,7 +91,7 @@ fn tally(run: &Finished, version: u32) -> Tally {
 fn hold(home: &Path, threads: &[&str]) {
     let mut why = String::new();
     for seconds in SECONDS {
-        let run = crate::engine_contexts_support::run(home, seconds, threads, "");
+        let run = crate::endpoints::run(home, seconds, threads, "");
         let work = wanted_work(&run);
         let tally = tally(&run, java_version(home));
         why.clear();

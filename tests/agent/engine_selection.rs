@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{java_version, newest_or_all};
-use crate::engine_contexts_support::{PROGRAM, kinds, run, served, wanted_work};
+use crate::endpoints::{PROGRAM, kinds, run, served, wanted_work};
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 /// Runs the program with this selection. No engine may have a sample that is not wanted, and every engine
 /// must have wanted samples of its work. `counter` counts the samples that were left out.

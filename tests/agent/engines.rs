@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all, profiles};
-use crate::estimate_support::Estimate;
+use crate::estimate::Estimate;
 use otlpprof_model::attribute_keys::{EXCEPTION_TYPE, LOCK_KIND, MONITOR_CLASS, OBJECT_CLASS, THREAD_STATE};
 use otlpprof_otlp::read::Message;
 use otlpprof_sampling::wall::SIGNALS_PER_S;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 /// The program's arguments for platform threads and, if the JDK has them, for virtual threads.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {

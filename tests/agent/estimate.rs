@@ -1,7 +1,5 @@
 //! Judges figures that come from samples by their own standard error, so that chance decides no test.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::ops::RangeInclusive;
 
 /// The number of standard errors by which a right figure may miss the truth: one of two million does by
@@ -45,6 +43,7 @@ impl Estimate {
     /// # Panics
     /// If the sum is further away from `truth` than [`STANDARD_ERRORS`], or if the samples are too few to
     /// find a sum that is wrong by [`WRONG_FACTOR`].
+    #[track_caller]
     pub(crate) fn assert_near(&self, truth: RangeInclusive<f64>, label: &str) {
         let error = STANDARD_ERRORS * self.standard_error();
         let (least, most) = (truth.start() - error, truth.end() + error);
@@ -68,6 +67,7 @@ impl Estimate {
 /// # Panics
 /// If the share is further away than [`STANDARD_ERRORS`], or if the samples are too few to find a share that
 /// is wrong by [`WRONG_FACTOR`].
+#[track_caller]
 pub(crate) fn assert_share(part: i64, all: i64, expected: RangeInclusive<f64>, label: &str) {
     let error_of = |share: f64| STANDARD_ERRORS * (share * (1.0 - share) / all as f64).sqrt();
     let (least, most) = (expected.start(), expected.end());

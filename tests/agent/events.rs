@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
 use otlpprof_otlp::lookup::Lookup;
 use otlpprof_otlp::wire::Value;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::stacks::{cpu_stacks, stacks_of};
 
 fn run(home: &Path, options: &str) -> Finished {
     let run = JavaRun::new(home, "Events").jvm_option("-XX:CompileCommand=quiet");

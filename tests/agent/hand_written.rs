@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, java_homes, libraries};
 use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::java_homes;
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
+use otlpprof_testkit::this_build::libraries;
 
 /// The callers of every function in which `programs.HandWritten` burns.
 const CALLERS: [&str; 4] =

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::{JavaRun, everything, newest_or_all};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{everything, newest_or_all};
 
 /// Each clock, and further features of the handler with one of them. Each version runs one half of the
 /// options, in turn.
@@ -26,7 +27,7 @@ fn demo(home: &Path, options: &str, (name, value): (&'static str, &str)) -> Fini
         // An expected abort must leave no core dump.
         .jvm_option("-XX:-CreateCoredumpOnCrash")
         .agent(&format!("file=FILE,cpu=1ms,{options}"))
-        .variable("LD_PRELOAD", otlpprof_testkit::HANDLER_GUARD)
+        .variable("LD_PRELOAD", otlpprof_testkit::products::HANDLER_GUARD)
         .variable(name, value)
         .run()
 }
@@ -63,7 +64,7 @@ fn the_handler_neither_allocates_nor_locks_where_threads_have_a_context() {
             .argument(2)
             .argument(20)
             .agent("file=FILE,cpu=1ms,cpu.clock=timer")
-            .variable("LD_PRELOAD", otlpprof_testkit::HANDLER_GUARD)
+            .variable("LD_PRELOAD", otlpprof_testkit::products::HANDLER_GUARD)
             .variable("HANDLER_GUARD_REPORT", "1")
             .run()
             .expect_success();

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, everything, newest_or_all};
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
 use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{everything, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
 
 /// The method of a stack that was running, without native code that it had called.
 fn running_method(stack: &Stack) -> Option<&str> {

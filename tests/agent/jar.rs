@@ -5,10 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{JavaRun, agent, java_version, newest_or_all};
 use crate::artifacts::{self, ARTIFACTS, other_platforms, package};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::stacks::cpu_stacks;
+use otlpprof_testkit::this_build::agent;
 use tempfile::TempDir;
 
 fn jar() -> PathBuf {
@@ -217,7 +219,7 @@ fn a_file_that_is_no_library_is_refused() {
 #[test]
 fn a_second_library_for_a_platform_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let library = Path::new(otlpprof_testkit::DDPROFTEST);
+    let library = Path::new(otlpprof_testkit::products::DDPROFTEST);
     let twice = [Path::new("--library"), library, Path::new("--library"), library];
     let output = package(&[&twice[..], &[Path::new("--out"), folder.path()]].concat());
     let printed = String::from_utf8_lossy(&output.stderr);
@@ -248,7 +250,7 @@ fn a_process_with_musl_gets_the_library_for_musl() {
         for name in ["ld-musl-NAME.so.1", "libc.musl-NAME.so.1", "libc.so"] {
             let folder = tempfile::tempdir().unwrap();
             let mapped = folder.path().join(name.replace("NAME", std::env::consts::ARCH));
-            fs::copy(otlpprof_testkit::PLUGIN_A, &mapped).unwrap();
+            fs::copy(otlpprof_testkit::products::PLUGIN_A, &mapped).unwrap();
             let temporary = tempfile::tempdir().unwrap();
             let run = run_with_jar(&home, "ContextCalls", &temporary)
                 .variable("LD_PRELOAD", mapped.to_str().unwrap())

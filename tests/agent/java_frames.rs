@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{
-    JavaRun, java_version, line_marked, newest_or_all, newest_that_start_with, profiles,
-};
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
 use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_otlp::lookup::Lookup;
 use otlpprof_otlp::read::Message;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::java_run::{JavaRun, line_marked};
+use otlpprof_testkit::jdk::{java_version, newest_or_all, newest_that_start_with};
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::stacks::cpu_stacks;
 
 const CALLEES: [&str; 2] = ["seventy", "thirty"];
 

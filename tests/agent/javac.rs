@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::agent_support::{agent, everything, java_homes};
-use crate::loud_support::not_tested;
+use otlpprof_testkit::jdk::{everything, java_homes};
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::this_build::agent;
 
 /// The sources that are compiled, which need no other class than the JDK's.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/java/api/io/otlpprof");

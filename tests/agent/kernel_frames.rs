@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::agent_support::restricted::CAP_SYSLOG;
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, newest_or_all};
-use crate::loud_support::not_tested;
 use otlpprof_elf::build_id;
 use otlpprof_elf::kernel::KERNEL_NAME;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::restricted::CAP_SYSLOG;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{Stack, cpu_stacks, stacks_of};
 
 /// Kernel functions below which a thread makes a system call or has a page fault: the names on x86_64 and on
 /// aarch64.

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use crate::agent_support::running::{Running, Traces};
-use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{JavaRun, newest_or_all, profiles};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::{Running, Traces};
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::stacks::cpu_stacks;
 
 /// A JVM that runs until it is terminated, and to which the agent has been attached.
 fn start(home: &Path) -> Running {

@@ -3,11 +3,12 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
-use crate::estimate_support::Estimate;
+use crate::estimate::Estimate;
 use otlpprof_model::attribute_keys::OBJECT_CLASS;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 const INTERVAL_BYTES: f64 = 1024.0;
 /// A single interval: live objects are reported at its end.

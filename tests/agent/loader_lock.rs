@@ -2,13 +2,14 @@
 //! it holds its own lock. So the agent must neither allocate nor take a lock while it holds the linker's lock
 //! (`native/unwindingmalloc` ends a process that does).
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::{JavaRun, newest_or_all};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::newest_or_all;
 
-const PLUGINS: [&str; 2] = [otlpprof_testkit::PLUGIN_A, otlpprof_testkit::PLUGIN_B];
+const PLUGINS: [&str; 2] = [otlpprof_testkit::products::PLUGIN_A, otlpprof_testkit::products::PLUGIN_B];
 
 fn with_allocator(run: JavaRun) -> JavaRun {
-    run.variable("LD_PRELOAD", otlpprof_testkit::UNWINDING_MALLOC)
+    run.variable("LD_PRELOAD", otlpprof_testkit::products::UNWINDING_MALLOC)
 }
 
 /// The number of visits of the linker's list, and the number of allocations, that the allocator reports.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
 use otlpprof_model::attribute_keys::{LOCK_OWNER_NAME, MONITOR_CLASS};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 const PROGRAM: &str = "programs.LockOwners.";
 

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
-use crate::agent_support::symbols::{addr2line, readelf_build_id};
-use crate::agent_support::{JavaRun, java_builds, java_version, libraries, newest_or_all};
 use otlpprof_elf::build_id;
 use otlpprof_elf::htlhash::HtlHash;
 use otlpprof_elf::source::FileSource;
+use otlpprof_testkit::binutils::{addr2line, readelf_build_id};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{java_builds, java_version, newest_or_all};
+use otlpprof_testkit::stacks::{Frame, Stack, cpu_stacks};
+use otlpprof_testkit::this_build::libraries;
 
 const RECURSION: usize = 6;
 

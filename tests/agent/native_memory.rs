@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
-use crate::loud_support::not_tested;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
-const LIBRARY: &str = otlpprof_testkit::ALLOCATING;
+const LIBRARY: &str = otlpprof_testkit::products::ALLOCATING;
 const INTERVAL_BYTES: f64 = 1024.0;
 
 /// The allocations of a function that the program reports.

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::symbols::{addr2line, readelf_build_id};
-use crate::agent_support::{JavaRun, libraries, newest_or_all};
+use otlpprof_testkit::binutils::{addr2line, readelf_build_id};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::stacks::cpu_stacks;
+use otlpprof_testkit::this_build::libraries;
 
-const PLUGINS: [&str; 2] = [otlpprof_testkit::PLUGIN_A, otlpprof_testkit::PLUGIN_B];
+const PLUGINS: [&str; 2] = [otlpprof_testkit::products::PLUGIN_A, otlpprof_testkit::products::PLUGIN_B];
 const CALL_SITES: [&str; 2] = ["programs.Native.pluginA", "programs.Native.pluginB"];
 const FUNCTIONS: [&str; 2] = ["ddprof_plugin_a", "ddprof_plugin_b"];
 

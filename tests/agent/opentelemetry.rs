@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::agent_support::made_once::made_once;
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, java_builds, java_version, newest_of, newest_or_all};
 use crate::artifacts::ARTIFACTS;
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
+use crate::made_once::made_once;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_builds, java_version, newest_of, newest_or_all};
+use otlpprof_testkit::stacks::{cpu_stacks, stacks_of};
 
 /// The folder with the classes of the test programs, which link to the artifacts.
 static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {

@@ -1,6 +1,7 @@
 //! The agent's options in a JVM: correct, wrong, and with `strict`.
 
-use crate::agent_support::{JavaRun, newest_or_all};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
 
 /// With default options the user reads one line at the start and one at the end. Counters are printed at
 /// `debug` only.

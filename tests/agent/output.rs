@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{JavaRun, newest_or_all, profiles};
 use otlpprof_otlp::wire::Value;
 use otlpprof_signal::walk::WalkError;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::stacks::cpu_stacks;
 
 /// Runs the sample program for several intervals.
 fn run_for_intervals(options: &str, mut check: impl FnMut(&Finished)) {

@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
-use crate::agent_support::running::{Finished, Traces};
-use crate::agent_support::stacks::{Stack, cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, newest_or_all, profiles};
-use crate::loud_support::not_tested;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::{Finished, Traces};
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{Stack, cpu_stacks, stacks_of};
 
 fn run(home: &Path, kind: &str, times: u32, options: &str) -> Finished {
     let run = JavaRun::new(home, "PerfEvents").argument(kind).argument(times);
@@ -124,7 +126,7 @@ fn context_switches_are_the_programs_own() {
 #[test]
 fn a_function_that_is_probed_is_counted_by_its_calls() {
     for home in newest_or_all() {
-        let library = crate::agent_support::libraries()[0];
+        let library = otlpprof_testkit::this_build::libraries()[0];
         let event = format!("uprobe:{library}:ddprof_spin");
         let run = run(&home, "calls", 5_000, &format!("event={event},cpu=off"));
         if !is_counted(&run, &event, "CAP_PERFMON") {

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::agent_support::running::{Finished, Running};
-use crate::agent_support::{JavaRun, java_homes_from, newest_or_all};
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
 use crate::outside_reader::{OutsideReader, ProcessContext, ThreadContext, process_contexts};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use otlpprof_model::Resource;
 use otlpprof_otlp::process_context::encode_process_context;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::{Finished, Running};
+use otlpprof_testkit::jdk::{java_homes_from, newest_or_all};
 
 /// A wait of this length is taken to last for ever.
 const PATIENCE: Duration = Duration::from_secs(120);

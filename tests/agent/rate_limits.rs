@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all, profiles};
-use crate::estimate_support::Estimate;
-use crate::loud_support::not_tested;
+use crate::estimate::Estimate;
 use otlpprof_model::attribute_keys::{EXCEPTION_TYPE, MONITOR_CLASS, OBJECT_CLASS};
 use otlpprof_otlp::read::Message;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 /// The library of native allocations.
-const ALLOCATING: &str = otlpprof_testkit::ALLOCATING;
+const ALLOCATING: &str = otlpprof_testkit::products::ALLOCATING;
 
 fn run(home: &Path, program: &'static str, arguments: &[&str], options: &str) -> Finished {
     let options = format!("cpu=off,budget=off,file=FILE,{options}");

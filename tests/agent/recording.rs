@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
 use otlpprof_model::attribute_keys::EXCEPTION_TYPE;
 use otlpprof_otlp::read::Message;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 /// The program's arguments for platform threads and, if the JDK has them, for virtual threads.
 fn kinds_of_threads(home: &Path) -> &'static [&'static [&'static str]] {

@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, newest_or_all};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
 
 /// Packs the manifest of the Java agent, whose class is on the class path.
 fn java_agent(jar: &Path) {

@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::agent_support::running::{Finished, Running};
-use crate::agent_support::stacks::stacks_of;
-use crate::agent_support::{JavaRun, agent, java_version, newest_or_all, profiles};
-use crate::estimate_support::Estimate;
-use crate::loud_support::not_tested;
+use crate::estimate::Estimate;
 use otlpprof_core::byte_sampling::estimate;
 use otlpprof_otlp::read::Message;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::{Finished, Running};
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::stacks_of;
+use otlpprof_testkit::this_build::agent;
 
 /// async-profiler's library, if it is available.
 static ASYNC_PROFILER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
@@ -44,7 +47,7 @@ fn events_of(recording: &Path, event: &str) -> u64 {
 
 fn sum(run: &Finished, profile_type: &str, sample_type: (&str, &str)) -> i64 {
     let stacks = stacks_of(&run.messages(), profile_type, sample_type);
-    let is_it = |stack: &&crate::agent_support::stacks::Stack| stack.has("programs.AllocationLoop.allocate");
+    let is_it = |stack: &&otlpprof_testkit::stacks::Stack| stack.has("programs.AllocationLoop.allocate");
     stacks.iter().filter(is_it).map(|stack| stack.value).sum()
 }
 

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use crate::agent_support::stacks::{cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, newest_or_all};
-use crate::estimate_support::Estimate;
-use crate::loud_support::not_tested;
+use crate::estimate::Estimate;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{cpu_stacks, stacks_of};
 
 /// The number of times that a line is printed.
 fn count_of(stderr: &str, part: &str) -> usize {

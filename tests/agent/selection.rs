@@ -1,9 +1,11 @@
 //! Selection of samples and of time: by thread, by frame, after a delay, for a duration, in rolling files.
 
-use crate::agent_support::running::{Finished, Running, Traces};
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, newest_or_all, profiles};
 use otlpprof_otlp::read::read;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::{Finished, Running, Traces};
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
 
 /// Runs the sample program with these options.
 fn demo(home: &std::path::Path, seconds: f64, options: &str) -> Finished {

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::{
-    JavaRun, everything, java_homes, java_homes_from, java_version, newest_or_all, newest_that_start_with,
-    starts_with,
-};
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
 use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{
+    everything, java_homes, java_homes_from, java_version, newest_or_all, newest_that_start_with, starts_with,
+};
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
 
 /// The least share of complete stacks, among some thousand samples that include the VM's start.
 const LEAST_SHARE: f64 = 0.998;

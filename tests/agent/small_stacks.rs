@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use crate::agent_support::stacks::{cpu_stacks, stacks_of};
-use crate::agent_support::{JavaRun, java_homes, java_version, newest_of, newest_or_all};
-use crate::loud_support::not_tested;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{java_homes, java_version, newest_of, newest_or_all};
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{cpu_stacks, stacks_of};
 
 /// The sizes of alternate stacks, in bytes. 2,048 bytes are less than the kernel's own frame on a processor
 /// with AVX-512: no signal can be delivered there.

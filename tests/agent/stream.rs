@@ -6,12 +6,14 @@ use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use crate::agent_support::running::Running;
-use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{newest_or_all, profiles};
-use crate::attach_support::{PATIENCE, jvm, state};
 use otlpprof_export::answer::Answer;
 use otlpprof_otlp::read::{self, Message};
+use otlpprof_testkit::attach::{jvm, state};
+use otlpprof_testkit::java_run::running::Running;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::stacks::cpu_stacks;
+use otlpprof_testkit::waiting::PATIENCE;
 use serde_json::Value;
 
 /// A process that reads along.
@@ -209,7 +211,7 @@ fn a_session_without_another_destination_ends_with_its_reader() {
         let last = reader.rest().pop().unwrap();
         let written = profiles::messages(&jvm.profiles().join("profile.otlp"));
         let count =
-            |stacks: Vec<crate::agent_support::stacks::Stack>| stacks.iter().map(|s| s.value).sum::<i64>();
+            |stacks: Vec<otlpprof_testkit::stacks::Stack>| stacks.iter().map(|s| s.value).sum::<i64>();
         assert_eq!(samples(&last).values().sum::<i64>(), count(cpu_stacks(&written)), "{}", jvm.label);
         assert_eq!(state(jvm.pid())["session"], Value::Null);
         jvm.terminate();

@@ -6,15 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
-use crate::agent_support::symbols::linkage_tables;
-use crate::agent_support::{JavaRun, java_homes, libraries, newest_or_all};
-use crate::loud_support::not_tested;
-use crate::otlp_fixture::Dictionary;
-use crate::symbolize_support::{Command, FrameForm, ProfiledObject, lines_of, message_of, messages_of};
 use otlpprof_core::address::ElfVaddr;
 use otlpprof_elf::symbols::demangle::demangle;
 use otlpprof_otlp::read::{self, Message};
+use otlpprof_testkit::binutils::linkage_tables;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{java_homes, newest_or_all};
+use otlpprof_testkit::otlp_fixture::Dictionary;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{Frame, Stack, cpu_stacks};
+use otlpprof_testkit::this_build::libraries;
+use otlpprof_testkit::unnamed_frames::{
+    Command, FrameForm, ProfiledObject, lines_of, message_of, messages_of,
+};
 use prost::Message as _;
 
 /// The source files of the sample library, by name.

@@ -6,16 +6,18 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
-use crate::agent_support::symbols::{addr2line, readelf_build_id};
-use crate::agent_support::{JavaRun, java_homes, libraries, newest_or_all};
-use crate::export_support::FaultServer;
-use crate::loud_support::not_tested;
-use crate::separate_symbols_support::{
+use otlpprof_elf::build_id;
+use otlpprof_testkit::binutils::{addr2line, readelf_build_id};
+use otlpprof_testkit::fault_server::FaultServer;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{java_homes, newest_or_all};
+use otlpprof_testkit::separate_symbols::{
     append_hole, declare_endless_symbols, strip, strip_with_link, strip_with_mini_debug_info,
     write_debug_file,
 };
-use otlpprof_elf::build_id;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::stacks::{Frame, Stack, cpu_stacks};
+use otlpprof_testkit::this_build::libraries;
 
 /// The functions of the library that burn and are not exported.
 const HIDDEN: [&str; 2] = ["hash_block", "compare_keys"];

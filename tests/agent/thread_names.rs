@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_homes_from, newest_or_all};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{java_homes_from, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 /// The names of the threads that were in a method of the program.
 fn names_in(stacks: &[Stack], method: &str) -> BTreeSet<String> {

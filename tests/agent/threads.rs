@@ -1,8 +1,9 @@
 //! The thread in a sample's attributes.
 
-use crate::agent_support::stacks::cpu_stacks;
-use crate::agent_support::{JavaRun, java_homes_from, newest_or_all};
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::{java_homes_from, newest_or_all};
+use otlpprof_testkit::stacks::cpu_stacks;
 
 #[test]
 fn a_thread_that_renames_itself_is_called_by_its_new_name() {

@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, stacks_of};
-use crate::agent_support::{JavaRun, java_version, newest_or_all};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_version, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, stacks_of};
 
 const METHODS: &str = "programs.Traced.fast:1h+programs.Traced.switched:1h+programs.Traced.*:3ms\
                        +programs.Traced.<init>:3ms+programs.Traced$Nested.instance:3ms\
@@ -135,7 +136,7 @@ fn without_a_threshold_every_call_counts_and_lines_are_those_of_the_source() {
         };
         assert_eq!((calls("thrower"), calls("plain")), (108, 8), "{}: {counts:#?}", run.label);
         let plain = counts.iter().find(|stack| stack.frames[0].name == "programs.Traced.plain").unwrap();
-        let line = crate::agent_support::line_marked("Traced", "the return of plain");
+        let line = otlpprof_testkit::java_run::line_marked("Traced", "the return of plain");
         assert_eq!((plain.frames[0].line, &*plain.frames[0].file), (line, "Traced.java"), "{}", run.label);
     }
 }
@@ -204,7 +205,7 @@ fn classes_are_as_they_were_when_the_session_has_ended() {
             jvm.wait_until("traced", |jvm| {
                 jvm.load_agent("flush");
                 let path = jvm.profiles().join(file);
-                let messages = crate::agent_support::profiles::messages_if_any(&path);
+                let messages = otlpprof_testkit::profiles::messages_if_any(&path);
                 let counts = stacks_of(&messages, "trace", ("calls", "count"));
                 counts.iter().any(|stack| stack.frames[0].name == method)
             });
@@ -221,14 +222,14 @@ fn classes_are_as_they_were_when_the_session_has_ended() {
             let changes = changed(&stdout).iter().filter(|changed| **changed == class).count();
             assert_eq!(changes, 4, "{} {class}: {stdout}", jvm.label);
         }
-        let messages = crate::agent_support::profiles::messages(&jvm.profiles().join("third"));
+        let messages = otlpprof_testkit::profiles::messages(&jvm.profiles().join("third"));
         assert!(stacks_of(&messages, "trace", ("calls", "count")).is_empty(), "{}", jvm.label);
         let ours = |stacks: &[Stack]| {
             let is_ours =
                 |stack: &&Stack| stack.frames.iter().any(|frame| frame.name.contains("OtlpprofTrace"));
             stacks.iter().filter(is_ours).count()
         };
-        let stacks = crate::agent_support::stacks::cpu_stacks(&messages);
+        let stacks = otlpprof_testkit::stacks::cpu_stacks(&messages);
         assert_eq!(ours(&stacks), 0, "{}: {stacks:#?}", jvm.label);
         let burning = stacks.iter().filter(|stack| stack.has("programs.UserLoop.burn"));
         assert!(burning.count() > 0, "{}: {stacks:#?}", jvm.label);

@@ -5,14 +5,16 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::{JavaRun, newest_or_all, profiles};
-use crate::export_support::collector::{Collector, samples_of};
-use crate::export_support::profile::{FlatSample, flatten};
-use crate::export_support::{FaultServer, Step};
 use otlpprof_otlp::read::{Message, decode_json, decode_protobuf};
 use otlpprof_otlp::validate::rules::RuleId;
 use otlpprof_otlp::validate::validate;
+use otlpprof_testkit::collector::{Collector, samples_of};
+use otlpprof_testkit::fault_server::{FaultServer, Step};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::small_profile::{FlatSample, flatten};
 
 /// Every sample of some messages with its indices resolved, sorted.
 fn flat(messages: &[Message]) -> Vec<FlatSample> {
@@ -90,7 +92,7 @@ fn a_real_collector_decodes_the_files_messages() {
             assert_valid_but_for_the_collector(options, &file);
             let path = folder.path().join("collected");
             std::fs::write(&path, &file).unwrap();
-            crate::agent_support::assert_read_alike(options, &[path]);
+            otlpprof_testkit::python::assert_read_alike(options, &[path]);
             let received = samples_of(&file);
             // Compared for equality: a failed comparison of the lists would print thousands of samples.
             assert_eq!(received.len(), sent.len(), "{options}");
@@ -141,7 +143,7 @@ fn stores_the_files_messages(home: &Path) -> bool {
     let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let files: Vec<_> = files.collect();
     files.iter().for_each(|file| profiles::assert_valid(&run.label, file));
-    crate::agent_support::assert_read_alike(&run.label, &files);
+    otlpprof_testkit::python::assert_read_alike(&run.label, &files);
     let stored: Vec<_> = files.iter().flat_map(|file| profiles::messages(file)).collect();
     assert!(flat(&stored) == flat(&run.messages()), "{}", run.label);
     true
@@ -264,7 +266,7 @@ fn the_environment_configures_a_real_jvm() {
         assert!(!run.stderr.contains("secret"), "{label}");
         let messages = run.messages();
         // The agent's option string takes precedence.
-        let stacks = crate::agent_support::stacks::cpu_stacks(&messages);
+        let stacks = otlpprof_testkit::stacks::cpu_stacks(&messages);
         assert!(stacks.iter().all(|stack| stack.period_ns == 2_000_000), "{label}");
         assert!(
             stacks.iter().flat_map(|stack| stack.frames.iter()).any(|frame| frame.remote.is_some()),

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, built, everything, java_homes_from, java_version};
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{everything, java_homes_from, java_version};
+use otlpprof_testkit::stacks::{Frame, Stack, cpu_stacks};
+use otlpprof_testkit::this_build::built;
 
 const PROGRAM: &str = "programs.ContextVirtualThreads.";
 /// The number of digits of a thread's number in its stack.
@@ -400,7 +402,8 @@ fn events_have_the_word_where_the_layout_is_not_known() {
     for home in homes() {
         let field = if java_version(&home) < 24 { "_vthread" } else { "_monitor_owner_id" };
         // Options of this variable are processed first, and so is their agent.
-        let damage = format!("-agentpath:{}=JavaThread::{field}", built(otlpprof_testkit::VM_DAMAGE));
+        let damage =
+            format!("-agentpath:{}=JavaThread::{field}", built(otlpprof_testkit::products::VM_DAMAGE));
         let program = program(&home, [2_000, 1, 200, 5_000], "carriers", &[]);
         let (run, tally) = run_and_tally(&program.variable("JAVA_TOOL_OPTIONS", &damage));
         assert!(

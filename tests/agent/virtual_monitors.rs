@@ -1,7 +1,8 @@
 //! Virtual threads that wait for a monitor begin on one carrier and may end on another, since JDK 24.
 
-use crate::agent_support::stacks::stacks_of;
-use crate::agent_support::{JavaRun, java_homes_from};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::java_homes_from;
+use otlpprof_testkit::stacks::stacks_of;
 
 #[test]
 fn waits_that_change_carriers_have_their_whole_time() {

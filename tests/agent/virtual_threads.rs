@@ -6,12 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::agent_support::profiles::counted_in_profiles;
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Frame, Stack, cpu_stacks};
-use crate::agent_support::{JavaRun, built, java_homes, java_homes_from, java_version, starts_with};
 use otlpprof_otlp::read::Message;
 use otlpprof_signal::walk::FrozenReason;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_homes, java_homes_from, java_version, starts_with};
+use otlpprof_testkit::profiles::counted_in_profiles;
+use otlpprof_testkit::stacks::{Frame, Stack, cpu_stacks};
+use otlpprof_testkit::this_build::built;
 
 const PROGRAM: &str = "programs.VirtualThreadTree.";
 /// The methods through which `VirtualThreadTree` descends in turn. The first one is that of the pair's
@@ -450,7 +452,10 @@ fn marked_without(field: &str, home: &Path, seconds: u32) -> i64 {
         .argument(seconds)
         .argument(QUEUES.mode)
         .argument(QUEUES.depth)
-        .variable("JAVA_TOOL_OPTIONS", &format!("-agentpath:{}={field}", built(otlpprof_testkit::VM_DAMAGE)))
+        .variable(
+            "JAVA_TOOL_OPTIONS",
+            &format!("-agentpath:{}={field}", built(otlpprof_testkit::products::VM_DAMAGE)),
+        )
         .agent("cpu=100us,timestamps=true,file=FILE");
     let run = EACH_A_FRAME.into_iter().fold(run, JavaRun::jvm_option).run().expect_success();
     let printed = run.stderr.matches("frozen frames of virtual threads cannot be read").count();

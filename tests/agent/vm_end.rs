@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::{JavaRun, java_homes_from, java_version};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_homes_from, java_version};
 
 /// All engines that call the VM when they stop.
 const ENGINES: &str =

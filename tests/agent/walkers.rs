@@ -4,17 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::agent_support::running::Finished;
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::symbols::addr2line;
-use crate::agent_support::{JavaRun, built, java_homes, java_version, libraries, newest_of, newest_or_all};
-use crate::estimate_support::assert_share;
+use crate::estimate::assert_share;
 use otlpprof_core::address::ElfVaddr;
 use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_model::attribute_keys;
 use otlpprof_otlp::frames::frames;
 use otlpprof_otlp::lookup::Lookup;
 use otlpprof_otlp::roots::{Ends, Root, Verdict, classify};
+use otlpprof_testkit::binutils::addr2line;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Finished;
+use otlpprof_testkit::jdk::{java_homes, java_version, newest_of, newest_or_all};
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
+use otlpprof_testkit::this_build::{built, libraries};
 
 /// The native function between the Java method that calls it and the Java method that it calls.
 const BETWEEN: &str = "Java_programs_Native_upcall";
@@ -436,7 +438,7 @@ fn a_vm_of_an_untried_release_is_walked_as_it_describes_itself() {
 
 /// Options of the JVM that damage the VM's description of itself.
 fn damaging(things: &[&str]) -> String {
-    let agent = |thing: &&str| format!("-agentpath:{}={thing}", built(otlpprof_testkit::VM_DAMAGE));
+    let agent = |thing: &&str| format!("-agentpath:{}={thing}", built(otlpprof_testkit::products::VM_DAMAGE));
     things.iter().map(agent).collect::<Vec<_>>().join(" ")
 }
 

@@ -1,9 +1,10 @@
 //! Wall-clock profiles: the sum of an interval is its length times the number of threads, however many there
 //! are.
 
-use crate::agent_support::stacks::stacks_of;
-use crate::agent_support::{JavaRun, newest_or_all};
 use otlpprof_otlp::read::Message;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::stacks::stacks_of;
 
 /// The start and the end of the message's first profile.
 fn window_ns(message: &Message) -> (u64, u64) {

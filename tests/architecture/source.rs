@@ -82,6 +82,15 @@ pub(crate) fn sources() -> Vec<Source> {
     sources
 }
 
+/// All source files, and those of `testkit`, whose paths begin with its name.
+pub(crate) fn sources_and_testkit() -> Vec<Source> {
+    let mut sources = sources();
+    let others = sources.len();
+    add_sources(&root().join("testkit/src"), Path::new("testkit"), &mut sources);
+    assert!(sources.len() > others + 30, "found {} files of testkit only", sources.len() - others);
+    sources
+}
+
 /// Adds the source files of a folder. Their paths begin with `prefix`.
 fn add_sources(folder: &Path, prefix: &Path, sources: &mut Vec<Source>) {
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {

@@ -5,13 +5,19 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::agent_support::running::Running;
-use crate::agent_support::{JavaRun, agent, newest_or_all, profiles};
-use crate::attach_support::{
-    NOBODY, Target, attach, attach_command, caught, command, exit_code, has_request, json, maps, otlpprof,
-    ready, refusal, request_of, send, starting_jvm, state, text_of, wait_for,
+use otlpprof_testkit::attach::{
+    NOBODY, Target, attach, attach_command, command, has_request, json, ready, refusal, request_of,
+    starting_jvm, state,
 };
-use crate::loud_support::not_tested;
+use otlpprof_testkit::commands::{exit_code, otlpprof, text_of};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Running;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::processes::{caught, kill, maps};
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::this_build::agent;
+use otlpprof_testkit::waiting::wait_for;
 use serde_json::Value;
 
 fn jvm(home: &Path, options: &[&str]) -> Running {
@@ -150,7 +156,7 @@ fn no_signal_goes_to_a_process_that_would_die_of_it() {
 fn no_signal_goes_to_a_jvm_of_openj9() {
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("libj9vm29.so");
-    std::fs::copy(crate::agent_support::libraries()[0], &library).unwrap();
+    std::fs::copy(otlpprof_testkit::this_build::libraries()[0], &library).unwrap();
     let target = starting_jvm(&[library]);
     for name in ["attach", "record", "status"] {
         let refused = command(name, target.pid());
@@ -168,7 +174,13 @@ fn no_signal_goes_to_a_jvm_of_openj9() {
 fn a_jvm_with_reduced_signals_is_attached_to_without_one() {
     for home in newest_or_all() {
         let mut without_signals = Command::new(home.join("bin/java"));
-        without_signals.args(["-Xrs", "-cp", otlpprof_testkit::TEST_CLASSES, "programs.UserLoop", "600"]);
+        without_signals.args([
+            "-Xrs",
+            "-cp",
+            otlpprof_testkit::products::TEST_CLASSES,
+            "programs.UserLoop",
+            "600",
+        ]);
         let mut target = Target::start(&mut without_signals);
         let pid = target.pid();
         let attached = || exit_code(&attach(pid, "interval=1h,file=/tmp/%p.otlp", Path::new("/"))) == 0;
@@ -233,12 +245,10 @@ fn another_copy_of_the_library_is_refused() {
 fn a_stopped_process_is_named() {
     let home = newest_or_all().pop().unwrap();
     let jvm = jvm(&home, &[]);
-    // SAFETY: kill accesses no memory, and the child has not been waited for.
-    let send = |signal| unsafe { libc::kill(jvm.pid().cast_signed(), signal) };
-    send(libc::SIGSTOP);
-    wait_for("the stop", || crate::attach_support::status(jvm.pid(), "State").starts_with('T'));
+    kill(jvm.pid(), libc::SIGSTOP);
+    wait_for("the stop", || otlpprof_testkit::processes::status(jvm.pid(), "State").starts_with('T'));
     let refused = attach(jvm.pid(), "", Path::new("/"));
-    send(libc::SIGCONT);
+    kill(jvm.pid(), libc::SIGCONT);
     assert!(refusal(&refused).contains("is stopped and cannot answer"), "{refused:?}");
     jvm.terminate();
     jvm.finish();
@@ -248,7 +258,7 @@ fn a_stopped_process_is_named() {
 #[test]
 fn files_are_gone_after_an_interrupt() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        let (target, jvm) = crate::attach_support::fake_jvm();
+        let (target, jvm) = otlpprof_testkit::attach::fake_jvm();
         let mut command = attach_command(target.pid(), "");
         // The program that runs this test may ignore the signal.
         // SAFETY: the function makes one system call, which is safe after a fork.
@@ -260,8 +270,8 @@ fn files_are_gone_after_an_interrupt() {
         }
         let mut waiting = command.spawn().unwrap();
         let (_connection, socket, _) = request_of(&jvm);
-        assert_eq!(crate::attach_support::mode(Path::new(&socket)), 0o600);
-        send(&waiting, signal);
+        assert_eq!(otlpprof_testkit::attach::mode(Path::new(&socket)), 0o600);
+        kill(waiting.id(), signal);
         assert_eq!(waiting.wait().unwrap().code(), Some(128 + signal));
         assert!(!Path::new(&socket).exists());
     }
@@ -269,7 +279,7 @@ fn files_are_gone_after_an_interrupt() {
 
 #[test]
 fn a_jvm_that_does_not_answer_is_named() {
-    let (target, jvm) = crate::attach_support::fake_jvm();
+    let (target, jvm) = otlpprof_testkit::attach::fake_jvm();
     let mut command = attach_command(target.pid(), "");
     let waiting = command.args(["--timeout", "300ms"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let (_connection, socket, _) = request_of(&jvm);
@@ -281,7 +291,7 @@ fn a_jvm_that_does_not_answer_is_named() {
 /// Regression: the command waited in connect(2), without an end, and no signal but SIGKILL ended it.
 #[test]
 fn a_jvm_that_accepts_no_connection_is_named() {
-    let (target, jvm) = crate::attach_support::fake_jvm();
+    let (target, jvm) = otlpprof_testkit::attach::fake_jvm();
     // A queue of one connection, which is taken.
     // SAFETY: the call accesses no memory.
     assert_eq!(unsafe { libc::listen(jvm.as_raw_fd(), 0) }, 0);
@@ -291,20 +301,20 @@ fn a_jvm_that_accepts_no_connection_is_named() {
     assert!(refusal(&output).contains("did not answer within 300ms"), "{output:?}");
     let mut waiting = attach_command(target.pid(), "").spawn().unwrap();
     wait_for("the command", || blocks(waiting.id(), libc::SIGTERM));
-    send(&waiting, libc::SIGTERM);
+    kill(waiting.id(), libc::SIGTERM);
     assert_eq!(waiting.wait().unwrap().code(), Some(128 + libc::SIGTERM));
     std::fs::remove_file(path).unwrap();
 }
 
 /// Whether a process blocks a signal.
 fn blocks(pid: u32, signal: i32) -> bool {
-    let blocked = u64::from_str_radix(&crate::attach_support::status(pid, "SigBlk"), 16);
+    let blocked = u64::from_str_radix(&otlpprof_testkit::processes::status(pid, "SigBlk"), 16);
     blocked.is_ok_and(|blocked| blocked >> (signal - 1) & 1 == 1)
 }
 
 #[test]
 fn a_jvm_that_ends_before_it_answers_is_named() {
-    let (mut target, jvm) = crate::attach_support::fake_jvm();
+    let (mut target, jvm) = otlpprof_testkit::attach::fake_jvm();
     let mut command = attach_command(target.pid(), "");
     let waiting = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let (connection, socket, _) = request_of(&jvm);
@@ -321,10 +331,10 @@ fn a_jvm_that_replies_without_an_answer_of_the_agent_is_named() {
         ("0\n/a.so was not loaded.\n/a.so: no such file\n", "did not load the agent: /a.so was not loaded."),
         ("0\nreturn code: 0\n", "gave no answer"),
     ] {
-        let (target, jvm) = crate::attach_support::fake_jvm();
+        let (target, jvm) = otlpprof_testkit::attach::fake_jvm();
         let waiting = attach_command(target.pid(), "").stderr(std::process::Stdio::piped()).spawn().unwrap();
         let (connection, _, _) = request_of(&jvm);
-        crate::attach_support::reply(connection, reply);
+        otlpprof_testkit::attach::reply(connection, reply);
         let output = waiting.wait_with_output().unwrap();
         assert!(refusal(&output).contains(message), "{output:?}");
     }
@@ -334,15 +344,15 @@ fn a_jvm_that_replies_without_an_answer_of_the_agent_is_named() {
 /// error.
 #[test]
 fn a_jvm_that_is_still_starting_is_asked_again() {
-    let (target, jvm) = crate::attach_support::fake_jvm();
+    let (target, jvm) = otlpprof_testkit::attach::fake_jvm();
     let mut command = attach_command(target.pid(), "");
     let waiting = command.arg("--json").stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let (first, _, _) = crate::attach_support::next_request(&jvm);
-    crate::attach_support::reply(first, "-1\nDynamic agent loading is only permitted in the live phase\n");
+    let (first, _, _) = otlpprof_testkit::attach::next_request(&jvm);
+    otlpprof_testkit::attach::reply(first, "-1\nDynamic agent loading is only permitted in the live phase\n");
     let (second, socket, _) = request_of(&jvm);
     // SAFETY: the call accesses no memory.
-    crate::attach_support::answer_as(unsafe { libc::geteuid() }, &socket, "started");
-    crate::attach_support::reply(second, "0\nreturn code: 0\n");
+    otlpprof_testkit::attach::answer_as(unsafe { libc::geteuid() }, &socket, "started");
+    otlpprof_testkit::attach::reply(second, "0\nreturn code: 0\n");
     let output = waiting.wait_with_output().unwrap();
     assert_eq!(json(&output)["message"], "started");
 }
@@ -366,7 +376,7 @@ fn an_agent_that_is_attached_before_the_live_phase_waits_for_it() {
 
 #[test]
 fn options_that_are_too_long_for_the_jvm_are_refused() {
-    let (target, _jvm) = crate::attach_support::fake_jvm();
+    let (target, _jvm) = otlpprof_testkit::attach::fake_jvm();
     let refused = attach(target.pid(), &"x".repeat(1100), Path::new("/"));
     assert!(refusal(&refused).contains("but the JVM takes at most 1024"), "{refused:?}");
     let _ = std::fs::remove_file(format!("/tmp/.java_pid{}", target.pid()));
@@ -374,13 +384,13 @@ fn options_that_are_too_long_for_the_jvm_are_refused() {
 
 #[test]
 fn an_attach_socket_of_another_user_is_refused() {
-    let Some(()) = crate::attach_support::root() else {
+    let Some(()) = otlpprof_testkit::attach::root() else {
         return not_tested("attach sockets of other users: the tests do not run as root");
     };
     let mut target = starting_jvm(&[]);
     let path = format!("/tmp/.java_pid{}", target.pid());
     let _ = std::fs::remove_file(&path);
-    let _listener = crate::attach_support::listen_as(NOBODY, Path::new(&path));
+    let _listener = otlpprof_testkit::attach::listen_as(NOBODY, Path::new(&path));
     let refused = attach(target.pid(), "", Path::new("/"));
     std::fs::remove_file(path).unwrap();
     assert!(refusal(&refused).contains("listens on the JVM's attach socket"), "{refused:?}");
@@ -455,7 +465,7 @@ fn libraries_that_the_jvm_cannot_load_are_named() {
     assert_eq!(jvm.terminate(), libc::SIGTERM);
 
     let linker = folder.path().join("ld-musl-x86_64.so.1");
-    std::fs::copy(crate::agent_support::libraries()[0], &linker).unwrap();
+    std::fs::copy(otlpprof_testkit::this_build::libraries()[0], &linker).unwrap();
     std::fs::copy(agent(), folder.path().join("libotlpprof.so")).unwrap();
     let mut jvm = starting_jvm(&[linker]);
     let glibc = refused(&jvm, "libotlpprof.so");
@@ -465,17 +475,17 @@ fn libraries_that_the_jvm_cannot_load_are_named() {
 
 #[test]
 fn an_answer_of_another_user_is_ignored() {
-    let Some(_) = crate::attach_support::root() else {
+    let Some(_) = otlpprof_testkit::attach::root() else {
         return not_tested("answers of other users: the tests do not run as root");
     };
-    let (target, jvm) = crate::attach_support::fake_jvm();
+    let (target, jvm) = otlpprof_testkit::attach::fake_jvm();
     let mut command = attach_command(target.pid(), "");
     let waiting = command.arg("--json").stdout(std::process::Stdio::piped()).spawn().unwrap();
     let (connection, socket, _) = request_of(&jvm);
-    crate::attach_support::open_to_all(Path::new(&socket));
-    crate::attach_support::answer_as(NOBODY, &socket, "forged");
-    crate::attach_support::answer_as(0, &socket, "genuine");
-    crate::attach_support::reply(connection, "0\nreturn code: 0\n");
+    otlpprof_testkit::attach::open_to_all(Path::new(&socket));
+    otlpprof_testkit::attach::answer_as(NOBODY, &socket, "forged");
+    otlpprof_testkit::attach::answer_as(0, &socket, "genuine");
+    otlpprof_testkit::attach::reply(connection, "0\nreturn code: 0\n");
     let output = waiting.wait_with_output().unwrap();
     let answer: Value = json(&output);
     assert_eq!(answer["message"], "genuine");
@@ -483,15 +493,15 @@ fn an_answer_of_another_user_is_ignored() {
 
 #[test]
 fn the_agent_answers_root_and_its_own_user_alone() {
-    let Some(_) = crate::attach_support::root() else {
+    let Some(_) = otlpprof_testkit::attach::root() else {
         return not_tested("sockets of other users: the tests do not run as root");
     };
     let home = newest_or_all().pop().unwrap();
     let mut jvm = jvm(&home, &[]);
     let folder = tempfile::Builder::new().prefix("answer").tempdir_in("/tmp").unwrap();
-    crate::attach_support::open_to_all(folder.path());
+    otlpprof_testkit::attach::open_to_all(folder.path());
     let path = folder.path().join("s");
-    let _listener = crate::attach_support::listen_as(NOBODY, &path);
+    let _listener = otlpprof_testkit::attach::listen_as(NOBODY, &path);
     jvm.load_agent_by_jcmd(&format!("answer={},status", path.display()));
     jvm.wait_until("refused", |jvm| jvm.stderr().contains("neither root nor this process's user"));
     jvm.terminate();

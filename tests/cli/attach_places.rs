@@ -5,13 +5,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::agent_support::{agent, newest_or_all, profiles};
-use crate::attach_support::{
-    NOBODY, Namespaces, Target, as_nobody, as_nobody_with, attach, attach_command_with, caught, command,
-    exit_code, has_request, homes_for_nobody, in_chroot, in_namespaces, maps, open_to_all, otlpprof, own_tmp,
-    refusal, root, state, text_of, wait_for,
+use otlpprof_testkit::attach::{
+    NOBODY, Namespaces, Target, as_nobody, as_nobody_with, attach, attach_command_with, command, has_request,
+    homes_for_nobody, in_chroot, in_namespaces, open_to_all, own_tmp, refusal, root, state,
 };
-use crate::loud_support::not_tested;
+use otlpprof_testkit::commands::{exit_code, otlpprof, text_of};
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::processes::{caught, maps};
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::this_build::agent;
+use otlpprof_testkit::waiting::wait_for;
 
 fn first_line(name: &str, pid: u32) -> String {
     let output = command(name, pid);
@@ -89,7 +93,7 @@ fn the_jvm_of_another_user_is_profiled_as_that_user() {
         let recorded = record(pid, folder.path());
         assert_eq!(std::fs::metadata(&recorded).unwrap().uid(), 0);
         profiles::assert_valid("another user's JVM", &recorded);
-        crate::attach_support::remove_copies(pid);
+        otlpprof_testkit::attach::remove_copies(pid);
         target.terminate();
     }
 }
@@ -141,7 +145,7 @@ fn a_jvm_whose_name_is_cut_inside_a_letter_is_commanded() {
     let launcher = folder.path().join("обработка");
     std::os::unix::fs::symlink(home.join("bin/java"), &launcher).unwrap();
     let mut java = Command::new(&launcher);
-    java.args(["-cp", otlpprof_testkit::TEST_CLASSES, "programs.UserLoop", "600"]);
+    java.args(["-cp", otlpprof_testkit::products::TEST_CLASSES, "programs.UserLoop", "600"]);
     let target = Target::start(&mut java);
     let pid = target.pid();
     wait_for("the JVM", || target.is_alive() && caught(pid, libc::SIGQUIT));

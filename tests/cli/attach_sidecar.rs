@@ -4,10 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::agent_support::containers::{self, VOLUME};
-use crate::agent_support::{agent, newest_or_all, profiles};
-use crate::attach_support::{Target, exit_code, text_of};
-use crate::loud_support::not_tested;
+use otlpprof_testkit::attach::Target;
+use otlpprof_testkit::commands::{exit_code, text_of};
+use otlpprof_testkit::java_run::containers;
+use otlpprof_testkit::java_run::containers::VOLUME;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::this_build::agent;
 
 /// Runs the command in a container of its own beside a JVM, of which it sees the processes alone. Temporary
 /// files belong into the folder `temporary`.
@@ -42,7 +46,7 @@ fn a_sidecar_commands_the_jvm_of_another_container() {
         let mut java = containers::namespaces();
         containers::add_root(&mut java, &home, folder.path(), (&tmp, "/tmp"));
         java.arg(home.join("bin/java").canonicalize().unwrap());
-        java.args(["-cp", otlpprof_testkit::TEST_CLASSES, "programs.UserLoop", "600"]);
+        java.args(["-cp", otlpprof_testkit::products::TEST_CLASSES, "programs.UserLoop", "600"]);
         let jvm = Target::start(&mut java);
         let beside = jvm.jvm_in_namespaces();
         // The JVM is the first process of its namespace.

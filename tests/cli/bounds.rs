@@ -7,9 +7,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::jdk_support::everything;
-use crate::packed_support::gzip;
+use crate::packed::gzip;
 use otlpprof_otlp::wire::*;
+use otlpprof_testkit::jdk::everything;
 use prost::Message as _;
 use tempfile::TempDir;
 

@@ -3,8 +3,8 @@
 
 use std::process::{Command, Output};
 
-use crate::otlp_fixture::{Dictionary, TIME, valid};
 use otlpprof_otlp::wire::*;
+use otlpprof_testkit::otlp_fixture::{Dictionary, TIME, valid};
 use prost::Message as _;
 use tempfile::NamedTempFile;
 

@@ -4,9 +4,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::attach_support::{exit_code, otlpprof, refusal, starting_program, text_of};
-use crate::otlp_fixture::{framed, valid};
-use crate::run_support::{CLASSES, RunFolder, install, page_data, parts, wait_for};
+use otlpprof_testkit::attach::{refusal, starting_program};
+use otlpprof_testkit::commands::{exit_code, otlpprof, parts, text_of};
+use otlpprof_testkit::otlp_fixture::{framed, valid};
+use otlpprof_testkit::pages::data_text;
+use otlpprof_testkit::run_folder::{CLASSES, RunFolder, install};
+use otlpprof_testkit::waiting::wait_for;
 
 fn output(arguments: &[&str]) -> Output {
     otlpprof().args(arguments).output().unwrap()
@@ -22,7 +25,7 @@ fn path_with(folder: &Path) -> std::ffi::OsString {
 #[test]
 fn a_run_needs_no_mark_before_its_program() {
     let place = RunFolder::new();
-    let java = crate::agent_support::newest_or_all().pop().unwrap().join("bin/java");
+    let java = otlpprof_testkit::jdk::newest_or_all().pop().unwrap().join("bin/java");
     let mut command = place.run();
     command.env("PATH", path_with(java.parent().unwrap())).args([
         "-e",
@@ -36,7 +39,7 @@ fn a_run_needs_no_mark_before_its_program() {
     let (code, _, stderr) = parts(&started);
     assert_eq!(code, 3, "{stderr}");
     assert!(stderr.contains("programs.RunAndExit.burn"), "{stderr}");
-    assert!(page_data(&place.path("page.html")).contains("programs.RunAndExit.burn"));
+    assert!(data_text(&place.path("page.html")).contains("programs.RunAndExit.burn"));
     place.assert_clean();
     // The program's own words are left alone, also those that look like the command's.
     let script = place.script("words.sh", "#!/bin/sh\nprintf '%s|' \"$@\"\n");
@@ -114,7 +117,7 @@ fn a_jvm_is_named_by_a_part_of_its_main_class() {
         starting_program(&program, &[])
     };
     let [one, other] = ["One", "Other"].map(jvm);
-    let library = crate::agent_support::agent();
+    let library = otlpprof_testkit::this_build::agent();
     let output = |arguments: &[&str]| {
         let mut command = otlpprof();
         command.args(arguments);

@@ -1,11 +1,11 @@
 //! `otlpprof report --diff` and `otlpprof diff`: shares, values per second, raw values, and the contents that
 //! one side lacks.
 
-use crate::otlp_fixture::{DURATION, TIME};
-use crate::report_support::{
-    CPU, Files, LIVE_SPACE, Spec, json, message, otlpprof, page_header, rows, stdout,
-};
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::commands::run_otlpprof;
+use otlpprof_testkit::otlp_fixture::{DURATION, TIME};
+use otlpprof_testkit::pages::header;
+use otlpprof_testkit::profile_files::{CPU, Files, LIVE_SPACE, Spec, json, message, rows, stdout};
 
 const MILLISECOND: i64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -120,8 +120,8 @@ fn times_before_the_end_are_before_the_end_of_each_side() {
     let text = stdout(&["report", &new, "--diff", &base, "--from=-10s"]);
     assert!(text.starts_with("cpu\nbase 7.00 ms, new 7.00 ms\n"), "{text}");
     let page = files.path("diff.html");
-    otlpprof(&["diff", &base, &new, "-o", &page, "--from=-10s"]).success();
-    assert_eq!(page_header(&page)["rows"], serde_json::json!([4]), "two stacks of each side");
+    run_otlpprof(&["diff", &base, &new, "-o", &page, "--from=-10s"]).success();
+    assert_eq!(header(&page)["rows"], serde_json::json!([4]), "two stacks of each side");
 }
 
 #[test]
@@ -150,10 +150,10 @@ fn contents_that_one_side_lacks_are_named() {
     assert_eq!(text.lines().skip(2).take(5).collect::<Vec<_>>(), expected);
     assert_eq!(json(&["report", &new, "--diff", &base])["notes"], serde_json::json!(expected));
     let page = files.path("diff.html");
-    let output = otlpprof(&["diff", &base, &new, "-o", &page]).success().get_output().clone();
+    let output = run_otlpprof(&["diff", &base, &new, "-o", &page]).success().get_output().clone();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(stderr.lines().take(5).collect::<Vec<_>>(), expected);
-    assert_eq!(page_header(&page)["notes"], serde_json::json!(expected));
+    assert_eq!(header(&page)["notes"], serde_json::json!(expected));
     // A type of the base alone is compared with nothing.
     let text = stdout(&["report", &new, "--diff", &base, "--type", "live-space"]);
     assert!(text.starts_with("live-space\nbase 5 B, new 0 B\n"), "{text}");
@@ -166,13 +166,13 @@ fn the_page_begins_with_the_comparison_of_the_command() {
     let [base, new] = sets(&files);
     let page = files.path("diff.html");
     for (options, comparison) in [(&[][..], "share"), (&["--per-second"], "seconds"), (&["--raw"], "raw")] {
-        otlpprof(&[&["diff", &base, &new, "-o", &page][..], options].concat()).success();
-        let header = page_header(&page);
+        run_otlpprof(&[&["diff", &base, &new, "-o", &page][..], options].concat()).success();
+        let header = header(&page);
         assert_eq!(header["comparison"], comparison);
         assert_eq!(header["sideSeconds"], serde_json::json!([10.0, 20.0]));
     }
-    otlpprof(&["flamegraph", &new, "-o", &page]).success();
-    assert!(page_header(&page).get("comparison").is_none());
+    run_otlpprof(&["flamegraph", &new, "-o", &page]).success();
+    assert!(header(&page).get("comparison").is_none());
 }
 
 #[test]
@@ -189,13 +189,13 @@ fn a_comparison_that_cannot_be_made_is_refused_in_one_line() {
         (&["diff", &without_times, &new, "--per-second", "-o", &page], refused),
         (&["report", &new, "--raw"], "--raw: there is nothing to compare with; name a file with --diff"),
     ] {
-        let output = otlpprof(arguments).code(2).get_output().clone();
+        let output = run_otlpprof(arguments).code(2).get_output().clone();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!((stderr, output.stdout), (format!("otlpprof: {says}\n"), Vec::new()), "{arguments:?}");
     }
     assert!(!std::path::Path::new(&page).exists());
     for command in [&["report", &new, "--diff", &base][..], &["diff", &base, &new, "-o", &page]] {
-        otlpprof(&[command, &["--per-second", "--raw"]].concat()).code(2);
+        run_otlpprof(&[command, &["--per-second", "--raw"]].concat()).code(2);
     }
 }
 
@@ -205,13 +205,13 @@ fn a_page_compares_several_files_of_each_side() {
     let files = Files::new();
     let [base, new] = sets(&files);
     let page = files.path("diff.html");
-    otlpprof(&["diff", &new, &base, "--base", &base, "--base", &base, "-o", &page]).success();
-    let header = page_header(&page);
+    run_otlpprof(&["diff", &new, &base, "--base", &base, "--base", &base, "-o", &page]).success();
+    let header = header(&page);
     assert_eq!(
         header["sideNames"],
         serde_json::json!([format!("{base} and 1 more"), format!("{new} and 1 more")])
     );
-    let output = otlpprof(&["diff", &new, "-o", &page]).code(2).get_output().clone();
+    let output = run_otlpprof(&["diff", &new, "-o", &page]).code(2).get_output().clone();
     let says = "otlpprof: name two files, BASE and NEW; with several files a side, name those of the base by \
                 --base\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), says);

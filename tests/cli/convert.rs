@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::process::Command;
 
-use crate::jfr_support::converted::{attribute, convert, otlpprof, profiles, string, text};
-use crate::jfr_support::synthetic::{self, Shape, recording};
-use crate::jfr_support::{corpus, recordings};
 use otlpprof_jfr::events::Event;
 use otlpprof_jfr::recording::Chunks;
 use otlpprof_jfr::types::Unit;
 use otlpprof_otlp::wire::{self, Profile, ProfilesData};
+use otlpprof_testkit::commands::{printed_by_otlpprof, text};
+use otlpprof_testkit::recordings::converted::{attribute, convert, profiles, string};
+use otlpprof_testkit::recordings::synthetic::{Shape, recording};
+use otlpprof_testkit::recordings::{corpus, recordings, synthetic};
 use prost::Message as _;
 
 /// Sums by `profile.type`, sample type, and the event if the profile names one.
@@ -144,7 +145,7 @@ fn profile<'d>(data: &'d ProfilesData, profile_type: &str, source: &str) -> &'d 
 #[test]
 fn sums_are_those_of_the_recordings_of_every_jdk() {
     for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
-        let (data, printed) = convert(&crate::jfr_support::corpus()[name], &[]);
+        let (data, printed) = convert(&otlpprof_testkit::recordings::corpus()[name], &[]);
         let sums = sums(&data);
         assert_eq!(sums, sums_of_recording(&bytes), "{name}: {printed}");
         assert!(sums.len() > 10 && sums.values().all(|&sum| sum > 0), "{name}: {sums:?}");
@@ -163,7 +164,7 @@ fn sums_are_those_of_the_recordings_of_every_jdk() {
 #[test]
 fn samples_by_the_cpu_clock_come_first_and_have_its_period() {
     for (name, _) in recordings(|name| name.starts_with("25-") && name.ends_with("-rich")) {
-        let (data, _) = convert(&crate::jfr_support::corpus()[name], &[]);
+        let (data, _) = convert(&otlpprof_testkit::recordings::corpus()[name], &[]);
         let period_type =
             |profile: &Profile| string(&data, profile.period_type.as_ref().unwrap().type_strindex).to_owned();
         let by_time = profile(&data, "cpu", "jdk.CPUTimeSample");
@@ -176,7 +177,7 @@ fn samples_by_the_cpu_clock_come_first_and_have_its_period() {
 #[test]
 fn a_resource_says_whose_recording_it_is() {
     for (name, _) in recordings(|name| name.starts_with("17-") && name.ends_with("-rich")) {
-        let (data, _) = convert(&crate::jfr_support::corpus()[name], &[]);
+        let (data, _) = convert(&otlpprof_testkit::recordings::corpus()[name], &[]);
         let attributes = &data.resource_profiles[0].resource.as_ref().unwrap().attributes;
         let value = |key: &str| {
             let found = attributes.iter().find(|attribute| attribute.key == key);
@@ -198,7 +199,7 @@ fn a_resource_says_whose_recording_it_is() {
 #[test]
 fn async_profilers_samples_keep_their_clock_their_weight_and_their_period() {
     for (name, bytes) in recordings(|name| name == "async-profiler") {
-        let (data, printed) = convert(&crate::jfr_support::corpus()[name], &[]);
+        let (data, printed) = convert(&otlpprof_testkit::recordings::corpus()[name], &[]);
         let sums = sums(&data);
         assert_eq!(sums, sums_of_recording(&bytes), "{printed}");
         assert_eq!(profile(&data, "cpu", "jdk.ExecutionSample").period, 2_000_000);
@@ -210,7 +211,7 @@ fn async_profilers_samples_keep_their_clock_their_weight_and_their_period() {
 #[test]
 fn events_of_one_type_by_two_clocks_become_two_profiles() {
     for (name, bytes) in recordings(|name| name == "async-profiler-both") {
-        let (data, printed) = convert(&crate::jfr_support::corpus()[name], &[]);
+        let (data, printed) = convert(&otlpprof_testkit::recordings::corpus()[name], &[]);
         let mut expected = sums_of_recording(&bytes);
         let key = |of: &str| (of.to_owned(), "samples".to_owned(), "jdk.ExecutionSample".to_owned());
         let all = expected.remove(&key("cpu")).unwrap();
@@ -243,7 +244,7 @@ fn events_of_one_type_by_two_clocks_become_two_profiles() {
 #[test]
 fn datadogs_samples_keep_weights_threads_states_and_contexts() {
     for (name, bytes) in recordings(|name| name == "datadog") {
-        let (data, printed) = convert(&crate::jfr_support::corpus()[name], &[]);
+        let (data, printed) = convert(&otlpprof_testkit::recordings::corpus()[name], &[]);
         assert_eq!(sums(&data), sums_of_recording(&bytes), "{printed}");
         let cpu = profile(&data, "cpu", "datadog.ExecutionSample");
         assert_eq!(cpu.period, 2_000_000);
@@ -275,10 +276,10 @@ fn remote_frames_become_mappings_and_addresses_again() {
     let input = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(input.path(), recording(MADE)).unwrap();
     let out = tempfile::NamedTempFile::new().unwrap();
-    let (code, printed) = otlpprof(&["convert", text(input.path()), "-o", text(out.path())]);
+    let (code, printed) = printed_by_otlpprof(&["convert", text(input.path()), "-o", text(out.path())]);
     assert_eq!(code, 0, "{printed}");
     // A recording contains no htlhash, which is recommended in addition to the build-id.
-    let (code, report) = otlpprof(&["validate", "--strict", text(out.path())]);
+    let (code, report) = printed_by_otlpprof(&["validate", "--strict", text(out.path())]);
     assert!(
         code == 1 && report.contains("htlhash-missing") && report.contains("1 error, 0 warnings"),
         "{report}"
@@ -341,7 +342,7 @@ fn remote_frames_of_a_recording_are_resolved_by_build_id() {
     compiler.arg(at("pages.c")).arg("-o").arg(at("any-name.so"));
     assert!(compiler.status().unwrap().success());
     std::fs::write(at("in.jfr"), recording(MADE)).unwrap();
-    let (code, printed) = otlpprof(&["convert", text(&at("in.jfr")), "-o", text(&at("in.otlp"))]);
+    let (code, printed) = printed_by_otlpprof(&["convert", text(&at("in.jfr")), "-o", text(&at("in.otlp"))]);
     assert_eq!(code, 0, "{printed}");
     let mut symbolize = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
     symbolize.args(["symbolize", text(&at("in.otlp")), "-o", text(&at("out.otlp"))]);
@@ -397,7 +398,7 @@ fn events_that_are_asked_for_are_counted_and_summed() {
             "--event",
             "jdk.ThreadStart",
         ];
-        let (data, printed) = convert(&crate::jfr_support::corpus()[name], &more);
+        let (data, printed) = convert(&otlpprof_testkit::recordings::corpus()[name], &more);
         let (mut events, mut sum) = (0, 0);
         for chunk in Chunks::new(&bytes).map(Result::unwrap) {
             for event in chunk.contents().events().map(Result::unwrap) {
@@ -420,7 +421,7 @@ fn events_that_are_asked_for_are_counted_and_summed() {
 #[test]
 fn events_that_cannot_be_converted_are_reported() {
     let (name, _) = recordings(|name| name.starts_with("17-") && name.ends_with("-rich")).swap_remove(0);
-    let input = text(&crate::jfr_support::corpus()[name]);
+    let input = text(&otlpprof_testkit::recordings::corpus()[name]);
     let out = tempfile::NamedTempFile::new().unwrap();
     for (event, complaint) in [
         ("jdk.NoSuchEvent", "no event jdk.NoSuchEvent in the recordings"),
@@ -428,17 +429,18 @@ fn events_that_cannot_be_converted_are_reported() {
         ("programs.EveryField:weight", "programs.EveryField has no field weight"),
         ("programs.EveryField:latin", "programs.EveryField: the field latin is not an integer"),
     ] {
-        let (code, printed) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", event]);
+        let (code, printed) =
+            printed_by_otlpprof(&["convert", input, "-o", text(out.path()), "--event", event]);
         assert!(code == 2 && printed.contains(complaint), "{printed}");
     }
-    let (code, printed) = otlpprof(&["convert", input, "-o", text(out.path()), "--event", ":x"]);
+    let (code, printed) = printed_by_otlpprof(&["convert", input, "-o", text(out.path()), "--event", ":x"]);
     assert!(code == 2 && printed.contains("an event must be NAME or NAME:VALUE_FIELD"), "{printed}");
 }
 
 #[test]
 fn times_lie_in_the_window() {
     for (name, _) in recordings(|name| name.starts_with("17-") && name.ends_with("-rich")) {
-        let (data, _) = convert(&crate::jfr_support::corpus()[name], &["--timestamps"]);
+        let (data, _) = convert(&otlpprof_testkit::recordings::corpus()[name], &["--timestamps"]);
         for profile in profiles(&data) {
             let window = profile.time_unix_nano..profile.time_unix_nano + profile.duration_nano;
             let mut times = profile.samples.iter().flat_map(|sample| &sample.timestamps_unix_nano).peekable();
@@ -452,11 +454,11 @@ fn times_lie_in_the_window() {
 fn json_is_valid_too() {
     for (name, _) in recordings(|name| name == "async-profiler") {
         let out = tempfile::NamedTempFile::new().unwrap();
-        let recording = &crate::jfr_support::corpus()[name];
+        let recording = &otlpprof_testkit::recordings::corpus()[name];
         let (code, printed) =
-            otlpprof(&["convert", text(recording), "-o", text(out.path()), "--format", "json"]);
+            printed_by_otlpprof(&["convert", text(recording), "-o", text(out.path()), "--format", "json"]);
         assert_eq!(code, 0, "{printed}");
-        let (code, report) = otlpprof(&["validate", "--strict", text(out.path())]);
+        let (code, report) = printed_by_otlpprof(&["validate", "--strict", text(out.path())]);
         assert_eq!(code, 0, "{report}");
     }
 }
@@ -466,17 +468,17 @@ fn other_files_are_refused_and_a_truncated_recording_is_converted_to_its_end() {
     let directory = tempfile::tempdir().unwrap();
     let (input, output) = (directory.path().join("in.jfr"), directory.path().join("out.otlp"));
     std::fs::write(&input, "no recording").unwrap();
-    let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+    let (code, printed) = printed_by_otlpprof(&["convert", text(&input), "-o", text(&output)]);
     assert_eq!(code, 2);
     assert!(printed.contains("byte 0: not a JFR chunk"), "{printed}");
     assert!(!output.exists());
 
     let (_, bytes) = recordings(|name| name.ends_with("-killed")).swap_remove(0);
     std::fs::write(&input, &bytes[..bytes.len() - 3]).unwrap();
-    let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+    let (code, printed) = printed_by_otlpprof(&["convert", text(&input), "-o", text(&output)]);
     assert_eq!(code, 2, "{printed}");
     assert!(printed.contains("the recording ends here, within a chunk"), "{printed}");
-    let (code, report) = otlpprof(&["validate", text(&output)]);
+    let (code, report) = printed_by_otlpprof(&["validate", text(&output)]);
     assert_eq!(code, 0, "{report}");
 }
 
@@ -503,7 +505,7 @@ fn a_recording_that_async_profiler_is_still_writing_is_refused_in_one_line() {
     // The recording ends within an event, or after one.
     for length in [unfinished.len() - 1, unfinished.len()] {
         std::fs::write(&input, &unfinished[..length]).unwrap();
-        let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+        let (code, printed) = printed_by_otlpprof(&["convert", text(&input), "-o", text(&output)]);
         assert!(code == 2 && printed.contains(WHY) && printed.lines().count() == 1, "{code} {printed}");
         assert!(!output.exists());
         let mut follow = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
@@ -515,10 +517,10 @@ fn a_recording_that_async_profiler_is_still_writing_is_refused_in_one_line() {
     }
     // After a finished chunk there is something to convert.
     std::fs::write(&input, [whole, unfinished].concat()).unwrap();
-    let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&output)]);
+    let (code, printed) = printed_by_otlpprof(&["convert", text(&input), "-o", text(&output)]);
     assert!(code == 2 && printed.matches(WHY).count() == 1, "{code} {printed}");
     let sampled = printed.lines().find(|line| line.starts_with("jdk.ExecutionSample: ")).unwrap();
     assert!(!sampled.starts_with("jdk.ExecutionSample: 0 "), "{printed}");
-    let (code, report) = otlpprof(&["validate", text(&output)]);
+    let (code, report) = printed_by_otlpprof(&["validate", text(&output)]);
     assert_eq!(code, 0, "{report}");
 }

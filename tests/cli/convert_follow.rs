@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::jfr_support::synthetic::{Shape, recording, sum_of_weights};
-use crate::loud_support::not_tested;
 use otlpprof_otlp::read::read;
+use otlpprof_testkit::recordings::synthetic::{Shape, recording, sum_of_weights};
+use otlpprof_testkit::skipped::not_tested;
 
-const PROGRAMS: &str = otlpprof_testkit::TEST_CLASSES;
+const PROGRAMS: &str = otlpprof_testkit::products::TEST_CLASSES;
 
 /// The JDKs that can run a program from source, attach to a JVM and stream its recording. Each test uses a
 /// different one of them, since a busy machine has resources for one JVM at a time.

@@ -5,17 +5,18 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::jfr_support::converted::{otlpprof, profiles, text};
-use crate::jfr_support::recordings;
-use crate::jfr_support::synthetic::{
-    CONSTANT_POOLS, FieldOf, LONG, STACK_TRACE, START_NANOS, STRING, Shape, THREAD, TypeOf, VALUE_TYPES,
-    Writer, crafted, pools_of_constants, recording, sum_of_weights,
-};
-use crate::packed_support::{gzip, zstd};
+use crate::packed::{gzip, zstd};
 use flate2::read::MultiGzDecoder;
 use otlpprof_convert::JfrToOtlp;
 use otlpprof_otlp::wire::{self, ProfilesData};
 use otlpprof_otlp::{EncodeOptions, encode};
+use otlpprof_testkit::commands::{printed_by_otlpprof, text};
+use otlpprof_testkit::recordings::converted::profiles;
+use otlpprof_testkit::recordings::recordings;
+use otlpprof_testkit::recordings::synthetic::{
+    CONSTANT_POOLS, FieldOf, LONG, STACK_TRACE, START_NANOS, STRING, Shape, THREAD, TypeOf, VALUE_TYPES,
+    Writer, crafted, pools_of_constants, recording, sum_of_weights,
+};
 use prost::Message as _;
 
 const SHAPE: Shape =
@@ -52,7 +53,7 @@ impl ConversionDir {
         let input = self.file("in.jfr", recording);
         let out = self.path("out");
         let _ = std::fs::remove_file(&out);
-        otlpprof(&[&["convert", text(&input), "-o", text(&out)], more].concat())
+        printed_by_otlpprof(&[&["convert", text(&input), "-o", text(&out)], more].concat())
     }
 
     fn data(&self) -> ProfilesData {
@@ -108,7 +109,11 @@ fn compressed_recordings_are_read_as_those_that_are_not() {
         let (code, printed) = dir.convert(&bytes, &["--include-payload"]);
         assert_eq!(code, 0, "{form}: {printed}");
         let back = dir.path("back.jfr");
-        assert_eq!(otlpprof(&["payload", text(&dir.path("out")), "-o", text(&back)]).0, 0, "{form}");
+        assert_eq!(
+            printed_by_otlpprof(&["payload", text(&dir.path("out")), "-o", text(&back)]).0,
+            0,
+            "{form}"
+        );
         assert!(std::fs::read(&back).unwrap() == whole, "{form}");
     }
     let mut converter = JfrToOtlp::default();
@@ -367,7 +372,7 @@ fn results_are_compressed_as_their_name_says() {
         let out = dir.path(name);
         let (code, printed) = match more {
             ["--follow"] => convert_stdin(&recording(SHAPE), &out, more),
-            _ => otlpprof(&[&["convert", text(&input), "-o", text(&out)], more].concat()),
+            _ => printed_by_otlpprof(&[&["convert", text(&input), "-o", text(&out)], more].concat()),
         };
         assert_eq!(code, 0, "{printed}");
         let bytes = std::fs::read(&out).unwrap();
@@ -375,11 +380,11 @@ fn results_are_compressed_as_their_name_says() {
         let mut unpacked = Vec::new();
         MultiGzDecoder::new(&*bytes).read_to_end(&mut unpacked).unwrap();
         assert!(unpacked.len() > bytes.len(), "{name}");
-        let (code, printed) = otlpprof(&["validate", "--strict", text(&out)]);
+        let (code, printed) = printed_by_otlpprof(&["validate", "--strict", text(&out)]);
         assert_eq!(code, 0, "{name}: {printed}");
     }
     for name in ["out.zst", "out.xz"] {
-        let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&dir.path(name))]);
+        let (code, printed) = printed_by_otlpprof(&["convert", text(&input), "-o", text(&dir.path(name))]);
         assert!(code == 2 && printed.lines().count() == 1 && printed.contains("only as .gz"), "{printed}");
         assert!(!dir.path(name).exists());
     }
@@ -403,7 +408,7 @@ fn validation_before_writing_agrees_with_validation_of_the_file() {
     for times in [&[][..], &["--timestamps"]] {
         for strict in [&[][..], &["--strict"]] {
             let (code, printed) = dir.convert(&bytes, &[&["--validate"], times, strict].concat());
-            let (of_result, report) = otlpprof(&[&["validate", text(&out)], strict].concat());
+            let (of_result, report) = printed_by_otlpprof(&[&["validate", text(&out)], strict].concat());
             assert_eq!(code, of_result, "{times:?} {strict:?}: {printed}{report}");
             let of_convert: Vec<_> = printed.lines().filter(|line| line.starts_with(text(&out))).collect();
             assert_eq!(of_convert, report.lines().collect::<Vec<_>>(), "{times:?} {strict:?}");

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::ptr::null_mut;
 
-use crate::jfr_support::converted::{otlpprof, text};
-use crate::jfr_support::synthetic::{
+use otlpprof_testkit::commands::{printed_by_otlpprof, text};
+use otlpprof_testkit::recordings::synthetic::{
     CONSTANT_POOLS, FieldOf, LONG, STACK_TRACE, STRING, Shape, TypeOf, VALUE_TYPES, Writer, crafted,
     pools_of_constants,
 };
@@ -59,12 +59,12 @@ fn events_without_a_stack_are_counted_and_reported() {
         });
     });
     let arguments = ["convert", text(input.path()), "-o", "/dev/null"];
-    let (code, printed) = otlpprof(&arguments);
+    let (code, printed) = printed_by_otlpprof(&arguments);
     let thrown = "jdk.JavaExceptionThrow: 4 converted, 2 of those without a stack\n";
     let others = "not converted: jdk.InitialEnvironmentVariable 1, jdk.ThreadStart 2\n";
     assert_eq!((code, printed), (0, format!("{thrown}{others}")));
     // A stack that the chunk lacks counts as no stack.
-    let (code, printed) = otlpprof(&[&arguments[..], &["--event", "jdk.ThreadStart"]].concat());
+    let (code, printed) = printed_by_otlpprof(&[&arguments[..], &["--event", "jdk.ThreadStart"]].concat());
     let started = "jdk.ThreadStart: 2 converted, 1 of those without a stack\n";
     let others = "not converted: jdk.InitialEnvironmentVariable 1\n";
     assert_eq!((code, printed), (0, format!("{thrown}{started}{others}")));
@@ -77,7 +77,7 @@ fn mistakes_in_the_inputs_are_one_line_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let (file, output) = (directory.path().join("in"), directory.path().join("out"));
     let refused = |arguments: &[&str]| {
-        let (code, printed) = otlpprof(&[&["convert", "-o", text(&output)], arguments].concat());
+        let (code, printed) = printed_by_otlpprof(&[&["convert", "-o", text(&output)], arguments].concat());
         assert!(code == 2 && printed.lines().count() == 1 && !output.exists(), "{code} {printed}");
         printed
     };
@@ -115,18 +115,18 @@ fn a_broken_rule_sets_the_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join("out");
     let mut convert = vec!["convert", text(input.path()), "-o", text(&output)];
-    let (code, printed) = otlpprof(&convert);
+    let (code, printed) = printed_by_otlpprof(&convert);
     assert!(code == 0 && !printed.contains("code-attribute"), "nobody asked: {printed}");
     std::fs::remove_file(&output).unwrap();
     convert.push("--validate");
-    let (code, printed) = otlpprof(&convert);
+    let (code, printed) = printed_by_otlpprof(&convert);
     let breach = format!("{}: error: code-attribute: ", output.display());
     assert!(
         code == 1 && printed.contains(&breach) && printed.contains("1 error, 0 warnings"),
         "{code} {printed}"
     );
     assert!(printed.contains("jdk.JavaExceptionThrow: 1 converted"), "{printed}");
-    let (code, of_file) = otlpprof(&["validate", text(&output)]);
+    let (code, of_file) = printed_by_otlpprof(&["validate", text(&output)]);
     assert!(code == 1 && of_file.contains(&breach), "{code} {of_file}");
     // The same holds for each interval.
     let mut follow = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
@@ -172,7 +172,7 @@ fn long_work_shows_how_far_it_is_on_a_terminal_alone() {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let shown = on_a_terminal(&arguments);
     assert!(shown.contains(" of 64.0") && shown.contains(" left"), "{shown:?}");
-    let (code, printed) = otlpprof(&arguments);
+    let (code, printed) = printed_by_otlpprof(&arguments);
     assert_eq!((code, &*printed), (0, "jdk.JavaExceptionThrow: 1 converted, 0 without a stack\n"));
     // The progress bar is gone before the summary is printed.
     assert!(shown.ends_with("jdk.JavaExceptionThrow: 1 converted, 0 without a stack\r\n"), "{shown:?}");

@@ -6,12 +6,13 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::jfr_support::synthetic::{self, Shape, VALUE_TYPES, crafted, recording};
 use otlpprof_convert::{ConvertOptions, JfrToOtlp};
 use otlpprof_otlp::validate::rules::Severity;
 use otlpprof_otlp::validate::validate;
 use otlpprof_otlp::wire::{Profile, ProfilesData};
 use otlpprof_otlp::{EncodeOptions, encode};
+use otlpprof_testkit::recordings::synthetic;
+use otlpprof_testkit::recordings::synthetic::{Shape, VALUE_TYPES, crafted, recording};
 use proptest::prelude::*;
 use prost::Message as _;
 

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use crate::jfr_support::converted::{attribute, convert, profiles, string};
-use crate::jfr_support::{corpus, jfr_program, recordings};
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::recordings::converted::{attribute, convert, profiles, string};
+use otlpprof_testkit::recordings::{corpus, jfr_program, recordings};
 
 /// An event; the profile that counts it (`profile.type`, sample type, event); the kind of lock; the field
 /// with the class in the JDK's output; the attribute's key.
@@ -40,7 +40,7 @@ type Counts = BTreeMap<([String; 3], String, String), i64>;
 /// The numbers of events in the JDK's output.
 fn printed(name: &str) -> Option<Counts> {
     let Some(jfr) = jfr_program() else {
-        crate::jfr_support::not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
+        otlpprof_testkit::skipped::not_tested("no JDK with bin/jfr in /usr/lib/jvm to compare with");
         return None;
     };
     let events: Vec<_> = KNOWN.iter().map(|(event, ..)| *event).collect();

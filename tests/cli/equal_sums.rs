@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::loud_support::not_tested;
-use crate::otlp_fixture::{DURATION, TIME, valid};
-use crate::report_support::{ALLOC_SPACE, CPU, Files, LIVE_SPACE, Spec, json, message, otlpprof};
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::commands::run_otlpprof;
+use otlpprof_testkit::otlp_fixture::{DURATION, TIME, valid};
+use otlpprof_testkit::profile_files::{ALLOC_SPACE, CPU, Files, LIVE_SPACE, Spec, json, message};
+use otlpprof_testkit::skipped::not_tested;
 use serde_json::Value;
 
 /// Self and total of each function, by name and detail.
@@ -136,7 +137,7 @@ fn report_and_page_have_equal_sums_for_equal_filters() {
     ];
     for filter in filters {
         for steps in ["360", "0"] {
-            otlpprof(&[&["flamegraph", &file, "-o", &page, "--steps", steps], filter].concat()).success();
+            run_otlpprof(&[&["flamegraph", &file, "-o", &page, "--steps", steps], filter].concat()).success();
             let Some([mut on_page, _]) = page_sums(&page) else { return };
             let wanted = filter.iter().position(|&option| option == "--type").map(|at| filter[at + 1]);
             for name in TYPES.into_iter().filter(|&name| wanted.is_none_or(|wanted| wanted == name)) {
@@ -173,8 +174,8 @@ fn sums_are_of_values_times_periods_and_of_last_states() {
     // The objects of this thread are gone by then.
     assert_eq!(total(&["--type", "live-space", "--thread", "http-1"]), 50);
     assert_eq!(total(&["--type", "live-space", "--at", "2023-11-14T22:13:31Z"]), 200 + 50);
-    otlpprof(&["report", &file, "--total", "--count"]).code(2);
-    otlpprof(&["flamegraph", &file, "-o", "-", "--total", "--count"]).code(2);
+    run_otlpprof(&["report", &file, "--total", "--count"]).code(2);
+    run_otlpprof(&["flamegraph", &file, "-o", "-", "--total", "--count"]).code(2);
 }
 
 #[test]
@@ -184,7 +185,7 @@ fn report_and_page_have_equal_sums_of_both_sides() {
     let new = files.add("new.otlp", &shop(TIME + 1_000 * DURATION));
     let page = files.path("diff.html");
     for filter in [&[][..], &["--threads"], &["--count"], &["--thread", "http-1"], &["--from=-15s"]] {
-        otlpprof(&[&["diff", &base, &new, "-o", &page], filter].concat()).success();
+        run_otlpprof(&[&["diff", &base, &new, "-o", &page], filter].concat()).success();
         let Some(sides) = page_sums(&page) else { return };
         for name in ["cpu", "live-space", "alloc-space"] {
             // Without a change a function has no row, so the sums of each side come from the report on it.
@@ -213,7 +214,7 @@ fn a_state_that_a_filter_empties_is_the_last_one_on_the_page() {
     let file = files.add("app.otlp", &shop(TIME));
     let page = files.path("page.html");
     let options = ["--thread", "http-1", "--type", "live-space"];
-    otlpprof(&[&["flamegraph", &file, "-o", &page], &options[..]].concat()).success();
+    run_otlpprof(&[&["flamegraph", &file, "-o", &page], &options[..]].concat()).success();
     let Some([on_page, _]) = page_sums(&page) else { return };
     assert_eq!(on_page["live-space"].1, 50);
 }

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::agent_support::{newest_or_all, under_all_engines};
-use crate::exported_support::{Stacks, collapsed, functions, pprof, truth};
-use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
-use crate::report_support::{CPU, Files, Spec, distinct_frames, message, otlpprof, stdout, three_states};
 use otlpprof_otlp::wire::{Function, Line, ProfilesData};
+use otlpprof_testkit::commands::run_otlpprof;
+use otlpprof_testkit::exported::{Stacks, collapsed, functions, pprof, truth};
+use otlpprof_testkit::java_run::under_all_engines;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
+use otlpprof_testkit::profile_files::{CPU, Files, Spec, distinct_frames, message, stdout, three_states};
 
 /// Two messages with different periods.
 fn two_periods() -> [ProfilesData; 2] {
@@ -289,7 +291,7 @@ fn an_output_that_is_an_input_is_refused() {
         &["symbolize", &other, &file],
     ] {
         for output in [&file, &symbolic, &hard] {
-            let refused = otlpprof(&[arguments, &["-o", output]].concat()).code(2).get_output().clone();
+            let refused = run_otlpprof(&[arguments, &["-o", output]].concat()).code(2).get_output().clone();
             let message = format!("otlpprof: {output} is one of the inputs: write to another file\n");
             assert_eq!(String::from_utf8_lossy(&refused.stderr), message, "{arguments:?}");
             assert_eq!(std::fs::read(&file).unwrap(), before);
@@ -312,7 +314,7 @@ fn a_mistake_is_one_line_and_leaves_the_old_file() {
         ),
         (&["export", "--to", "svg", &good, "-o", &out], "possible values: "),
     ] {
-        let output = otlpprof(arguments).code(2).get_output().clone();
+        let output = run_otlpprof(arguments).code(2).get_output().clone();
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(error.contains(expected), "{error}");
         assert_eq!(std::fs::read(Path::new(&out)).unwrap(), b"old");
@@ -325,19 +327,19 @@ fn exported_stacks_are_read_back_in_their_unit() {
     let files = Files::new();
     let file = files.add("app.otlp", &[valid()]);
     let out = files.path("app.folded");
-    otlpprof(&["export", &file, "--to", "collapsed", "-o", &out]).success();
+    run_otlpprof(&["export", &file, "--to", "collapsed", "-o", &out]).success();
     let head = |arguments: &[&str]| stdout(arguments).lines().next().unwrap().to_owned();
     assert!(
         head(&["report", &out]).starts_with("cpu of unknown_service: 420 ms"),
         "{}",
         head(&["report", &out])
     );
-    otlpprof(&["export", &file, "--to", "collapsed", "--count", "-o", &out]).success();
+    run_otlpprof(&["export", &file, "--to", "collapsed", "--count", "-o", &out]).success();
     assert!(head(&["report", &out]).starts_with("cpu of unknown_service: 42"), "{}", head(&["report", &out]));
     std::fs::write(&out, "main;run 1500\n").unwrap();
     // Without a type and a unit of their own the stacks are as they were.
     let again = files.path("again.folded");
-    otlpprof(&["export", &out, "--to", "collapsed", "-o", &again]).success();
+    run_otlpprof(&["export", &out, "--to", "collapsed", "-o", &again]).success();
     assert_eq!(std::fs::read_to_string(&again).unwrap(), "main;run 1500\n");
     assert!(head(&["report", &out]).ends_with(": 1,500"));
     assert!(head(&["report", &out, "--unit", "nanoseconds"]).ends_with(": 1.50 µs"));
@@ -349,7 +351,7 @@ fn exported_stacks_are_read_back_in_their_unit() {
         ),
     ] {
         std::fs::write(files.path("fractions"), "main;run 0.5\n").unwrap();
-        let output = otlpprof(arguments).code(2).get_output().clone();
+        let output = run_otlpprof(arguments).code(2).get_output().clone();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(stderr.contains(says) && stderr.lines().count() == 1, "{stderr}");
     }

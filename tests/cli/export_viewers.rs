@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::agent_support::{JavaRun, newest_or_all};
-use crate::exported_support::{Functions, Stacks, collapsed, functions, viewer};
-use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
-use crate::report_support::{CPU, Files, Spec, distinct_frames, message, three_states};
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::exported::{Functions, Stacks, collapsed, functions, viewer};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::otlp_fixture::{BUILD_ID, DURATION, TIME, valid};
+use otlpprof_testkit::profile_files::{CPU, Files, Spec, distinct_frames, message, three_states};
 use serde_json::{Value, json};
 
 /// Characters that collapsed stacks replace, as collapsed stacks have them.

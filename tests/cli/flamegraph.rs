@@ -3,26 +3,28 @@
 
 use std::path::Path;
 
-use crate::agent_support::{newest_or_all, under_all_engines};
-use crate::otlp_fixture::valid;
-use crate::page_support::generated::generated;
-use crate::page_support::{otlpprof, path_text, used, write};
+use crate::generated_profiles::generated;
 use otlpprof_otlp::wire::{self, ProfilesData};
+use otlpprof_testkit::commands::{run_otlpprof, text};
+use otlpprof_testkit::java_run::under_all_engines;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::otlp_fixture::valid;
+use otlpprof_testkit::pages::{used, write};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Compares the rows of a page with its files.
 fn compare(page: &Path, arguments: &[&str]) -> Option<Result<Value, String>> {
-    crate::page_support::compare("page", page, arguments)
+    otlpprof_testkit::pages::compare("page", page, arguments)
 }
 
 /// Writes a page of all samples in the file, and compares it.
 fn check(folder: &TempDir, file: &Path, options: &[&str]) -> Option<Value> {
     let page = folder.path().join("page.html");
-    let command = ["flamegraph", path_text(file), "-o", path_text(&page), "--idle"];
-    otlpprof(&[&command, options].concat()).success();
+    let command = ["flamegraph", text(file), "-o", text(&page), "--idle"];
+    run_otlpprof(&[&command, options].concat()).success();
     let of_lines = options.iter().filter(|&&option| option == "--lines").copied();
-    let arguments: Vec<_> = std::iter::once(path_text(file)).chain(of_lines).collect();
+    let arguments: Vec<_> = std::iter::once(text(file)).chain(of_lines).collect();
     compare(&page, &arguments).map(|answer| answer.unwrap_or_else(|difference| panic!("{difference}")))
 }
 
@@ -51,8 +53,8 @@ fn a_page_has_every_sample_with_its_stack_labels_and_time() {
         assert_eq!(counts["total"], 1_300_000_000_i64 + 450_000_000, "{options:?}");
     }
     let page = folder.path().join("cpu.html");
-    otlpprof(&["flamegraph", path_text(&file), "-o", path_text(&page), "--type", "cpu"]).success();
-    let Some(answer) = compare(&page, &[path_text(&file)]) else { return };
+    run_otlpprof(&["flamegraph", text(&file), "-o", text(&page), "--type", "cpu"]).success();
+    let Some(answer) = compare(&page, &[text(&file)]) else { return };
     assert!(answer.unwrap_err().contains("'wall'"), "the page has no wall-clock time");
 }
 
@@ -72,9 +74,9 @@ fn a_page_has_the_samples_that_its_command_selects() {
         &["--type", "wall", "--from", "2023-11-14T22:13:41Z", "--to", "2023-11-14T22:14:07Z"],
         &["--type", "cpu", "--from", "2023-11-14T22:13:40Z", "--thread", "worker-0", "--frame", "Class1"],
     ] {
-        let command = ["flamegraph", path_text(&file), "-o", path_text(&page)];
-        otlpprof(&[&command[..], filters].concat()).success();
-        let Some(selected) = compare(&page, &[&[path_text(&file)][..], filters].concat()) else { return };
+        let command = ["flamegraph", text(&file), "-o", text(&page)];
+        run_otlpprof(&[&command[..], filters].concat()).success();
+        let Some(selected) = compare(&page, &[&[text(&file)][..], filters].concat()) else { return };
         let selected = selected.unwrap_or_else(|difference| panic!("{filters:?}: {difference}"));
         let count = |answer: &Value| answer["rows"].as_u64().unwrap();
         assert!(count(&selected) > 10, "{filters:?}: {selected}");
@@ -88,8 +90,8 @@ fn a_value_that_differs_and_exchanged_sides_are_found() {
     let folder = TempDir::new().unwrap();
     let (base, new) = (write(&folder, "base.otlp", &[valid()]), write(&folder, "new.otlp", &[later()]));
     let page = folder.path().join("diff.html");
-    otlpprof(&["diff", path_text(&base), path_text(&new), "-o", path_text(&page)]).success();
-    let answer = |new: &Path, base: &Path| compare(&page, &[path_text(new), "--base", path_text(base)]);
+    run_otlpprof(&["diff", text(&base), text(&new), "-o", text(&page)]).success();
+    let answer = |new: &Path, base: &Path| compare(&page, &[text(new), "--base", text(base)]);
     let Some(right) = answer(&new, &base) else { return };
     assert_eq!(right.unwrap()["total"], 570_000_000 + 1_180_000_000_i64);
     assert!(answer(&base, &new).unwrap().is_err());
@@ -134,8 +136,8 @@ fn a_page_has_the_title_that_was_asked_for_and_names_labels_that_were_merged() {
     let file = write(&folder, "orders.otlp", &[data]);
     let page = folder.path().join("page.html");
     let title = "Orders & <b>returns</b>";
-    otlpprof(&["flamegraph", path_text(&file), "-o", path_text(&page), "--title", title]).success();
-    let header = crate::page_support::header(&page);
+    run_otlpprof(&["flamegraph", text(&file), "-o", text(&page), "--title", title]).success();
+    let header = otlpprof_testkit::pages::header(&page);
     assert_eq!(header["title"], title);
     assert_eq!(header["notes"], json!(["samples are merged over order: more than 2000 values"]));
 }
@@ -148,7 +150,7 @@ fn by_thread_is_a_switch_that_threads_turns_on_at_first() {
     let views = ["plain.html", "threads.html"].map(|name| {
         let page = folder.path().join(name);
         let options: &[&str] = if name == "plain.html" { &[] } else { &["--threads"] };
-        otlpprof(&[&["flamegraph", path_text(&file), "-o", path_text(&page)], options].concat()).success();
+        run_otlpprof(&[&["flamegraph", text(&file), "-o", text(&page)], options].concat()).success();
         let answers = used(&page, &json!([["view"], ["press", "g"]]))?;
         Some(answers.into_iter().map(|answer| answer["graphs"][0].clone()).collect::<Vec<_>>())
     });
@@ -169,8 +171,8 @@ fn with_threads_as_roots_a_page_keeps_however_many_threads() {
     std::fs::write(&file, stacks).unwrap();
     let page = folder.path().join("page.html");
     for (options, label) in [(&[][..], None), (&["--threads"], Some("thread.name"))] {
-        otlpprof(&[&["flamegraph", path_text(&file), "-o", path_text(&page)], options].concat()).success();
-        let header = crate::page_support::header(&page);
+        run_otlpprof(&[&["flamegraph", text(&file), "-o", text(&page)], options].concat()).success();
+        let header = otlpprof_testkit::pages::header(&page);
         let keys: Vec<_> = header["labels"].as_array().unwrap().iter().map(|label| &label["key"]).collect();
         assert_eq!(keys.contains(&&json!("thread.name")), label.is_some(), "{keys:?}");
         assert_eq!(header["byThread"], json!(label.map(|_| true)));
@@ -187,9 +189,9 @@ fn a_page_without_a_service_is_called_after_its_files() {
     for (count, title) in
         [(2, "a.collapsed, b.collapsed"), (4, "a.collapsed, b.collapsed, c.collapsed and 1 more")]
     {
-        let files: Vec<_> = files[..count].iter().map(|file| path_text(file)).collect();
-        otlpprof(&[&["flamegraph", "-o", path_text(&page)], &files[..]].concat()).success();
-        assert_eq!(crate::page_support::header(&page)["title"], title);
+        let files: Vec<_> = files[..count].iter().map(|file| text(file)).collect();
+        run_otlpprof(&[&["flamegraph", "-o", text(&page)], &files[..]].concat()).success();
+        assert_eq!(otlpprof_testkit::pages::header(&page)["title"], title);
     }
 }
 
@@ -199,6 +201,6 @@ fn a_page_that_cannot_be_made_leaves_the_old_one() {
     let (file, page) = (folder.path().join("app.otlp"), folder.path().join("page.html"));
     std::fs::write(&file, b"no profile").unwrap();
     std::fs::write(&page, b"old").unwrap();
-    otlpprof(&["flamegraph", path_text(&file), "-o", path_text(&page)]).code(2);
+    run_otlpprof(&["flamegraph", text(&file), "-o", text(&page)]).code(2);
     assert_eq!(std::fs::read(&page).unwrap(), b"old");
 }

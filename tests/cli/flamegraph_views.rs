@@ -5,9 +5,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::agent_support::{JavaRun, newest_or_all};
-use crate::page_support::generated::generated;
-use crate::page_support::{compare, otlpprof, path_text, write};
+use crate::generated_profiles::generated;
+use otlpprof_testkit::commands::{run_otlpprof, text};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::pages::{compare, write};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -46,9 +48,9 @@ fn expect_different(page: &Path, arguments: &[&str], mutation: &str, kinds: &[&s
 /// Writes a page of all samples in the file, and requires equal values.
 fn check(folder: &TempDir, file: &Path, options: &[&str]) -> PathBuf {
     let page = folder.path().join("page.html");
-    let command = ["flamegraph", path_text(file), "-o", path_text(&page), "--idle"];
-    otlpprof(&[&command, options].concat()).success();
-    expect_equal(&page, &[path_text(file)]);
+    let command = ["flamegraph", text(file), "-o", text(&page), "--idle"];
+    run_otlpprof(&[&command, options].concat()).success();
+    expect_equal(&page, &[text(file)]);
     page
 }
 
@@ -72,7 +74,7 @@ fn assert_views_of_a_generated_profile_are_right(options: &[&str]) {
     let folder = TempDir::new().unwrap();
     let file = write(&folder, "generated.otlp", &generated(3));
     let page = check(&folder, &file, options);
-    if let Some(answer) = compare("page", &page, &[path_text(&file)]) {
+    if let Some(answer) = compare("page", &page, &[text(&file)]) {
         answer.unwrap_or_else(|difference| panic!("{options:?}: {difference}"));
     }
 }
@@ -93,8 +95,8 @@ fn with_comparison(check: impl FnOnce(&Path, &[&str])) {
     let folder = TempDir::new().unwrap();
     let (base, new) = (write(&folder, "base.otlp", &generated(5)), write(&folder, "new.otlp", &generated(9)));
     let page = folder.path().join("diff.html");
-    otlpprof(&["diff", path_text(&base), path_text(&new), "-o", path_text(&page)]).success();
-    check(&page, &[path_text(&new), "--base", path_text(&base)]);
+    run_otlpprof(&["diff", text(&base), text(&new), "-o", text(&page)]).success();
+    check(&page, &[text(&new), "--base", text(&base)]);
 }
 
 /// A comparison that could not fail would prove nothing.
@@ -103,8 +105,8 @@ fn a_changed_value_label_time_or_frame_is_found_in_every_view_that_has_it() {
     let folder = TempDir::new().unwrap();
     let file = write(&folder, "generated.otlp", &generated(3));
     let page = folder.path().join("page.html");
-    let arguments = ["flamegraph", path_text(&file), "-o", path_text(&page), "--type", "cpu"];
-    otlpprof(&[&arguments[..], &["--steps", "60"]].concat()).success();
+    let arguments = ["flamegraph", text(&file), "-o", text(&page), "--type", "cpu"];
+    run_otlpprof(&[&arguments[..], &["--steps", "60"]].concat()).success();
     let of_a_value = [
         "whole",
         "inverted",
@@ -124,7 +126,7 @@ fn a_changed_value_label_time_or_frame_is_found_in_every_view_that_has_it() {
         ("delayed", &["window", "steps"]),
         ("renamed", &["whole", "inverted", "callers", "functions"]),
     ] {
-        expect_different(&page, &[path_text(&file)], mutation, kinds);
+        expect_different(&page, &[text(&file)], mutation, kinds);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::pprof_fixture::{Label, Profile, valid};
+use otlpprof_testkit::pprof_fixture::{Label, Profile, valid};
 use prost::Message as _;
 use tempfile::TempDir;
 
@@ -239,7 +239,7 @@ fn the_first_mapping_of_an_exported_profile_is_the_program() {
     let folder = TempDir::new().unwrap();
     let mut profile = valid();
     let (library, mapping) = (profile.string("/usr/lib/libz.so.1"), profile.mapping[0]);
-    profile.mapping.push(crate::pprof_fixture::Mapping { id: 2, filename: library, ..mapping });
+    profile.mapping.push(otlpprof_testkit::pprof_fixture::Mapping { id: 2, filename: library, ..mapping });
     // The library's location is met first.
     profile.location[1].mapping_id = 2;
     let file = write_pprof(&folder, "shop.pb", &profile);

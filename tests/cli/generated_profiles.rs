@@ -2,7 +2,7 @@
 
 use otlpprof_otlp::wire::{Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles};
 
-use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
+use otlpprof_testkit::otlp_fixture::{DURATION, Dictionary, TIME, inline};
 
 /// Numbers that a seed determines.
 struct Chance(u64);

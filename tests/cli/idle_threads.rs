@@ -3,10 +3,11 @@
 
 use std::fs;
 
-use crate::otlp_fixture::{Dictionary, TIME};
-use crate::report_support::{CPU, Files, Spec, json, message, otlpprof, page_header, rows, stdout};
-use crate::run_support::page_data;
 use otlpprof_otlp::wire::{ProfilesData, Value};
+use otlpprof_testkit::commands::run_otlpprof;
+use otlpprof_testkit::otlp_fixture::{Dictionary, TIME};
+use otlpprof_testkit::pages::{data_text, header};
+use otlpprof_testkit::profile_files::{CPU, Files, Spec, json, message, rows, stdout};
 
 const WALL: [&str; 4] = ["samples", "count", "wall", "nanoseconds"];
 
@@ -157,7 +158,7 @@ fn the_line_and_the_share_of_a_selection_agree_with_what_is_shown() {
     );
     assert_eq!(second_line(&["--frame", "cart", "--idle"])[0], "selected (with cart): 5.4 % of 560 ms");
     // Nothing but idle threads is no empty selection.
-    let output = otlpprof(&["report", &file, "--frame", "futex"]).success().get_output().clone();
+    let output = run_otlpprof(&["report", &file, "--frame", "futex"]).success().get_output().clone();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let later = second_line(&["--from", "2023-11-14T22:13:31Z"]);
     assert!(!later.concat().contains("left out"), "{later:?}");
@@ -191,14 +192,15 @@ fn a_comparison_leaves_idle_threads_out_of_both_sides() {
     assert!(all.contains("base 560 ms, new 560 ms") && !all.contains("left out"), "{all}");
     let page = files.path("page.html");
     for comparison in [&["report", &*file, "--diff", &file][..], &["diff", &file, &file, "-o", &page]] {
-        let refused = otlpprof(&[comparison, &["--frame", "futex"]].concat()).code(2).get_output().clone();
+        let refused =
+            run_otlpprof(&[comparison, &["--frame", "futex"]].concat()).code(2).get_output().clone();
         let reason = "neither side has a value to compare but those of idle VM and native threads (--idle)";
         assert_eq!(String::from_utf8_lossy(&refused.stderr), format!("otlpprof: {reason}\n"));
     }
-    let output = otlpprof(&["diff", &file, &file, "-o", &page]).success().get_output().clone();
+    let output = run_otlpprof(&["diff", &file, &file, "-o", &page]).success().get_output().clone();
     let lines = format!("wall: {line}\n{page} written: open it in a browser\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr), lines);
-    assert_eq!(page_header(&page)["notes"], serde_json::json!([format!("wall: {line}")]));
+    assert_eq!(header(&page)["notes"], serde_json::json!([format!("wall: {line}")]));
 }
 
 #[test]
@@ -207,18 +209,18 @@ fn a_page_leaves_out_idle_threads_and_says_so() {
     let (file, page) = (files.add("app.otlp", &[threads(WALL)]), files.path("page.html"));
     let lines = |options: &[&str]| {
         let command = ["flamegraph", &file, "-o", &page];
-        let output = otlpprof(&[&command, options].concat()).success().get_output().clone();
+        let output = run_otlpprof(&[&command, options].concat()).success().get_output().clone();
         String::from_utf8(output.stderr).unwrap()
     };
     let written = format!("{page} written: open it in a browser\n");
     assert_eq!(lines(&["--threads"]), format!("wall: {LEFT_OUT}\n{written}"));
-    assert_eq!(page_header(&page)["notes"], serde_json::json!([format!("wall: {LEFT_OUT}")]));
-    let names = page_data(page.as_ref());
+    assert_eq!(header(&page)["notes"], serde_json::json!([format!("wall: {LEFT_OUT}")]));
+    let names = data_text(page.as_ref());
     assert!(names.contains("Compile::Compile") && !names.contains("futex_wait"), "{names}");
     assert!(!names.contains("G1 Conc#0"), "{names}");
     assert_eq!(lines(&["--idle"]), written);
-    assert_eq!(page_header(&page)["notes"], serde_json::json!([]));
-    assert!(page_data(page.as_ref()).contains("futex_wait"));
+    assert_eq!(header(&page)["notes"], serde_json::json!([]));
+    assert!(data_text(page.as_ref()).contains("futex_wait"));
 }
 
 /// A file for another tool has everything, unless its user says otherwise.
@@ -227,11 +229,11 @@ fn exports_and_merged_files_have_all_threads() {
     let files = Files::new();
     let file = files.add("app.otlp", &[threads(WALL)]);
     let (merged, collapsed) = (files.path("merged.otlp"), files.path("out.collapsed"));
-    otlpprof(&["merge", &file, "-o", &merged]).success();
+    run_otlpprof(&["merge", &file, "-o", &merged]).success();
     for file in [&file, &merged] {
         let sum = |options: &[&str]| {
             let export = ["export", file, "--to", "collapsed", "-o", &collapsed];
-            otlpprof(&[&export, options].concat()).success();
+            run_otlpprof(&[&export, options].concat()).success();
             let text = fs::read_to_string(&collapsed).unwrap();
             let values = text.lines().filter(|line| !line.starts_with('#'));
             let values = values.map(|line| line.rsplit(' ').next().unwrap().parse::<i64>().unwrap());

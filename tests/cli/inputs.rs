@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::jfr_support::{corpus, not_tested};
-use crate::packed_support::{gzip, zstd};
-use crate::pprof_fixture::valid;
+use crate::packed::{gzip, zstd};
+use otlpprof_testkit::pprof_fixture::valid;
+use otlpprof_testkit::recordings::corpus;
+use otlpprof_testkit::skipped::not_tested;
 use prost::Message as _;
 use tempfile::TempDir;
 
@@ -349,7 +350,7 @@ fn a_file_of_no_known_format_is_one_line() {
 }
 
 /// A change of a valid profile.
-type Damage = fn(&mut crate::pprof_fixture::Profile);
+type Damage = fn(&mut otlpprof_testkit::pprof_fixture::Profile);
 
 /// Damage to a profile in pprof's format is one line that names the place.
 #[test]

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::jfr_support::{corpus, not_tested};
 use otlpprof_otlp::frames::frames;
 use otlpprof_otlp::lookup::Lookup;
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::recordings::corpus;
+use otlpprof_testkit::skipped::not_tested;
 use prost::Message as _;
 use tempfile::TempDir;
 

@@ -1,12 +1,14 @@
 //! `otlpprof merge`: the merged message has the sums of its parts, as `report` and OpenTelemetry's Python
 //! package read them, and passes `validate`.
 
-use crate::agent_support::{newest_or_all, under_all_engines};
-use crate::exported_support::{pprof, truth};
-use crate::otlp_fixture::{DURATION, TIME, valid};
-use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, message, otlpprof, stdout};
 use otlpprof_otlp::read::read;
 use otlpprof_otlp::wire::{KeyValueAndUnit, Profile, ProfilesData, Value};
+use otlpprof_testkit::commands::run_otlpprof;
+use otlpprof_testkit::exported::{pprof, truth};
+use otlpprof_testkit::java_run::under_all_engines;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::otlp_fixture::{DURATION, TIME, valid};
+use otlpprof_testkit::profile_files::{CPU, Files, LIVE_SPACE, Spec, message, stdout};
 
 /// The fixture one interval later, with another period and other values.
 fn later() -> ProfilesData {
@@ -26,7 +28,7 @@ fn later() -> ProfilesData {
 fn merge(files: &Files, parts: &[&str], options: &[&str]) -> String {
     let out = files.path("merged.otlp");
     let arguments = [&["merge", "-o", &out], parts, options].concat();
-    let output = otlpprof(&arguments).success().get_output().clone();
+    let output = run_otlpprof(&arguments).success().get_output().clone();
     assert_eq!(output.stdout, b"", "nothing on stdout");
     assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1);
     stdout(&["validate", &out]);
@@ -184,7 +186,7 @@ fn a_result_can_be_compressed_merged_again_and_exported() {
     let file = files.add("app.otlp", &[valid(), later()]);
     let once = merge(&files, &[&file], &[]);
     let compressed = files.path("merged.otlp.gz");
-    let error = otlpprof(&["merge", &once, "-o", &compressed]).success().get_output().stderr.clone();
+    let error = run_otlpprof(&["merge", &once, "-o", &compressed]).success().get_output().stderr.clone();
     let error = String::from_utf8(error).unwrap();
     assert!(error.starts_with(&format!("{compressed} has 1 message in one of ")), "{error}");
     assert!(std::fs::read(&compressed).unwrap().starts_with(&[0x1f, 0x8b]));
@@ -203,7 +205,7 @@ fn a_reference_to_nothing_is_one_line_and_leaves_the_old_file() {
     let file = files.add("broken.otlp", &[valid(), broken]);
     let out = files.path("out");
     std::fs::write(&out, b"old").unwrap();
-    let output = otlpprof(&["merge", &file, "-o", &out]).code(2).get_output().clone();
+    let output = run_otlpprof(&["merge", &file, "-o", &out]).code(2).get_output().clone();
     let error = String::from_utf8(output.stderr).unwrap();
     let expected = "otlpprof: message 1: stack_table[77] does not exist; `otlpprof validate` shows all such \
                     references\n";
@@ -255,7 +257,7 @@ fn processes_become_one_by_an_attribute_and_what_differs_is_left_out() {
     let parts = files.add("pods.otlp", &pods);
     let out = files.path("merged.otlp");
     let output =
-        otlpprof(&["merge", &parts, "--by", "service.name", "-o", &out]).success().get_output().clone();
+        run_otlpprof(&["merge", &parts, "--by", "service.name", "-o", &out]).success().get_output().clone();
     let line = String::from_utf8(output.stderr).unwrap();
     assert!(line.ends_with("; left out: process.pid (differs)\n"), "{line}");
     stdout(&["validate", &out]);
@@ -269,7 +271,7 @@ fn processes_become_one_by_an_attribute_and_what_differs_is_left_out() {
     // 5 is the greatest divisor of 10 and 15. Of the heaps the last state of each process counts.
     assert_eq!(sums, [(5, 2 * 3 + 3 * 2 + 3 * 2), (512, 100 + 300)]);
     let refused =
-        otlpprof(&["merge", &parts, "--by", "service.nam", "-o", &out]).code(2).get_output().clone();
+        run_otlpprof(&["merge", &parts, "--by", "service.nam", "-o", &out]).code(2).get_output().clone();
     let says = "otlpprof: --by: no resource has the attribute service.nam; the resources have process.pid, \
                 service.name\n";
     assert_eq!(String::from_utf8_lossy(&refused.stderr), says);

@@ -1,7 +1,5 @@
 //! Bytes compressed as files are.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::io::Write as _;
 
 use flate2::Compression;

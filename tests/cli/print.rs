@@ -4,9 +4,9 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, framed, valid};
-use crate::packed_support::gzip;
+use crate::packed::gzip;
 use otlpprof_otlp::wire::{ProfilesData, ProfilesDictionary, Sample, Value};
+use otlpprof_testkit::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, framed, valid};
 use prost::Message as _;
 use tempfile::TempDir;
 

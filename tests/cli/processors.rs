@@ -7,9 +7,9 @@ use std::thread;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use otlpprof_otlp::wire::ProfilesData;
-
-use crate::otlp_fixture::{DURATION, TIME};
-use crate::report_support::{CPU, Files, Spec, message, otlpprof};
+use otlpprof_testkit::commands::run_otlpprof;
+use otlpprof_testkit::otlp_fixture::{DURATION, TIME};
+use otlpprof_testkit::profile_files::{CPU, Files, Spec, message};
 
 /// Messages of one process. Each has stacks of its own, and functions and callers of the others.
 fn messages() -> Vec<ProfilesData> {
@@ -49,7 +49,7 @@ fn results_do_not_depend_on_the_number_of_processors() {
     let files = Files::new();
     let file = files.add("messages.otlp", &messages());
     let text = files.path("stacks.collapsed");
-    otlpprof(&["export", &file, "--to", "collapsed", "-o", &text]).success();
+    run_otlpprof(&["export", &file, "--to", "collapsed", "-o", &text]).success();
     assert!(Path::new(&text).metadata().unwrap().len() > 1 << 20, "several blocks of lines");
     for file in [&*file, &*text] {
         for arguments in [

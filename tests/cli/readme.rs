@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::agent_support::agent;
-use crate::attach_support::{Target, caught, text_of, wait_for};
-use crate::jdk_support::java_homes;
-use crate::loud_support::not_tested;
-use crate::run_support::install;
+use otlpprof_testkit::attach::Target;
+use otlpprof_testkit::commands::text_of;
+use otlpprof_testkit::jdk::java_homes;
+use otlpprof_testkit::processes::caught;
+use otlpprof_testkit::run_folder::install;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::this_build::agent;
+use otlpprof_testkit::waiting::wait_for;
 
 const README: &str = include_str!("../../README.md");
 

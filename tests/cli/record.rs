@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::agent_support::{JavaRun, agent, newest_or_all, profiles};
-use crate::attach_support::{
-    PATIENCE, attach, command, exit_code, jvm, otlpprof, ready, refusal, request_of, send, starting_jvm,
-    state, text_of, wait_for,
-};
-use crate::run_support::RunFolder;
+use otlpprof_testkit::attach::{attach, command, jvm, ready, refusal, request_of, starting_jvm, state};
+use otlpprof_testkit::commands::{exit_code, otlpprof, text_of};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::processes::kill;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::run_folder::RunFolder;
+use otlpprof_testkit::this_build::agent;
+use otlpprof_testkit::waiting::{PATIENCE, wait_for};
 use tempfile::TempDir;
 
 fn record_command(pid: u32, arguments: &[&str]) -> std::process::Command {
@@ -149,7 +152,7 @@ fn an_interrupt_ends_a_recording_early_and_shows_it() {
         let (messages, page) = (path_text(&out, "x.otlp"), path_text(&out, "x.html"));
         for (signal, file) in [(libc::SIGINT, &messages), (libc::SIGTERM, &page)] {
             let (recording, folder) = begin(pid, &["-o", file]);
-            send(&recording, signal);
+            kill(recording.id(), signal);
             let output = recording.wait_with_output().unwrap();
             assert!(output.status.success(), "{output:?}");
             assert!(text_of(&output.stderr).contains(&format!("{file} written")), "{output:?}");
@@ -180,7 +183,7 @@ fn a_recording_leaves_a_page_and_all_named_files() {
         command.env("PATH", path.unwrap());
         command.args(["record", &pid.to_string(), "cpu=1ms", "-d", "24h", "--library"]).arg(agent());
         let (recording, folder) = begin_with(command.args(arguments), pid);
-        send(&recording, signal);
+        kill(recording.id(), signal);
         let output = recording.wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
         assert!(!folder.exists() && is_idle(pid), "{}", folder.display());
@@ -218,7 +221,7 @@ fn a_closed_standard_error_ends_no_recording() {
     drop(reader);
     let recording = command.stdout(Stdio::piped()).stderr(writer).spawn().unwrap();
     wait_for("samples", || samples(pid) > 0);
-    send(&recording, libc::SIGINT);
+    kill(recording.id(), libc::SIGINT);
     let output = recording.wait_with_output().unwrap();
     assert!(output.status.success() && is_idle(pid), "{output:?}");
     assert!(text_of(&output.stdout).starts_with("cpu of "), "{output:?}");
@@ -262,7 +265,7 @@ fn an_agent_that_profiles_already_is_not_disturbed() {
     let (recording, _) = begin(pid, &[]);
     command("stop", pid);
     assert_eq!(exit_code(&attach(pid, "interval=1h,file=b.otlp", &folder)), 0);
-    send(&recording, libc::SIGINT);
+    kill(recording.id(), libc::SIGINT);
     let output = recording.wait_with_output().unwrap();
     assert!(output.status.success() && text_of(&output.stdout).starts_with("cpu of "), "{output:?}");
     assert!(state(pid)["session"]["destinations"][0].as_str().unwrap().ends_with("b.otlp"));
@@ -281,7 +284,7 @@ fn an_agent_that_does_not_start_leaves_nothing() {
     assert!(text_of(&disabled.stderr).contains("nothing is profiled"), "{disabled:?}");
     jvm.terminate();
     jvm.finish();
-    let jvm = crate::attach_support::jvm(&home);
+    let jvm = otlpprof_testkit::attach::jvm(&home);
     let mistake = record(jvm.pid(), &["remotsym"]);
     assert_eq!(exit_code(&mistake), 1);
     assert!(text_of(&mistake.stderr).contains("did you mean 'remotesym'?"), "{mistake:?}");
@@ -320,13 +323,13 @@ fn mistakes_are_one_line_and_reach_no_jvm() {
 /// The test is the JVM, which does not answer.
 #[test]
 fn files_are_gone_after_an_interrupt_while_the_agent_is_loaded() {
-    let (target, jvm) = crate::attach_support::fake_jvm();
+    let (target, jvm) = otlpprof_testkit::attach::fake_jvm();
     let recording = record_command(target.pid(), &[]).stderr(Stdio::piped()).spawn().unwrap();
     let (_connection, socket, options) = request_of(&jvm);
     let file = options.split(',').find_map(|option| option.strip_prefix("file=")).unwrap();
     assert!(Path::new(file).is_file(), "{options}");
-    assert_eq!(crate::attach_support::mode(Path::new(file)), 0o600);
-    send(&recording, libc::SIGINT);
+    assert_eq!(otlpprof_testkit::attach::mode(Path::new(file)), 0o600);
+    kill(recording.id(), libc::SIGINT);
     let output = recording.wait_with_output().unwrap();
     assert_eq!(exit_code(&output), 128 + libc::SIGINT, "{output:?}");
     assert_eq!(text_of(&output.stderr), "");

@@ -1,7 +1,8 @@
 //! `otlpprof report`, as a user runs it.
 
-use crate::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, inline, valid};
-use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, assert_quiet, message, page_header, rows, shop};
+use otlpprof_testkit::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, inline, valid};
+use otlpprof_testkit::pages::header;
+use otlpprof_testkit::profile_files::{CPU, Files, LIVE_SPACE, Spec, assert_quiet, message, rows, shop};
 use serde_json::Value;
 
 fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
@@ -78,13 +79,14 @@ fn stubs_are_told_apart_from_native_code() {
     data.dictionary = Some(tables.0);
     let file = files.add("app.otlp", &[data.clone(), data]);
     let (merged, firefox) = (files.path("merged.otlp"), files.path("firefox.json"));
-    crate::report_support::otlpprof(&["merge", &file, "-o", &merged]).success();
+    otlpprof_testkit::commands::run_otlpprof(&["merge", &file, "-o", &merged]).success();
     for file in [&file, &merged] {
         let text = stdout(&[file]);
         let mut kinds: Vec<_> = rows(&text).into_iter().map(|row| [row[8], row[9]]).collect();
         kinds.sort_unstable();
         assert_eq!(kinds, [["Java", "A.a"], ["native", "malloc"], ["stub", "itable"]], "{text}");
-        crate::report_support::otlpprof(&["export", "--to", "firefox", file, "-o", &firefox]).success();
+        otlpprof_testkit::commands::run_otlpprof(&["export", "--to", "firefox", file, "-o", &firefox])
+            .success();
         let exported: Value = serde_json::from_slice(&std::fs::read(&firefox).unwrap()).unwrap();
         let category = |name: &str| {
             let strings = exported["threads"][0]["stringArray"].as_array().unwrap();
@@ -379,8 +381,9 @@ fn the_heading_is_about_the_processes_that_the_selection_leaves() {
         let json: Value = serde_json::from_str(&stdout(&[&[&*file, "--json"], options].concat())).unwrap();
         let found: Vec<_> = json["processes"].as_array().unwrap().iter().map(|of| &of["pid"]).collect();
         assert_eq!(found, pids, "{options:?}");
-        crate::report_support::otlpprof(&[&["flamegraph", &file, "-o", &page], options].concat()).success();
-        let about = &page_header(&page)["about"];
+        otlpprof_testkit::commands::run_otlpprof(&[&["flamegraph", &file, "-o", &page], options].concat())
+            .success();
+        let about = &header(&page)["about"];
         assert_eq!(about, &format!("{processes}; {during} from {start}; {cores}"), "{options:?}");
     }
 }

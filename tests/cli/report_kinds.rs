@@ -1,11 +1,12 @@
 //! The kinds of code of a JVM's samples, in `otlpprof report` and its relatives.
 
-use crate::otlp_fixture::{DURATION, Dictionary, TIME, inline};
-use crate::page_support::used;
-use crate::report_support::{Files, json, otlpprof, page_header, stdout};
 use otlpprof_otlp::wire::{
     Line, Location, Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles,
 };
+use otlpprof_testkit::commands::run_otlpprof;
+use otlpprof_testkit::otlp_fixture::{DURATION, Dictionary, TIME, inline};
+use otlpprof_testkit::pages::{header, used};
+use otlpprof_testkit::profile_files::{Files, json, stdout};
 use serde_json::{Value, json as value};
 
 /// A sample: its thread, its value, and its stack, leaf first. A frame is `OBJECT!FUNCTION`, where the object
@@ -111,7 +112,7 @@ fn the_second_line_has_the_share_of_each_kind_of_code() {
     // Each sample counts once.
     assert_eq!(json(&["report", &file, "--count"])["kinds"]["jit"], 360);
     let merged = files.path("merged.otlp");
-    otlpprof(&["merge", &file, "-o", &merged]).success();
+    run_otlpprof(&["merge", &file, "-o", &merged]).success();
     assert_eq!(heading(&[&merged])[1], line);
     let printed = stdout(&["print", &file]);
     assert_eq!(printed.lines().nth(1), Some(line));
@@ -140,7 +141,7 @@ fn the_kinds_are_those_of_the_selected_samples() {
 fn a_page_begins_with_the_line_of_the_report_and_follows_the_choice_of_labels() {
     let files = Files::new();
     let (file, page) = (files.add("app.otlp", &[message("1", &SHOP)]), files.path("page.html"));
-    otlpprof(&["flamegraph", &file, "-o", &page]).success();
+    run_otlpprof(&["flamegraph", &file, "-o", &page]).success();
     let steps = value!([
         ["view"],
         ["choose", "thread.name", "http-1"],
@@ -172,14 +173,14 @@ fn a_page_begins_with_the_line_of_the_report_and_follows_the_choice_of_labels() 
     let workers = many.iter().map(|thread| (&**thread, 1, &["jvm!shop.Cart.sum"][..]));
     let samples: Vec<_> = SHOP.into_iter().chain(workers).collect();
     let file = files.add("many.otlp", &[message("1", &samples)]);
-    otlpprof(&["flamegraph", &file, "-o", &page]).success();
-    assert_eq!(page_header(&page)["labels"], value!([]));
+    run_otlpprof(&["flamegraph", &file, "-o", &page]).success();
+    assert_eq!(header(&page)["labels"], value!([]));
     let answers = used(page.as_ref(), &value!([["view"]])).unwrap();
     assert_eq!(answers[0]["kinds"], heading(&[&file])[1]);
     let go = [("main", 7, &["go!runtime.mallocgc", "go!main.main"][..])];
     let file = files.add("go.otlp", &[message("1", &go)]);
-    otlpprof(&["flamegraph", &file, "-o", &page]).success();
-    assert_eq!(page_header(&page)["kinds"], Value::Null);
+    run_otlpprof(&["flamegraph", &file, "-o", &page]).success();
+    assert_eq!(header(&page)["kinds"], Value::Null);
 }
 
 /// The functions of a table, each with its self value.
@@ -247,7 +248,7 @@ fn threads_of_the_vm_are_a_row_for_each_kind_until_asked_for() {
     // Without such threads nothing is folded.
     let file = files.add("java.otlp", &[message("1", &SHOP[..5])]);
     assert!(!stdout(&["report", &file]).contains("--vm"));
-    let refused = otlpprof(&["report", &file, "--tree", "--vm"]).code(2).get_output().clone();
+    let refused = run_otlpprof(&["report", &file, "--tree", "--vm"]).code(2).get_output().clone();
     let line = "otlpprof: --vm with --tree: the functions of the VM's threads are there\n";
     assert_eq!(String::from_utf8_lossy(&refused.stderr), line);
 }

@@ -1,11 +1,12 @@
 //! `otlpprof report`: no option is ignored, and none that has a mistake gives an empty result.
 
-use crate::otlp_fixture::{Dictionary, TIME, inline};
-use crate::report_support::{CPU, Files, Spec, json, message, otlpprof, shop, stdout};
+use otlpprof_testkit::commands::run_otlpprof;
+use otlpprof_testkit::otlp_fixture::{Dictionary, TIME, inline};
+use otlpprof_testkit::profile_files::{CPU, Files, Spec, json, message, shop, stdout};
 
 /// The only line on standard error of a command that is refused.
 fn refused(arguments: &[&str]) -> String {
-    let output = otlpprof(arguments).code(2).get_output().clone();
+    let output = run_otlpprof(arguments).code(2).get_output().clone();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
@@ -62,11 +63,11 @@ fn json_has_one_word_in_all_commands() {
         &["symbols", "check", &file],
     ] {
         let of = |form: &[&str]| {
-            let output = otlpprof(&[command, form].concat()).get_output().stdout.clone();
+            let output = run_otlpprof(&[command, form].concat()).get_output().stdout.clone();
             serde_json::from_slice::<serde_json::Value>(&output).unwrap()
         };
         assert_eq!(of(&["--json"]), of(&["--format", "json"]), "{command:?}");
-        let both = otlpprof(&[command, &["--json", "--format", "text"]].concat()).code(2);
+        let both = run_otlpprof(&[command, &["--json", "--format", "text"]].concat()).code(2);
         assert!(String::from_utf8_lossy(&both.get_output().stderr).contains("cannot be used with"));
     }
 }
@@ -85,11 +86,12 @@ fn times_before_the_end_may_be_words_of_their_own() {
         &["export", &file, "--to", "collapsed", "-o", &out],
     ] {
         let end = if command[0] == "export" { "--until" } else { "--to" };
-        otlpprof(&[command, &["--from", "-15s", end, "-5s"]].concat()).success();
+        run_otlpprof(&[command, &["--from", "-15s", end, "-5s"]].concat()).success();
     }
     // The end of a recording is not known beforehand.
     for option in ["--from", "--start", "--to", "--until", "--end"] {
-        let output = otlpprof(&["convert", &file, "-o", &out, option, "-5m"]).code(2).get_output().clone();
+        let output =
+            run_otlpprof(&["convert", &file, "-o", &out, option, "-5m"]).code(2).get_output().clone();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(stderr.contains("the end of a recording is not known"), "{option}: {stderr}");
     }

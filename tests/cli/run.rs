@@ -6,10 +6,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::agent_support::{agent, newest_or_all, profiles};
-use crate::otlp_fixture::{TIME, framed, valid};
-use crate::report_support::{CPU, Spec, message};
-use crate::run_support::{CLASSES, RunFolder, install, java, kill, page_data, parts, wait_for};
+use otlpprof_testkit::commands::parts;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::otlp_fixture::{TIME, framed, valid};
+use otlpprof_testkit::pages::data_text;
+use otlpprof_testkit::processes::kill;
+use otlpprof_testkit::profile_files::{CPU, Spec, message};
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::run_folder::{CLASSES, RunFolder, install, java};
+use otlpprof_testkit::this_build::agent;
+use otlpprof_testkit::waiting::wait_for;
 
 /// The launcher of the newest JDK.
 fn newest_java() -> PathBuf {
@@ -64,7 +70,7 @@ fn a_launcher_is_profiled_without_a_word_of_the_agent() {
         assert!(processes.ends_with(" cores on average"), "{stderr}");
         assert!(stderr.contains("programs.RunAndExit.burn (RunAndExit.java)"), "{stderr}");
         assert!(!stderr.contains("process.pid"), "one process is no group: {stderr}");
-        assert!(page_data(&place.path("page.html")).contains("programs.RunAndExit.burn"));
+        assert!(data_text(&place.path("page.html")).contains("programs.RunAndExit.burn"));
         profiles::assert_valid(&home.display().to_string(), &place.path("kept.otlp"));
         assert!(!place.path("otlpprof.html").exists(), "another page was named");
         place.assert_clean();
@@ -84,7 +90,7 @@ fn a_launcher_in_the_path_is_profiled_and_the_page_has_a_name() {
     // Collectors and compilers wait most of the time.
     assert!(stderr.contains("\nidle VM and native threads left out (--idle shows them): "), "{stderr}");
     assert!(stderr.contains(" more; --top "), "{stderr}");
-    assert!(page_data(&place.path("otlpprof.html")).contains("programs.RunAndExit.burn"));
+    assert!(data_text(&place.path("otlpprof.html")).contains("programs.RunAndExit.burn"));
     // A run without a page, whose profiles other commands can read.
     let mut command = place.run();
     command.args(["--no-page", "--keep", "kept"]);

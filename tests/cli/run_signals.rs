@@ -8,9 +8,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::ptr::null_mut;
 
-use crate::agent_support::{newest_or_all, profiles};
-use crate::otlp_fixture::{framed, valid};
-use crate::run_support::{RunFolder, Started, java, kill, page_data, parts, wait_for};
+use otlpprof_testkit::commands::parts;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::otlp_fixture::{framed, valid};
+use otlpprof_testkit::pages::data_text;
+use otlpprof_testkit::processes::kill;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::run_folder::{RunFolder, Started, java};
+use otlpprof_testkit::waiting::wait_for;
 
 /// The end of a script that waits for a signal, for four minutes or longer.
 const WAIT: &str = "i=0\nwhile [ $i -lt 2400 ]; do sleep 0.1; i=$((i + 1)); done\n";
@@ -58,7 +63,7 @@ fn assert_counted(place: &RunFolder, started: Started, interrupts: usize) {
     assert_eq!(code, 3, "{stderr}");
     assert!(stdout.ends_with(&format!("interrupts {interrupts}\n")), "{stdout}\n{stderr}");
     assert!(stderr.contains("programs.CountedSignals.burn"), "{stderr}");
-    assert!(page_data(&place.path("page.html")).contains("programs.CountedSignals.burn"));
+    assert!(data_text(&place.path("page.html")).contains("programs.CountedSignals.burn"));
     place.assert_clean();
 }
 
@@ -172,7 +177,7 @@ fn a_program_that_is_ended_by_a_signal_has_a_report_of_its_time_before() {
             ]);
             without_cores(&mut command);
             command.arg(home.join("bin/java")).arg("-XX:ErrorFile=error");
-            command.args(["-cp", crate::run_support::CLASSES, "programs.RunAndExit", "0", "600"]);
+            command.args(["-cp", otlpprof_testkit::run_folder::CLASSES, "programs.RunAndExit", "0", "600"]);
             let mut started = Started::new(&mut command, &place);
             let pid: u32 = started.line("pid ").parse().unwrap();
             wait_for("profile", || {
@@ -190,7 +195,7 @@ fn a_program_that_is_ended_by_a_signal_has_a_report_of_its_time_before() {
             assert_eq!(code, expected, "{label}: {stderr}");
             assert!(stderr.contains(line), "{label}: {stderr}");
             assert!(stderr.contains("programs.RunAndExit.burn (RunAndExit.java)"), "{label}: {stderr}");
-            assert!(page_data(&place.path("page.html")).contains("programs.RunAndExit.burn"), "{label}");
+            assert!(data_text(&place.path("page.html")).contains("programs.RunAndExit.burn"), "{label}");
             profiles::assert_valid(&label, &place.path("kept.otlp"));
             place.assert_clean();
         }

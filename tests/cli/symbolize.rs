@@ -9,14 +9,16 @@ use std::path::{Path, PathBuf};
 use otlpprof_otlp::to_json;
 use otlpprof_otlp::wire::ProfilesData;
 
-use crate::dwarf_support::{addresses, compile_cpp, compile_rust, expected, has_judges, judged, run};
-use crate::otlp_fixture::framed;
-use crate::symbolize_support::{
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use otlpprof_testkit::debug_information::{
+    addresses, compile_cpp, compile_rust, expected, has_judges, judged, run,
+};
+use otlpprof_testkit::otlp_fixture::framed;
+use otlpprof_testkit::unnamed_frames::{
     Command, FRAME_FORMS, FrameForm, LIBRARY, Named, ProfiledObject, assert_only_lines_differ, lines_of,
     message, messages_of,
 };
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use prost::Message as _;
 
 /// The number of addresses of each object.
@@ -385,7 +387,7 @@ fn frames_that_cannot_be_resolved_stay_as_they_were() {
     assert!(stderr.contains("/opt/app/libddproftest.so: 30 frames: no file with build-id"), "{stderr}");
 
     // A file of the same name that is another library's.
-    let other = otlpprof_testkit::DDPROFTEST_FP;
+    let other = otlpprof_testkit::products::DDPROFTEST_FP;
     for name in ["libddproftest.so", "libddproftest.so.debug", "libddproftest.debug"] {
         fs::copy(other, folder.join(name)).unwrap();
     }
@@ -394,7 +396,7 @@ fn frames_that_cannot_be_resolved_stay_as_they_were() {
 
     // Addresses outside the code, and in the code outside every function.
     fs::copy(LIBRARY, folder.join("right.so")).unwrap();
-    let functions = crate::dwarf_support::functions(Path::new(LIBRARY));
+    let functions = otlpprof_testkit::debug_information::functions(Path::new(LIBRARY));
     let is_free = |vaddr: &u64| !functions.iter().any(|&(start, size)| (start..start + size).contains(vaddr));
     let first = functions.iter().map(|&(start, _)| start).min().unwrap();
     let last = functions.iter().map(|&(start, size)| start + size).max().unwrap();
@@ -608,7 +610,7 @@ fn imported_profiles_are_resolved_by_the_text_of_their_frames() {
     let command = Command::new();
     let objects = Path::new(LIBRARY).parent().unwrap().to_str().unwrap();
     let id = otlpprof_elf::build_id::of_file(Path::new(LIBRARY)).unwrap();
-    let (start, _) = *crate::dwarf_support::functions(Path::new(LIBRARY)).first().unwrap();
+    let (start, _) = *otlpprof_testkit::debug_information::functions(Path::new(LIBRARY)).first().unwrap();
     let text = format!("{id}.<remote>({start:#x})");
     let collapsed = command.path("in.collapsed");
     fs::write(&collapsed, format!("main;{text} 5\nmain;other 7\n")).unwrap();
@@ -632,7 +634,7 @@ fn imported_profiles_are_resolved_by_the_text_of_their_frames() {
     {
         // A page's data are compressed.
         let readable = |output: String| match arguments[0] {
-            "flamegraph" => String::from_utf8_lossy(&crate::page_support::data(&output)).into_owned(),
+            "flamegraph" => String::from_utf8_lossy(&otlpprof_testkit::pages::data(&output)).into_owned(),
             _ => output,
         };
         assert!(!readable(of(arguments)).contains(function.as_str()));

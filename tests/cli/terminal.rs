@@ -5,9 +5,9 @@ use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::process::{Command, Stdio};
 
-use crate::otlp_fixture::{TIME, inline};
-use crate::report_support::{CPU, Files, LIVE_SPACE, Spec, message};
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::otlp_fixture::{TIME, inline};
+use otlpprof_testkit::profile_files::{CPU, Files, LIVE_SPACE, Spec, message};
 
 /// Sequences of a terminal, line ends, and marks that change the direction of text.
 const HOSTILE: &str =
@@ -176,9 +176,9 @@ fn no_text_of_a_profile_controls_the_terminal() {
 
 #[test]
 fn a_recording_counts_down_on_a_terminal_alone() {
-    let home = crate::agent_support::newest_or_all().pop().unwrap();
-    let jvm = crate::attach_support::jvm(&home);
-    let (pid, agent) = (jvm.pid().to_string(), crate::agent_support::agent());
+    let home = otlpprof_testkit::jdk::newest_or_all().pop().unwrap();
+    let jvm = otlpprof_testkit::attach::jvm(&home);
+    let (pid, agent) = (jvm.pid().to_string(), otlpprof_testkit::this_build::agent());
     let library = ["--library", agent.to_str().unwrap()];
     let arguments = [&["record", &pid, "cpu=1ms", "-d", "0.5", "--no-page"][..], &library].concat();
     assert!(on_terminal(&arguments, None).contains("1s left"));

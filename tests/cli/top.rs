@@ -11,15 +11,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::agent_support::heeded_signals::heed_signals;
-use crate::agent_support::running::Running;
-use crate::agent_support::{JavaRun, agent, newest_or_all, profiles};
-use crate::attach_support::{
-    PATIENCE, attach, command, exit_code, jvm, otlpprof, refusal, send, state, text_of, wait_for,
-};
-use crate::report_support::{Files, json, shop, stdout};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{Termios, tcgetattr};
+use otlpprof_testkit::attach::{attach, command, jvm, refusal, state};
+use otlpprof_testkit::commands::{exit_code, otlpprof, text_of};
+use otlpprof_testkit::heeded_signals::heed_signals;
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::java_run::running::Running;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::processes::kill;
+use otlpprof_testkit::profile_files::{Files, json, shop, stdout};
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::this_build::agent;
+use otlpprof_testkit::waiting::{PATIENCE, wait_for};
 
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 120;
@@ -240,27 +244,27 @@ fn a_session_that_it_started_ends_with_it() {
                 assert_eq!(top.finish().0.code(), Some(0));
             }
             "SIGTERM" => {
-                send(&top.child, libc::SIGTERM);
+                kill(top.child.id(), libc::SIGTERM);
                 assert_eq!(top.finish().0.code(), Some(128 + libc::SIGTERM));
             }
             "SIGTSTP" | "Ctrl-Z" => {
                 match end {
-                    "SIGTSTP" => send(&top.child, libc::SIGTSTP),
+                    "SIGTSTP" => kill(top.child.id(), libc::SIGTSTP),
                     _ => top.press("\u{1a}"),
                 }
                 wait_for("the stop", || {
-                    crate::attach_support::status(top.child.id(), "State").starts_with('T')
+                    otlpprof_testkit::processes::status(top.child.id(), "State").starts_with('T')
                 });
                 top.assert_restored();
                 wait_for("the screen before", || !top.is_full_screen());
-                send(&top.child, libc::SIGCONT);
+                kill(top.child.id(), libc::SIGCONT);
                 wait_for("the screen", || top.is_full_screen());
                 top.wait_for("the view", |text| text.contains("UserLoop.burn"));
                 top.press("q");
                 assert_eq!(top.finish().0.code(), Some(0));
             }
             "SIGHUP" => {
-                send(&top.child, libc::SIGHUP);
+                kill(top.child.id(), libc::SIGHUP);
                 assert_eq!(top.finish().0.code(), Some(128 + libc::SIGHUP));
             }
             _ => drop(top),
@@ -472,7 +476,8 @@ fn a_file_of_any_format_is_shown_whole() {
     let otlp = files.add("app.otlp", &shop());
     for format in ["pprof", "collapsed"] {
         let exported = files.path(format);
-        crate::report_support::otlpprof(&["export", &otlp, "--to", format, "-o", &exported]).success();
+        otlpprof_testkit::commands::run_otlpprof(&["export", &otlp, "--to", format, "-o", &exported])
+            .success();
         let top = stdout(&["top", &exported, "--count", "1", "-i", "100ms"]);
         let report = json(&["report", &exported]);
         let row = &report["rows"][0];

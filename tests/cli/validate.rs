@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::otlp_fixture::{framed, valid};
 use otlpprof_otlp::validate::rules::RULES;
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::otlp_fixture::{framed, valid};
 use prost::Message as _;
 use tempfile::NamedTempFile;
 

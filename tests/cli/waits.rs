@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 use std::process::Output;
 
-use crate::agent_support::{JavaRun, agent, newest_or_all, profiles, stacks};
-use crate::attach_support::{otlpprof as command, ready, text_of, wait_for};
-use crate::otlp_fixture::{Dictionary, TIME};
-use crate::report_support::{CPU, Files, Spec, json, message, stdout};
-use crate::run_support::RunFolder;
 use otlpprof_otlp::wire::{ProfilesData, Value};
+use otlpprof_testkit::attach::ready;
+use otlpprof_testkit::commands::{otlpprof as command, text_of};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::otlp_fixture::{Dictionary, TIME};
+use otlpprof_testkit::profile_files::{CPU, Files, Spec, json, message, stdout};
+use otlpprof_testkit::run_folder::RunFolder;
+use otlpprof_testkit::this_build::agent;
+use otlpprof_testkit::waiting::wait_for;
+use otlpprof_testkit::{profiles, stacks};
 use serde_json::{Value as Json, json as value};
 
 const WALL: [&str; 4] = ["samples", "count", "wall", "nanoseconds"];

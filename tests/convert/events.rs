@@ -1,13 +1,14 @@
 //! Conversion of events that only some writers have: samples, values, contexts and links.
 
-use crate::jfr_support::converted::{attribute, otlpprof, profiles, string, text};
-use crate::jfr_support::synthetic::{
-    ATTRIBUTE, BOOLEAN, CLASS, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD,
-    THREAD_STATE, TypeOf, VALUE_TYPES, Writer, crafted, pools_of_constants, recording,
-};
 use otlpprof_convert::{ConvertOptions, EventCount, JfrToOtlp, Links};
 use otlpprof_otlp::wire::{Profile, ProfilesData, Sample};
 use otlpprof_otlp::{EncodeOptions, encode};
+use otlpprof_testkit::commands::{printed_by_otlpprof, text};
+use otlpprof_testkit::recordings::converted::{attribute, profiles, string};
+use otlpprof_testkit::recordings::synthetic::{
+    ATTRIBUTE, BOOLEAN, CLASS, CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, START_NANOS, Shape, THREAD,
+    THREAD_STATE, TypeOf, VALUE_TYPES, Writer, crafted, pools_of_constants, recording,
+};
 use prost::Message as _;
 
 const SHAPE: Shape =
@@ -262,7 +263,7 @@ fn a_span_without_a_trace_is_linked_to_by_its_local_root() {
     let out = tempfile::NamedTempFile::new().unwrap();
     for (links, is_of_root) in [("auto", false), ("trace", false), ("local-root", true)] {
         let arguments = ["convert", text(file.path()), "-o", text(out.path()), "--links", links];
-        let (code, printed) = otlpprof(&arguments);
+        let (code, printed) = printed_by_otlpprof(&arguments);
         assert_eq!(code, 0, "{printed}");
         let data = ProfilesData::decode(&*std::fs::read(out.path()).unwrap()).unwrap();
         let link = &data.dictionary.as_ref().unwrap().link_table[1];
@@ -384,7 +385,7 @@ fn a_field_that_was_asked_for_may_be_missing_in_some_chunks() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &whole).unwrap();
     let arguments = ["convert", text(file.path()), "-o", "/dev/null", "--event", "app.Sent:bytes"];
-    let (code, printed) = otlpprof(&arguments);
+    let (code, printed) = printed_by_otlpprof(&arguments);
     let lines: Vec<_> = printed.lines().collect();
     let converted = "app.Sent: 3 converted, 0 without a stack, 2 with no value above 0";
     let mut expected = vec![converted, "not converted: app.Sent 6"];

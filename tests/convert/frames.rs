@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::jfr_support::converted::{attribute, profiles, string};
-use crate::jfr_support::synthetic::{
-    CLASS, FRAME_TYPE, FieldOf, LONG, METHOD, STACK_TRACE, SYMBOL, TypeOf, VALUE_TYPES, Writer, crafted,
-};
 use otlpprof_convert::{ConvertOptions, JfrToOtlp};
 use otlpprof_otlp::wire::ProfilesData;
 use otlpprof_otlp::{EncodeOptions, encode};
+use otlpprof_testkit::recordings::converted::{attribute, profiles, string};
+use otlpprof_testkit::recordings::synthetic::{
+    CLASS, FRAME_TYPE, FieldOf, LONG, METHOD, STACK_TRACE, SYMBOL, TypeOf, VALUE_TYPES, Writer, crafted,
+};
 use prost::Message as _;
 
 const EVENT: i64 = 200;

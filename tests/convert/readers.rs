@@ -2,13 +2,13 @@
 
 use std::io::{self, Read};
 
-use crate::jfr_support::recordings;
-use crate::jfr_support::synthetic::{START_NANOS, Shape, recording};
 use otlpprof_convert::{AddError, ConvertOptions, JfrToOtlp, Window};
 use otlpprof_otlp::validate::rules::Severity;
 use otlpprof_otlp::validate::validate;
 use otlpprof_otlp::wire::ProfilesData;
 use otlpprof_otlp::{EncodeOptions, encode};
+use otlpprof_testkit::recordings::recordings;
+use otlpprof_testkit::recordings::synthetic::{START_NANOS, Shape, recording};
 use proptest::prelude::*;
 use prost::Message as _;
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::jfr_support::converted::{attribute, otlpprof, profiles, string, text};
-use crate::jfr_support::synthetic::{
+use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::commands::{printed_by_otlpprof, text};
+use otlpprof_testkit::recordings::converted::{attribute, profiles, string};
+use otlpprof_testkit::recordings::synthetic::{
     CONSTANT_POOLS, FieldOf, INT, LONG, STACK_TRACE, STRING, Shape, THREAD, THREAD_STATE, TypeOf,
     VALUE_TYPES, Writer, crafted, pools_of_constants,
 };
-use otlpprof_otlp::wire::ProfilesData;
 use prost::Message as _;
 
 const SHAPE: Shape =
@@ -112,7 +113,7 @@ fn converted(recordings: &[&[u8]]) -> Sums {
     }
     let mut arguments = vec!["convert", "--validate", "-o", text(&out)];
     arguments.extend(files.iter().map(String::as_str));
-    let (code, printed) = otlpprof(&arguments);
+    let (code, printed) = printed_by_otlpprof(&arguments);
     assert_eq!(code, 0, "{printed}");
     let data = ProfilesData::decode(&*std::fs::read(out).unwrap()).unwrap();
     let of = |profile: &otlpprof_otlp::wire::Profile| {

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use crate::elf_support::generated::{GeneratedElf, Part};
-use crate::elf_support::{Library, image_at, image_of, libc_path, libjvms, output_of};
+use crate::generated_elf::{GeneratedElf, Part};
 use otlpprof_core::address::{ElfVaddr, FileOffset, LoadBias};
 use otlpprof_core::build_id::BuildId;
 use otlpprof_elf::build_id::{self, BuildIdError};
@@ -13,6 +12,8 @@ use otlpprof_elf::image::LoadedImage;
 use otlpprof_elf::notes::NoteError;
 use otlpprof_elf::program_header::ProgramHeader;
 use otlpprof_elf::source::FileSource;
+use otlpprof_testkit::commands::output_of;
+use otlpprof_testkit::elf_objects::{Library, image_at, image_of, libc_path, libjvms};
 
 const ID: [u8; 20] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 255];
 
@@ -310,7 +311,9 @@ fn real_objects_agree_with_readelf() {
         let _library = Library::open(&path);
         assert_agrees_with_readelf(&path, &image_of(&path).unwrap());
     }
-    for library in [otlpprof_testkit::DDPROFTEST, otlpprof_testkit::DDPROFTEST_FP].map(Path::new) {
+    for library in
+        [otlpprof_testkit::products::DDPROFTEST, otlpprof_testkit::products::DDPROFTEST_FP].map(Path::new)
+    {
         let _library = Library::open(library);
         assert_agrees_with_readelf(library, &image_of(library).unwrap());
         assert!(build_id_of_readelf(library).is_some(), "libddproftest has a build-id by construction");

@@ -6,13 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::elf_support::{Library, compile_library, libjvms, output_of};
 use otlpprof_core::address::{ElfVaddr, RuntimeAddr};
 use otlpprof_core::memory::Memory;
 use otlpprof_core::object::{ObjectIndex, ObjectMap};
 use otlpprof_elf::objects::backing_file::BackingFileError;
 use otlpprof_elf::objects::{MAX_UNLOADED, ObjectDetails, ObjectKind, ObjectRegistry};
 use otlpprof_elf::process_memory::ProcessMemory;
+use otlpprof_testkit::commands::output_of;
+use otlpprof_testkit::elf_objects::{Library, compile_library, libjvms};
 
 /// Every registry of this process sees every load and unload, so only one test at a time may load libraries.
 static LOADING: std::sync::Mutex<()> = std::sync::Mutex::new(());

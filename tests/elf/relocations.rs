@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::elf_support::{Library, compile_library, image_of, libjvms, output_of};
 use otlpprof_core::address::{ElfVaddr, FileOffset, LoadBias, RuntimeAddr};
 use otlpprof_elf::arch::native;
 use otlpprof_elf::dynamic::{DynamicError, tag};
 use otlpprof_elf::image::LoadedImage;
 use otlpprof_elf::program_header::ProgramHeader;
 use otlpprof_elf::relocations::{ImportSlots, SlotKind, import_slots};
+use otlpprof_testkit::commands::output_of;
+use otlpprof_testkit::elf_objects::{Library, compile_library, image_of, libjvms};
 
 const NAMES: &[&str] = &["pthread_create", "malloc", "no_such_function", "dlopen"];
 

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::elf_support::{Library, compile_library, libjvms, output_of};
 use otlpprof_core::address::{ElfVaddr, RuntimeAddr};
 use otlpprof_elf::objects::{ObjectDetails, ObjectRegistry};
 use otlpprof_elf::symbols::Symbolizer;
 use otlpprof_elf::symbols::tables::Symbols;
+use otlpprof_testkit::commands::output_of;
+use otlpprof_testkit::elf_objects::{Library, compile_library, libjvms};
 
 /// The names of the function at each address in the output of nm, from `.symtab` or, without it, `.dynsym`.
 fn functions_of_nm(path: &Path) -> BTreeMap<u64, BTreeSet<String>> {

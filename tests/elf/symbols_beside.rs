@@ -6,16 +6,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::elf_support::{Library, compile_library, output_of};
-use crate::separate_symbols_support::{
-    add_mini_debug_info, append_hole, declare_endless_symbols, strip, strip_with_link,
-    strip_with_mini_debug_info, write_debug_file, xz,
-};
 use otlpprof_core::address::{ElfVaddr, RuntimeAddr};
 use otlpprof_elf::build_id;
 use otlpprof_elf::mini_debug_info::{MAX_LEN, MiniDebugInfoError, decompress};
 use otlpprof_elf::objects::{ObjectDetails, ObjectRegistry};
 use otlpprof_elf::symbols::{Preparation, Symbolizer};
+use otlpprof_testkit::commands::output_of;
+use otlpprof_testkit::elf_objects::{Library, compile_library};
+use otlpprof_testkit::separate_symbols::{
+    add_mini_debug_info, append_hole, declare_endless_symbols, strip, strip_with_link,
+    strip_with_mini_debug_info, write_debug_file, xz,
+};
 
 /// A library of which one function is exported and three are not. An exported function without a size, as
 /// assembly may have it, lies before one of these.

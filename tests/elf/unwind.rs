@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Command;
 
-use crate::elf_support::{Library, compile_library, image_at, image_of, libc_path, libjvms};
 use otlpprof_core::address::{ElfVaddr, FileOffset, LoadBias, RuntimeAddr};
 use otlpprof_core::memory::Memory;
 use otlpprof_core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
@@ -18,6 +17,7 @@ use otlpprof_elf::source::FileSource;
 use otlpprof_elf::unwind::FrameSections;
 use otlpprof_signal::walk::frame_info;
 use otlpprof_signal::{fault, safe_load};
+use otlpprof_testkit::elf_objects::{Library, compile_library, image_at, image_of, libc_path, libjvms};
 
 /// A row as readelf interprets it: its first address, one past its last, and the text of its columns.
 struct OracleRow {
@@ -180,7 +180,9 @@ fn every_row_of_real_objects_agrees_with_readelf() {
 
 #[test]
 fn libraries_with_frame_pointers_are_recognised() {
-    for (path, keeps) in [(otlpprof_testkit::DDPROFTEST, false), (otlpprof_testkit::DDPROFTEST_FP, true)] {
+    for (path, keeps) in
+        [(otlpprof_testkit::products::DDPROFTEST, false), (otlpprof_testkit::products::DDPROFTEST_FP, true)]
+    {
         let _library = Library::open(Path::new(path));
         assert_eq!(compile(&image_of(Path::new(path)).unwrap()).keeps_frame_pointers(), keeps, "{path}");
     }
@@ -252,8 +254,10 @@ fn all_functions_of_the_agent_are_described() {
     let library = Library::open(&agent);
     let image = image_of(&agent).unwrap();
     let table = compile(&image);
-    let symbols =
-        crate::elf_support::output_of("nm", &["--defined-only", "--demangle", agent.to_str().unwrap()]);
+    let symbols = otlpprof_testkit::commands::output_of(
+        "nm",
+        &["--defined-only", "--demangle", agent.to_str().unwrap()],
+    );
     let mut functions = 0;
     for line in symbols.lines() {
         let mut words = line.splitn(3, ' ');

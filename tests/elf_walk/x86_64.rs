@@ -3,8 +3,8 @@
 use otlpprof_core::unwind_rule::{CfaRule, FpRule};
 use otlpprof_elf::unwind::FrameSections;
 
-use super::elf_support::{Library, compile_library, image_of};
 use super::{Position, walks_in};
+use otlpprof_testkit::elf_objects::{Library, compile_library, image_of};
 
 /// The DWARF numbers of SP and FP.
 pub(super) const SP: usize = 7;

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::jfr_support::recordings;
-use crate::jfr_support::synthetic::{LONG, STACK_TRACE, STRING, THREAD_STATE, TypeOf, VALUE_TYPES, crafted};
 use otlpprof_jfr::chunk::{Chunk, OpenChunk};
 use otlpprof_jfr::events::SkippedTypes;
 use otlpprof_jfr::recording::Chunks;
 use otlpprof_jfr::types::Constant;
 use otlpprof_jfr::values::Value;
+use otlpprof_testkit::recordings::recordings;
+use otlpprof_testkit::recordings::synthetic::{
+    LONG, STACK_TRACE, STRING, THREAD_STATE, TypeOf, VALUE_TYPES, crafted,
+};
 
 /// The offsets of a chunk's events, by the position of their type.
 fn offsets(chunk: Chunk<'_>) -> BTreeMap<usize, Vec<u64>> {

@@ -6,10 +6,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::jfr_support::{corpus, jfr_program, not_tested, recordings};
 use otlpprof_jfr::metadata::Metadata;
 use otlpprof_jfr::recording::Chunks;
 use otlpprof_jfr::types::{Annotation, Setting, Type};
+use otlpprof_testkit::recordings::{corpus, jfr_program, recordings};
+use otlpprof_testkit::skipped::not_tested;
 
 /// The default values of the settings of the recorded program's events: from their annotations, otherwise
 /// from JDK 25's `jdk.jfr.internal.EventControl.defineEnabled` and similar methods (`DEFAULT_VALUE` in
@@ -163,7 +164,7 @@ fn settings_are_those_that_the_jdk_reads() {
 /// The JVM that made the recording prints its own defaults.
 #[test]
 fn unset_settings_have_the_jvms_own_defaults() {
-    let classes = otlpprof_testkit::TEST_CLASSES;
+    let classes = otlpprof_testkit::products::TEST_CLASSES;
     assert!(!classes.is_empty(), "the Java test programs were not built: no JDK with javac");
     for (name, bytes) in recordings(|name| name.ends_with("-rich")) {
         let jdks = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/jdks");

@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::jdk_support::everything;
-use crate::jfr_support::synthetic::{self, Shape};
-use crate::jfr_support::{
-    corpus, counted_by_jdk, jdk_json, jfr_program, jmc_json, not_tested, printed_by_jdk, recordings,
-};
+use crate::jdk_reader::{counted_by_jdk, printed_by_jdk};
+use crate::{jdk_json, jmc_json};
 use otlpprof_jfr::recording::Chunks;
 use otlpprof_jfr::values::Value as Jfr;
+use otlpprof_testkit::jdk::everything;
+use otlpprof_testkit::recordings::synthetic::Shape;
+use otlpprof_testkit::recordings::{corpus, jfr_program, recordings, synthetic};
+use otlpprof_testkit::skipped::not_tested;
 use serde_json::Value;
 
 /// The name of a thread in the recorded program. Its UTF-8 has characters of one, two, three and four bytes.

@@ -4,15 +4,15 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::mem;
 
-use crate::jdk_support::everything;
-use crate::jfr_support::recordings;
-use crate::jfr_support::synthetic::{Shape, native_image, recording};
 use otlpprof_jfr::chunk::Chunk;
 use otlpprof_jfr::error::{JfrError, Problem};
 use otlpprof_jfr::events::Event;
 use otlpprof_jfr::push::PushParser;
 use otlpprof_jfr::recording::Chunks;
 use otlpprof_jfr::values::Value;
+use otlpprof_testkit::jdk::everything;
+use otlpprof_testkit::recordings::recordings;
+use otlpprof_testkit::recordings::synthetic::{Shape, native_image, recording};
 use proptest::prelude::*;
 
 const SMALL: Shape =

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::otlp_support::batches::{DURATION, START, batch, profile_specs};
-use crate::otlp_support::resolved::{self, ResolvedIdentity, ResolvedProfile};
-use crate::otlp_support::{decode, json_view, rules};
-use crate::profcheck_support::assert_passes;
+use crate::batches::{DURATION, START, batch, profile_specs};
+use crate::resolved::{self, ResolvedIdentity, ResolvedProfile};
+use crate::{json_view, rules};
+use opentelemetry_proto::tonic::profiles::v1development::ProfilesData;
 use otlpprof_model::{
     AttributeSetId, Batch, Frame, FrameType, JavaMethod, Link, LinkId, Profile, SampleIdentity, StackId,
     types,
@@ -13,8 +13,15 @@ use otlpprof_model::{
 use otlpprof_otlp::validate::rules::RuleId;
 use otlpprof_otlp::validate::validate;
 use otlpprof_otlp::{EncodeOptions, Format, NativeFrames, encode, encode_split, halve};
+use otlpprof_testkit::profcheck::assert_passes;
 use proptest::prelude::*;
+use prost::Message as _;
 use serde_json::Value;
+
+/// The message as the independent implementation decodes it.
+fn decode(bytes: &[u8]) -> ProfilesData {
+    ProfilesData::decode(bytes).expect("the message is valid protobuf")
+}
 
 /// Rules that generated batches may break, each with the reason.
 const ALLOWED: [(RuleId, &str); 5] = [

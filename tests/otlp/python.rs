@@ -1,7 +1,7 @@
 //! The reader, compared with OpenTelemetry's Python package through `scripts/python-oracle.sh`.
 
-use crate::otlp_fixture::{framed, valid};
-use crate::python_support::{oracle, ours};
+use otlpprof_testkit::otlp_fixture::{framed, valid};
+use otlpprof_testkit::python::{oracle, ours};
 use prost::Message as _;
 use serde_json::json;
 

@@ -1,10 +1,8 @@
 //! Reading of written messages, and of corrupt files.
 
-#[allow(dead_code, unused_imports, reason = "of the writer's tests, only the batches")]
 use std::io::Write as _;
 
-use crate::otlp_fixture::{framed, valid};
-use crate::otlp_support::batches::{batch, profile_specs};
+use crate::batches::{batch, profile_specs};
 use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
@@ -17,6 +15,7 @@ use otlpprof_otlp::validate::Validator;
 use otlpprof_otlp::validate::rules::{RuleId, Severity};
 use otlpprof_otlp::wire::{ProfilesData, Sample};
 use otlpprof_otlp::{EncodeOptions, Format, encode};
+use otlpprof_testkit::otlp_fixture::{framed, valid};
 use proptest::prelude::*;
 use prost::Message as _;
 

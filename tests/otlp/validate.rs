@@ -3,11 +3,11 @@
 
 use std::io::Write as _;
 
-use crate::otlp_fixture::{BUILD_ID, DURATION, TIME, field, framed, inline, valid};
 use otlpprof_otlp::reader::Limits;
 use otlpprof_otlp::validate::rules::{RuleId, Severity};
 use otlpprof_otlp::validate::{self, report::Report};
 use otlpprof_otlp::wire::*;
+use otlpprof_testkit::otlp_fixture::{BUILD_ID, DURATION, TIME, field, framed, inline, valid};
 use prost::Message as _;
 
 fn names(report: &Report) -> Vec<&'static str> {
@@ -194,7 +194,7 @@ fn breaking(rule: RuleId) -> Vec<u8> {
         MessageTooLarge => broken(|data| wall(data).original_payload = vec![0; 21 << 20]),
         NoProfiles => broken(|data| {
             data.resource_profiles.clear();
-            data.dictionary = Some(crate::otlp_fixture::Dictionary::new().0);
+            data.dictionary = Some(otlpprof_testkit::otlp_fixture::Dictionary::new().0);
         }),
 
         DictionaryMissing => broken(|data| data.dictionary = None),

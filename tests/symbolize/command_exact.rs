@@ -11,14 +11,15 @@ use goblin::elf::program_header::{PF_X, PT_LOAD};
 use goblin::elf::section_header::SHF_ALLOC;
 use goblin::elf::sym::{STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, STT_OBJECT};
 
-use crate::dwarf_support::{
-    Random, addresses, compile_cpp, compile_go, compile_rust, debug_objects, expected, has_judges, run,
+use otlpprof_elf::build_id;
+use otlpprof_testkit::debug_information::{
+    Random, addresses, compile_cpp, compile_go, compile_rust, expected, has_judges, run,
 };
-use crate::symbolize_support::{
+use otlpprof_testkit::toolchain::debug_objects;
+use otlpprof_testkit::unnamed_frames::{
     Command, FrameForm, LIBRARY, Named, ProfiledObject, assert_only_lines_differ, lines_of, message,
     messages_of,
 };
-use otlpprof_elf::build_id;
 use prost::Message as _;
 
 /// The addresses in functions of each object, each byte of code as likely as any other.

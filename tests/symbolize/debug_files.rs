@@ -3,10 +3,11 @@
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 
-use crate::debug_files_support::{Library, copy, examine, folder, has, run, sharing_by_dwz, text};
+use crate::libraries::{Library, copy, examine, folder, has, sharing_by_dwz};
 use otlpprof_debug_files::{Locator, NotLocated, ObjectFiles, ObjectIdentity, Places, Quality};
 use otlpprof_elf::file::ElfFile;
 use otlpprof_elf::source::Source as _;
+use otlpprof_testkit::commands::{output_of, text};
 
 fn of_paths<P: AsRef<Path>>(paths: &[P]) -> Places {
     Places { paths: paths.iter().map(|path| path.as_ref().to_owned()).collect(), ..Places::default() }
@@ -178,7 +179,7 @@ fn truncated_files_and_other_files_are_not_used() {
     }
     // A pipe is not opened.
     fs::remove_file(&place).unwrap();
-    run("mkfifo", &[text(&place)]);
+    output_of("mkfifo", &[text(&place)]);
     assert!(locate(&places, &library.identity()).is_err());
     assert!(locate(&of_paths(&[directory.path().join("root")]), &library.identity()).is_err());
 }
@@ -258,12 +259,12 @@ fn mini_debug_info_is_decompressed_where_there_is_no_symbol_table() {
     let directory = tempfile::tempdir().unwrap();
     let library = Library::compile(directory.path(), "mini", &[]);
     let symbols = directory.path().join("symbols");
-    run("objcopy", &["-S", "--keep-symbol=inner_mini", text(&library.debug), text(&symbols)]);
-    run("xz", &["-k", text(&symbols)]);
+    output_of("objcopy", &["-S", "--keep-symbol=inner_mini", text(&library.debug), text(&symbols)]);
+    output_of("xz", &["-k", text(&symbols)]);
     let object = directory.path().join("in/lib.so");
     let stripped = copy(&library.stripped, object);
     let section = format!(".gnu_debugdata={}.xz", text(&symbols));
-    run("objcopy", &["--add-section", &section, text(&stripped)]);
+    output_of("objcopy", &["--add-section", &section, text(&stripped)]);
     let places = of_paths(&[directory.path().join("in")]);
     let found = located(&places, &library.identity());
     assert_eq!(found.quality, Quality::MiniSymbols);
@@ -271,7 +272,7 @@ fn mini_debug_info_is_decompressed_where_there_is_no_symbol_table() {
     // A damaged section is a problem of its own.
     fs::write(format!("{}.xz", text(&symbols)), b"\xfd7zXZ\0 no more").unwrap();
     let stripped = copy(&library.stripped, stripped);
-    run("objcopy", &["--add-section", &section, text(&stripped)]);
+    output_of("objcopy", &["--add-section", &section, text(&stripped)]);
     let found = located(&places, &library.identity());
     assert_eq!(found.mini, None);
     assert!(found.problems[0].contains(".gnu_debugdata"), "{:?}", found.problems);
@@ -291,7 +292,7 @@ fn debug_files_of_elfutils_strip_have_their_build_id() {
     let library = Library::compile(directory.path(), "eu", &["-Wl,-z,separate-code"]);
     let at = folder(directory.path().join("in"));
     let (object, debug) = (at.join("lib.so"), at.join("lib.debug"));
-    run("eu-strip", &["-f", text(&debug), "-o", text(&object), text(&library.full)]);
+    output_of("eu-strip", &["-f", text(&debug), "-o", text(&object), text(&library.full)]);
     let found = located(&of_paths(&[&at]), &library.identity());
     assert_eq!((found.debug, found.executable), (Some(debug), Some(object)));
 }
@@ -305,7 +306,7 @@ fn split_units_and_packages_are_found() {
     let library = Library::compile(directory.path(), "split", &["-gsplit-dwarf", "-gdwarf-5", "-c"]);
     let object = folder(directory.path().join("in")).join("lib.so");
     let library_at = text(&library.full).to_owned();
-    run("gcc", &["-shared", "-Wl,--build-id=sha1", &library_at, "-o", text(&object)]);
+    output_of("gcc", &["-shared", "-Wl,--build-id=sha1", &library_at, "-o", text(&object)]);
     let dwo = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
     let dwo: PathBuf = dwo.into_iter().find(|path| path.extension().is_some_and(|end| end == "dwo")).unwrap();
     let build_id = examine(&object).build_id;
@@ -325,13 +326,13 @@ fn split_units_and_packages_are_found() {
     Library::convert_to_32_bits(&dwo, &of_32_bits);
     assert_eq!(length(units.find(text(&of_32_bits), None, id)), expected, "by name, and not of 32 bits");
     let package = object.with_file_name("lib.so.dwp");
-    run("llvm-dwp-19", &[text(&dwo), "-o", text(&package)]);
+    output_of("llvm-dwp-19", &[text(&dwo), "-o", text(&package)]);
     assert_eq!(located(&of_paths(&[directory.path()]), &identity).package, Some(package));
 }
 
 /// The id of a split unit, by readelf.
 fn id_of(dwo: &Path) -> u64 {
-    let listing = run("readelf", &["--debug-dump=info", text(dwo)]);
+    let listing = output_of("readelf", &["--debug-dump=info", text(dwo)]);
     let id = listing.lines().find_map(|line| line.split("DWO ID:").nth(1)).expect("an id").trim();
     u64::from_str_radix(id.trim_start_matches("0x"), 16).unwrap()
 }
@@ -379,7 +380,7 @@ fn links_in_circles_end_and_missing_folders_are_reported() {
 
 #[test]
 fn real_debug_files_of_debian_belong_to_their_libraries() {
-    let Some(objects) = crate::debug_files_support::debug_objects() else { return };
+    let Some(objects) = otlpprof_testkit::toolchain::debug_objects() else { return };
     for name in ["libc", "libjvm"] {
         let library = objects.join(format!("{name}.so"));
         let identity = ObjectIdentity { build_id: examine(&library).build_id, ..ObjectIdentity::default() };

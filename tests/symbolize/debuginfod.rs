@@ -8,13 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use crate::debug_files_support::server::{Reply, Server};
-use crate::debug_files_support::{Library, copy, examine, folder, has, not_tested, sharing_by_dwz, text};
+use crate::file_server::{Reply, Server};
+use crate::libraries::{Library, copy, examine, folder, has, sharing_by_dwz};
 use otlpprof_core::build_id::BuildId;
 use otlpprof_debug_files::debuginfod::error::{ClientError, FetchError};
 use otlpprof_debug_files::debuginfod::{DebuginfodClient, Settings};
 use otlpprof_debug_files::store::Store;
 use otlpprof_debug_files::{FileId, FileKind, Locator, ObjectFiles, ObjectIdentity, Places, Quality};
+use otlpprof_testkit::commands::text;
+use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::this_build;
 
 /// A library and the cache of a client.
 struct Scene {
@@ -423,7 +426,7 @@ fn narrated(scene: &Scene, servers: &[&Server], variables: &[&str]) -> String {
     fs::write(&profile, format!("{}.<remote>(0x1000) 1\n", scene.library.id())).unwrap();
     let urls: Vec<_> = servers.iter().map(|server| &*server.url).collect();
     let cache = tempfile::tempdir().unwrap();
-    let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut command = assert_cmd::Command::new(this_build::command());
     command.args(["symbols", "check", "--not-this-machine", "--store", "/no/store", text(&profile)]);
     command.env("OTLPPROF_CACHE", cache.path()).env("DEBUGINFOD_CACHE_PATH", cache.path());
     command.env_remove("DEBUGINFOD_PROGRESS").env_remove("DEBUGINFOD_VERBOSE");
@@ -567,7 +570,7 @@ fn servers_that_fail_to_give_a_supplementary_file_are_named() {
     let server = scene.server(Reply::status("500 Internal Server Error"));
     let profile = scene.directory.path().join("profile.folded");
     fs::write(&profile, format!("{}.<remote>(0x1000) 1\n", scene.library.id())).unwrap();
-    let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut command = assert_cmd::Command::new(this_build::command());
     command.args(["symbolize", "--not-this-machine", "--store", "/no/store", text(&profile), "-o"]);
     command.arg(scene.directory.path().join("named.otlp"));
     let cache = scene.directory.path().join("cache-of-command");
@@ -581,7 +584,7 @@ fn servers_that_fail_to_give_a_supplementary_file_are_named() {
 /// Runs `symbols add`, and returns the store's folder.
 fn store_of(scene: &Scene, files: &[&Path]) -> PathBuf {
     let store = scene.directory.path().join("store");
-    let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut command = assert_cmd::Command::new(this_build::command());
     command.args(["symbols", "add", "--store", text(&store)]).args(files).assert().success();
     store
 }

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::dwarf_support::{
-    addresses, answers, assert_equal, compile_cpp, compile_go, compile_rust, debug_objects, has_judges,
-    judged, run,
-};
 use otlpprof_dwarf::index::{Identity, Index, write};
 use otlpprof_dwarf::{Inputs, SplitFiles, compile};
 use otlpprof_elf::source::{FileSource, Source};
+use otlpprof_testkit::debug_information::{
+    addresses, answers, assert_equal, compile_cpp, compile_go, compile_rust, has_judges, judged, run,
+};
+use otlpprof_testkit::toolchain::debug_objects;
 
 /// The addresses in each object.
 const COUNT: usize = 10_000;
@@ -77,7 +77,7 @@ fn the_c_library_is_exact() {
 #[test]
 fn the_sample_library_is_exact() {
     if has_judges() {
-        assert_exact(Path::new(otlpprof_testkit::DDPROFTEST));
+        assert_exact(Path::new(otlpprof_testkit::products::DDPROFTEST));
     }
 }
 

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::dwarf_support::{Random, run};
 use otlpprof_dwarf::index::{Identity, Index, IndexError, reseal, write};
 use otlpprof_dwarf::{Compiled, DwarfError, Inputs, LookUp, Problem, SplitFiles, compile, limits};
 use otlpprof_elf::source::{FileSource, Source};
+use otlpprof_testkit::debug_information::{Random, run};
 use proptest::prelude::*;
 
 /// The abbreviations of [`assembled`]: 1 a unit, 2 a function, 3 an inlined function, 4 a name, 5 a function

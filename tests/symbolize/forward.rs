@@ -10,19 +10,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::agent_support::stacks::{Stack, cpu_stacks};
-use crate::agent_support::symbols::linkage_tables;
-use crate::agent_support::{JavaRun, newest_or_all, profiles};
-use crate::debug_files_support::server::Server;
-use crate::export_support::collector::Collector;
-use crate::export_support::{FaultServer, Step};
-use crate::otlp_fixture::Dictionary;
-use crate::symbolize_support::{Command, FrameForm, LIBRARY, Named, ProfiledObject, lines_of, message_of};
+use crate::file_server::Server;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use otlpprof_otlp::read::{decode_json, decode_protobuf, read};
 use otlpprof_otlp::to_json;
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::binutils::linkage_tables;
+use otlpprof_testkit::collector::Collector;
+use otlpprof_testkit::commands::otlpprof;
+use otlpprof_testkit::fault_server::{FaultServer, Step};
+use otlpprof_testkit::java_run::JavaRun;
+use otlpprof_testkit::jdk::newest_or_all;
+use otlpprof_testkit::otlp_fixture::Dictionary;
+use otlpprof_testkit::profiles;
+use otlpprof_testkit::stacks::{Stack, cpu_stacks};
+use otlpprof_testkit::unnamed_frames::{
+    Command, FrameForm, LIBRARY, Named, ProfiledObject, lines_of, message_of,
+};
 use prost::Message as _;
 
 /// A running command that has printed the address at which it listens.
@@ -33,7 +38,7 @@ struct Listening {
 
 impl Listening {
     fn start(command: &Command, arguments: &[&str]) -> Self {
-        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        let mut child = otlpprof()
             .args(arguments)
             .env("OTLPPROF_CACHE", command.path("cache"))
             .env("OTLPPROF_SYMBOLS", command.path("store"))
@@ -90,7 +95,7 @@ impl Listening {
 /// A message with one frame, and its location.
 fn message() -> (ProfilesData, i32) {
     let object = ProfiledObject::of(Path::new(LIBRARY), "/opt/libddproftest.so");
-    let (start, _) = *crate::dwarf_support::functions(Path::new(LIBRARY)).first().unwrap();
+    let (start, _) = *otlpprof_testkit::debug_information::functions(Path::new(LIBRARY)).first().unwrap();
     let mut tables = Dictionary::new();
     let location = object.location(&mut tables, FrameForm::Agent, start);
     (message_of(tables, &[location]), location)
@@ -194,7 +199,7 @@ fn a_real_collector_writes_the_names() {
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("2 messages forwarded\n"), "{stderr}");
     let object = Path::new(LIBRARY);
-    let (start, _) = *crate::dwarf_support::functions(object).first().unwrap();
+    let (start, _) = *otlpprof_testkit::debug_information::functions(object).first().unwrap();
     for written in collector.files() {
         let messages = read(&written).map(|message| message.unwrap().data);
         let lines: Vec<_> = messages.flat_map(|message| lines_of_mapped(&message)).collect();

@@ -7,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 
-use crate::dwarf_support::run;
-use crate::otlp_fixture::Dictionary;
-use crate::symbolize_support::{Command, lines_of, message_of, messages_of};
 use otlpprof_elf::build_id;
 use otlpprof_elf::htlhash::HtlHash;
 use otlpprof_elf::source::FileSource;
 use otlpprof_otlp::wire::{Location, Mapping};
+use otlpprof_testkit::debug_information::run;
+use otlpprof_testkit::otlp_fixture::Dictionary;
+use otlpprof_testkit::unnamed_frames::{Command, lines_of, message_of, messages_of};
 use prost::Message as _;
 
 const MOST_FUNCTIONS: usize = 4;

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use crate::otlp_fixture::{Dictionary, valid};
-use crate::symbolize_support::{FRAME_FORMS, LIBRARY, ProfiledObject, message_of};
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_otlp::to_json;
 use otlpprof_symbolize::with_names;
+use otlpprof_testkit::otlp_fixture::{Dictionary, valid};
+use otlpprof_testkit::unnamed_frames::{FRAME_FORMS, LIBRARY, ProfiledObject, message_of};
 use prost::Message as _;
 
 /// Names the frames of a message. Returns whether there were any.

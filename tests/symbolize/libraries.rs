@@ -1,31 +1,14 @@
-//! Libraries with debug files, and a server of files, for the tests of `debug_files` and `symbols`.
-
-#![allow(dead_code, reason = "each test binary uses its part")]
-
-#[path = "file_server.rs"]
-pub(crate) mod server;
+//! Libraries with debug files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use otlpprof_debug_files::examined::Examined;
 use otlpprof_debug_files::{FileId, ObjectIdentity};
 
-pub(crate) use crate::loud_support::not_tested;
-
-/// Runs a program, which must succeed.
-pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
-    let output = output(program, arguments);
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// Runs a program.
-pub(crate) fn output(program: &str, arguments: &[&str]) -> Output {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    output.unwrap_or_else(|error| panic!("{program}: {error}"))
-}
+use otlpprof_testkit::commands::{output_of, text};
+use otlpprof_testkit::skipped::not_tested;
 
 /// Whether programs are there that scripts/install-toolchain.sh installs. Reports what is not tested
 /// otherwise.
@@ -41,10 +24,6 @@ pub(crate) fn has(programs: &[&str]) -> bool {
         ));
     }
     missing.is_none()
-}
-
-pub(crate) fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// Creates a folder and returns its path.
@@ -79,22 +58,22 @@ impl Library {
         if !flags.iter().any(|flag| flag.contains("--build-id")) {
             arguments.push("-Wl,--build-id=sha1");
         }
-        run("gcc", &arguments);
-        run("objcopy", &["--only-keep-debug", text(&full), text(&debug)]);
-        run("objcopy", &["--strip-all", text(&full), text(&stripped)]);
+        output_of("gcc", &arguments);
+        output_of("objcopy", &["--only-keep-debug", text(&full), text(&debug)]);
+        output_of("objcopy", &["--strip-all", text(&full), text(&stripped)]);
         Self { full, stripped, debug }
     }
 
     /// Writes a stripped library that names its debug file in `.gnu_debuglink`.
     pub(crate) fn link(&self, to: &Path, debug: &Path) {
         let link = format!("--add-gnu-debuglink={}", text(debug));
-        run("objcopy", &[&link, text(&self.stripped), text(to)]);
+        output_of("objcopy", &[&link, text(&self.stripped), text(to)]);
     }
 
     /// Writes a file of the library as a file of 32 bits, with its build-id.
     pub(crate) fn convert_to_32_bits(from: &Path, to: &Path) {
-        run("objcopy", &["-I", "elf64-x86-64", "-O", "elf32-x86-64", text(from), text(to)]);
-        let header = run("readelf", &["-h", text(to)]);
+        output_of("objcopy", &["-I", "elf64-x86-64", "-O", "elf32-x86-64", text(from), text(to)]);
+        let header = output_of("readelf", &["-h", text(to)]);
         assert!(header.contains("ELF32"), "{header}");
     }
 
@@ -123,7 +102,7 @@ pub(crate) fn sharing_by_dwz(folder: &Path, options: &[&str]) -> ([Library; 2], 
     let common = folder.join("common.debug");
     let arguments = ["-m", text(&common), "-M", "../.dwz/common.debug", "-h"];
     let files = libraries.each_ref().map(|library| text(&library.debug));
-    run("dwz", &[options, &arguments, &files].concat());
+    output_of("dwz", &[options, &arguments, &files].concat());
     let link = examine(&libraries[0].debug).supplementary.expect("dwz has shared something");
     assert_eq!(Some(link.build_id), examine(&common).build_id);
     (libraries, common)
@@ -138,15 +117,4 @@ pub(crate) fn copy(from: &Path, to: PathBuf) -> PathBuf {
     fs::create_dir_all(to.parent().unwrap()).unwrap();
     fs::copy(from, &to).unwrap();
     to
-}
-
-/// The folder of scripts/debug-objects.sh. Nothing if it cannot fetch them, which is reported.
-pub(crate) fn debug_objects() -> Option<PathBuf> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/debug-objects.sh");
-    let output = output(text(&script), &[]);
-    if !output.status.success() {
-        not_tested(&format!("libraries of Debian: {}", String::from_utf8_lossy(&output.stderr).trim()));
-        return None;
-    }
-    Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
 }

@@ -4,14 +4,17 @@ use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::debug_files_support::{Library, copy, debug_objects, examine, folder, has, run, text};
-use crate::otlp_fixture::{DURATION, Dictionary, TIME};
-use crate::report_support::Files;
+use crate::libraries::{Library, copy, examine, folder, has};
 use assert_cmd::assert::Assert;
 use otlpprof_debug_files::{FileId, FileKind, Locator, ObjectIdentity, Places, Quality};
 use otlpprof_otlp::wire::{
     Location, Mapping, Profile, ProfilesData, ResourceProfiles, Sample, ScopeProfiles,
 };
+use otlpprof_testkit::commands::{output_of, text};
+use otlpprof_testkit::otlp_fixture::{DURATION, Dictionary, TIME};
+use otlpprof_testkit::profile_files::Files;
+use otlpprof_testkit::this_build;
+use otlpprof_testkit::toolchain::debug_objects;
 use serde_json::Value;
 
 /// A store in a temporary folder.
@@ -33,7 +36,7 @@ impl Store {
     fn run(&self, command: &str, arguments: &[&str]) -> Assert {
         let root = self.root();
         let all = [&["symbols", command, "--store", text(&root)], arguments].concat();
-        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+        let mut command = assert_cmd::Command::new(this_build::command());
         command.env_remove("DEBUGINFOD_URLS").env("XDG_CACHE_HOME", self.0.path().join("cache"));
         command.args(all).assert()
     }
@@ -81,7 +84,7 @@ fn the_better_file_replaces_the_worse_and_never_the_reverse() {
     assert_eq!(store.quality(&id, DebugInfo), None);
     // Symbols alone, then debug information, then the whole.
     let symbols = directory.path().join("symbols");
-    run("objcopy", &["--strip-debug", text(&library.debug), text(&symbols)]);
+    output_of("objcopy", &["--strip-debug", text(&library.debug), text(&symbols)]);
     store.add(&[&symbols]);
     assert_eq!(store.quality(&id, DebugInfo), Some(Quality::SymbolTable));
     store.add(&[&library.debug]);
@@ -121,7 +124,7 @@ fn what_is_no_whole_object_is_refused_in_one_line() {
     let store = Store::new();
     let relocatable = directory.path().join("relocatable.o");
     let source = directory.path().join("refused.c");
-    run("gcc", &["-c", text(&source), "-o", text(&relocatable)]);
+    output_of("gcc", &["-c", text(&source), "-o", text(&relocatable)]);
     for (name, content) in [
         ("page.debug", b"<!DOCTYPE html><html>404</html>".to_vec()),
         ("empty", Vec::new()),
@@ -178,11 +181,11 @@ fn files_of_another_class_or_byte_order_are_refused() {
     let tree = folder(path("tree"));
     copy(&path("full-32"), tree.join("lib32/lib.so"));
     let package = path("package.tar");
-    run("tar", &["-cf", text(&package), "-C", text(&tree), "."]);
+    output_of("tar", &["-cf", text(&package), "-C", text(&tree), "."]);
     let refused = stderr(&store.run("add", &[text(&package)]).code(1));
     assert!(refused.lines().count() == 1 && refused.contains("64-bit little-endian"), "{refused}");
     copy(&library.debug, tree.join("lib/lib.debug"));
-    run("tar", &["-cf", text(&package), "-C", text(&tree), "."]);
+    output_of("tar", &["-cf", text(&package), "-C", text(&tree), "."]);
     for from in [&tree, &package] {
         let store = Store::new();
         let said = store.add(&[from]);
@@ -288,7 +291,7 @@ fn packages_of_debian_in_each_compression() {
     fs::write(tree.join("DEBIAN/control"), control).unwrap();
     for compression in ["-Zxz", "-Zgzip", "-Zzstd", "-Znone"] {
         let package = directory.path().join("packed.deb");
-        run("dpkg-deb", &["--build", "--root-owner-group", compression, text(&tree), text(&package)]);
+        output_of("dpkg-deb", &["--build", "--root-owner-group", compression, text(&tree), text(&package)]);
         let store = Store::new();
         let said = store.add(&[&package]);
         assert!(said.contains("2 files added"), "{compression}: {said}");
@@ -325,8 +328,8 @@ fn packages_of_rpm_in_each_compression() {
         fs::write(&spec, text_of).unwrap();
         let top = folder(directory.path().join(payload));
         let define = format!("_topdir {}", text(&top));
-        run("rpmbuild", &["-bb", "--quiet", "--define", &define, text(&spec)]);
-        let package = run("find", &[text(&top), "-name", "*.rpm"]);
+        output_of("rpmbuild", &["-bb", "--quiet", "--define", &define, text(&spec)]);
+        let package = output_of("find", &[text(&top), "-name", "*.rpm"]);
         let store = Store::new();
         let said = store.add(&[Path::new(package.trim())]);
         assert!(said.contains("2 files added"), "{payload}: {said}");
@@ -340,7 +343,7 @@ fn archives_and_images_with_layers() {
     let (tree, library) = installed(directory.path(), "layered");
     let path = |name: &str| directory.path().join(name);
     let tar = |to: &Path, from: &Path, options: &[&str]| {
-        run("tar", &[options, &["-cf", text(to), "-C", text(from), "."]].concat());
+        output_of("tar", &[options, &["-cf", text(to), "-C", text(from), "."]].concat());
     };
     // Paths that are too long for a header, in both forms.
     let deep = "a-long-name-of-a-folder/".repeat(12);
@@ -367,7 +370,7 @@ fn archives_and_images_with_layers() {
     // From standard input.
     let store = Store::new();
     let root = store.root();
-    let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut command = assert_cmd::Command::new(this_build::command());
     command.args(["symbols", "add", "-", "--store", text(&root)]);
     command.write_stdin(fs::read(path("image.tar")).unwrap()).assert().success();
     assert_both(&store, &library);

@@ -1,31 +1,34 @@
 //! Exports and merges files as a user does, and reads the results: sums of stacks by OpenTelemetry's Python
 //! package, and pprof files by pprof itself.
+//!
+//! | Module | Duty |
+//! |---|---|
+//! | [`pprof`] | pprof files, as Go's pprof reads them |
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
-pub(crate) mod pprof;
+pub mod pprof;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::loud_support::not_tested;
 use serde_json::Value;
 
-use crate::report_support::{Files, otlpprof};
+use crate::commands::run_otlpprof;
+use crate::profile_files::Files;
+use crate::toolchain::{output_unless_missing, page_script, python_oracle};
 
 /// The sum of each stack; the stack has the names of its frames, from the root on.
-pub(crate) type Stacks = BTreeMap<Vec<String>, i64>;
+pub type Stacks = BTreeMap<Vec<String>, i64>;
 
 /// Self and total of each function.
-pub(crate) type Functions = BTreeMap<String, (i64, i64)>;
+pub type Functions = BTreeMap<String, (i64, i64)>;
 
 impl Files {
     /// Exports files; returns the result and the line about it.
-    pub(crate) fn export(&self, files: &[&str], to: &str, options: &[&str]) -> (PathBuf, String) {
+    #[track_caller]
+    pub fn export(&self, files: &[&str], to: &str, options: &[&str]) -> (PathBuf, String) {
         let out = self.path(&format!("out.{to}"));
         let arguments = [&["export", "--to", to, "-o", &out], files, options].concat();
-        let output = otlpprof(&arguments).success().get_output().clone();
+        let output = run_otlpprof(&arguments).success().get_output().clone();
         assert_eq!(output.stdout, b"", "nothing on stdout");
         let line = String::from_utf8(output.stderr).unwrap();
         assert_eq!(line.lines().count(), 1, "{line}");
@@ -35,14 +38,10 @@ impl Files {
 
 /// The sums of all stacks in OTLP files, by type, as Python reads them; `None` if Python is not available,
 /// which is reported.
-pub(crate) fn truth(files: &[&str]) -> Option<BTreeMap<String, Stacks>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python-oracle.sh");
-    let output = Command::new(script).arg("stacks").args(files).output().unwrap();
+#[track_caller]
+pub fn truth(files: &[&str]) -> Option<BTreeMap<String, Stacks>> {
+    let output = output_unless_missing(python_oracle().arg("stacks").args(files), "sums of stacks")?;
     let error = String::from_utf8_lossy(&output.stderr);
-    if error.contains("cannot be installed") {
-        not_tested(&format!("sums of stacks, for want of Python: {error}"));
-        return None;
-    }
     assert!(output.status.success() && error.is_empty(), "{error}");
     let rows: Vec<(String, String, Vec<String>, i64)> = serde_json::from_slice(&output.stdout).unwrap();
     let mut types: BTreeMap<String, Stacks> = BTreeMap::new();
@@ -54,7 +53,8 @@ pub(crate) fn truth(files: &[&str]) -> Option<BTreeMap<String, Stacks>> {
 }
 
 /// The sums of collapsed stacks.
-pub(crate) fn collapsed(file: &Path) -> Stacks {
+#[track_caller]
+pub fn collapsed(file: &Path) -> Stacks {
     let text = std::fs::read_to_string(file).unwrap();
     let mut stacks = Stacks::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -66,7 +66,7 @@ pub(crate) fn collapsed(file: &Path) -> Stacks {
 }
 
 /// Self and total of each function. A recursive function counts once in total.
-pub(crate) fn functions(stacks: &Stacks) -> Functions {
+pub fn functions(stacks: &Stacks) -> Functions {
     let mut functions = Functions::new();
     for (stack, value) in stacks {
         if let Some(leaf) = stack.last() {
@@ -81,16 +81,11 @@ pub(crate) fn functions(stacks: &Stacks) -> Functions {
 
 /// The answer of a script of `tests/viewers`, which opens a file in its viewer: one JSON document. `None`
 /// if Node or its packages are not available, which is reported.
-pub(crate) fn viewer(script: &str, arguments: &[&str]) -> Option<Value> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut command = Command::new(root.join("scripts/page.sh"));
-    command.arg("viewer").arg(root.join("tests/viewers").join(script)).args(arguments);
-    let output = command.output().unwrap();
+#[track_caller]
+pub fn viewer(script: &str, arguments: &[&str]) -> Option<Value> {
+    let mut command = page_script("viewer", Path::new("tests/viewers").join(script));
+    let output = output_unless_missing(command.args(arguments), script)?;
     let error = String::from_utf8_lossy(&output.stderr);
-    if error.contains("cannot be installed") {
-        not_tested(&format!("{script}: {error}"));
-        return None;
-    }
     assert!(output.status.success(), "{script}: {error}");
     Some(serde_json::from_slice(&output.stdout).unwrap_or_else(|wrong| panic!("{wrong}: {output:?}")))
 }

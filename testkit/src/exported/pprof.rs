@@ -4,54 +4,46 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::{Functions, Stacks};
-use crate::loud_support::not_tested;
-
-/// The Go command; `None` if there is none, which is reported.
-fn go() -> Option<PathBuf> {
-    let on_path = std::env::var_os("PATH").unwrap_or_default();
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache/go/bin");
-    let folders = std::env::split_paths(&on_path).chain(["/usr/local/go/bin".into(), installed]);
-    let found = folders.map(|folder| folder.join("go")).find(|go| go.is_file());
-    if found.is_none() {
-        not_tested("pprof files, for want of Go: scripts/install-toolchain.sh go");
-    }
-    found
-}
+use crate::toolchain::go;
 
 /// `go tool pprof`, without symbols of this machine; `None` if there is no Go.
 fn tool(folder: &Path) -> Option<Command> {
-    let mut command = Command::new(go()?);
+    let mut command = Command::new(go("pprof files")?);
     command.args(["tool", "pprof", "-symbolize=none"]).env("PPROF_TMPDIR", folder);
     Some(command)
 }
 
 /// A sample of a pprof file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PprofSample {
+pub struct PprofSample {
     /// A value of each type.
-    pub(crate) values: Vec<i64>,
+    pub values: Vec<i64>,
     /// The names of the frames, from the root on. A frame without a function is named by the build-id of its
     /// mapping and its address.
-    pub(crate) stack: Vec<String>,
+    pub stack: Vec<String>,
     /// The labels, as pprof prints them.
-    pub(crate) labels: String,
+    pub labels: String,
 }
 
 /// A pprof file, as `-raw` prints it.
 #[derive(Debug)]
-pub(crate) struct Raw {
-    pub(crate) text: String,
-    pub(crate) types: Vec<String>,
-    pub(crate) samples: Vec<PprofSample>,
+pub struct Raw {
+    /// All that `-raw` prints.
+    pub text: String,
+    /// The sample types, each as `TYPE/UNIT`.
+    pub types: Vec<String>,
+    /// The samples, in the order of the file.
+    pub samples: Vec<PprofSample>,
 }
 
 /// Reads a file by `go tool pprof -raw`; `None` if there is no Go.
-pub(crate) fn raw(file: &Path) -> Option<Raw> {
+#[track_caller]
+pub fn raw(file: &Path) -> Option<Raw> {
     let output = tool(file.parent().unwrap())?.arg("-raw").arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -86,7 +78,8 @@ pub(crate) fn raw(file: &Path) -> Option<Raw> {
 
 impl Raw {
     /// The sum of each stack, of the values of a type.
-    pub(crate) fn stacks(&self, name: &str) -> Stacks {
+    #[track_caller]
+    pub fn stacks(&self, name: &str) -> Stacks {
         let at = self.types.iter().position(|known| known.starts_with(&format!("{name}/"))).unwrap();
         let mut stacks = Stacks::new();
         for sample in &self.samples {
@@ -137,7 +130,8 @@ fn locations(lines: &[String], build_ids: &BTreeMap<String, String>) -> BTreeMap
 }
 
 /// Flat and cumulative value of each named function, as `-top` prints them, and the total.
-pub(crate) fn top(file: &Path, unit: &str) -> Option<(Functions, i64)> {
+#[track_caller]
+pub fn top(file: &Path, unit: &str) -> Option<(Functions, i64)> {
     let mut command = tool(file.parent().unwrap())?;
     command.args(["-top", "-trim=false", "-nodecount=1000000", &format!("-unit={unit}")]).arg(file);
     let output = command.output().unwrap();
@@ -171,7 +165,7 @@ impl Drop for Server {
 }
 
 /// A page of pprof's web interface for a file; `None` if there is no Go.
-pub(crate) fn web_page(file: &Path, page: &str) -> Option<String> {
+pub fn web_page(file: &Path, page: &str) -> Option<String> {
     let mut command = tool(file.parent().unwrap())?;
     command.args(["-no_browser", "-http=localhost:"]).arg(file);
     // A group of its own, as `go tool` starts another process.

@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{agent, libraries};
-use crate::jdk_support::with_its_c_library;
+use crate::jdk::with_its_c_library;
+use crate::this_build;
 
 /// The script that gives a command a root of its own.
-const IN_CONTAINER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testkit/src/java_run/in_container.sh");
+const IN_CONTAINER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/java_run/in_container.sh");
 
 /// The place of a container's volume in the container.
-pub(crate) const VOLUME: &str = "/volume";
+pub const VOLUME: &str = "/volume";
 
 /// The folders that a JVM of this home and the agent need, none of which is inside of another one.
 fn needed(home: &Path) -> Vec<PathBuf> {
     let home = home.canonicalize().unwrap();
     // The JDK's own C library lies outside of its home.
     let home = with_its_c_library(&home).and_then(|run| run.parent().map(PathBuf::from)).unwrap_or(home);
-    let built = [env!("CARGO_BIN_EXE_otlpprof"), libraries()[0], otlpprof_testkit::TEST_CLASSES];
-    let files = built.into_iter().map(PathBuf::from).chain([agent()]);
+    let built = [this_build::libraries()[0], otlpprof_testkit_products::TEST_CLASSES].map(PathBuf::from);
+    let files = built.into_iter().chain([this_build::command().to_owned(), this_build::agent()]);
     let folders = files.map(|file| file.parent().unwrap().canonicalize().unwrap());
     let mut folders: Vec<_> = [home].into_iter().chain(folders).collect();
     folders.sort();
@@ -36,26 +36,26 @@ fn needed(home: &Path) -> Vec<PathBuf> {
 
 /// Adds to a command that makes a mount namespace the arguments that give it a container's root, mounted in
 /// `folder`, and a volume: its folder and its place. The command to run is to be added.
-pub(crate) fn add_root(command: &mut Command, home: &Path, folder: &Path, volume: (&Path, &str)) {
+pub fn add_root(command: &mut Command, home: &Path, folder: &Path, volume: (&Path, &str)) {
     let root = folder.join("root");
     fs::create_dir(&root).unwrap();
     command.arg(IN_CONTAINER).arg(root).arg(volume.0).arg(volume.1).args(needed(home)).arg("--");
 }
 
 /// The command that makes namespaces of users, processes and mounts for its arguments.
-pub(crate) fn namespaces() -> Command {
+pub fn namespaces() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--pid", "--mount", "--fork", "--kill-child"]);
     command
 }
 
 /// Whether this machine permits to make such namespaces.
-pub(crate) fn are_permitted() -> bool {
+pub fn are_permitted() -> bool {
     namespaces().arg("true").status().is_ok_and(|status| status.success())
 }
 
 /// A control group, or one of each hierarchy: of memory and of processors.
-pub(crate) struct ControlGroup {
+pub struct ControlGroup {
     folders: Vec<PathBuf>,
 }
 
@@ -64,7 +64,7 @@ impl ControlGroup {
     ///
     /// # Errors
     /// If the machine has no control groups, or this process may not create any.
-    pub(crate) fn limiting(memory_bytes: u64, processor_percent: u64) -> io::Result<Self> {
+    pub fn limiting(memory_bytes: u64, processor_percent: u64) -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("otlpprof-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let root = Path::new("/sys/fs/cgroup");
@@ -99,7 +99,7 @@ impl ControlGroup {
     }
 
     /// The number of periods in which the group's processes had to wait for the next one.
-    pub(crate) fn periods_throttled(&self) -> u64 {
+    pub fn periods_throttled(&self) -> u64 {
         let stat = |folder: &PathBuf| fs::read_to_string(folder.join("cpu.stat")).ok();
         let stat = self.folders.iter().find_map(stat).expect("the group's cpu.stat");
         let count = stat.lines().find_map(|line| line.strip_prefix("nr_throttled "));

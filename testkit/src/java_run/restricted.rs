@@ -4,10 +4,12 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use nix::sys::resource::{Resource, setrlimit};
+
 /// CAP_IPC_LOCK (include/uapi/linux/capability.h): permits locking more memory than RLIMIT_MEMLOCK.
-pub(crate) const CAP_IPC_LOCK: libc::c_ulong = 14;
+pub const CAP_IPC_LOCK: libc::c_ulong = 14;
 /// CAP_SYSLOG: permits reading the kernel's addresses.
-pub(crate) const CAP_SYSLOG: libc::c_ulong = 34;
+pub const CAP_SYSLOG: libc::c_ulong = 34;
 
 /// Removes a capability from the program's bounding set. Does nothing if it is not in the set.
 pub(super) fn without_capability(command: &mut Command, capability: libc::c_ulong) {
@@ -21,13 +23,8 @@ pub(super) fn without_capability(command: &mut Command, capability: libc::c_ulon
 }
 
 /// Sets a limit of the program's resources to 0.
-pub(super) fn without_resource(command: &mut Command, resource: libc::__rlimit_resource_t) {
-    let limit = move || {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the kernel reads one rlimit from a valid pointer.
-        let result = unsafe { libc::setrlimit(resource, &raw const none) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    };
+pub(super) fn without_resource(command: &mut Command, resource: Resource) {
+    let limit = move || setrlimit(resource, 0, 0).map_err(io::Error::from);
     // SAFETY: the code between fork and exec makes one system call and allocates nothing.
     unsafe { command.pre_exec(limit) };
 }

@@ -11,22 +11,26 @@ use std::time::{Duration, Instant};
 use otlpprof_otlp::read::Message;
 use tempfile::TempDir;
 
-use super::{agent, installed_homes, is_emulated, profiles, with_paths};
-use crate::python_support::assert_read_alike;
+use super::with_paths;
+use crate::jdk::installed_homes;
+use crate::profiles;
+use crate::python::assert_read_alike;
+use crate::this_build::{agent, is_emulated};
+use crate::waiting::PATIENCE;
 
-/// A program that runs this much longer than announced is taken to hang, and so is any other wait of this
-/// length. It ends before the runner of the tests ends the test.
-const PATIENCE: Duration = Duration::from_secs(240);
-/// The same for the JVMs of OTLPPROF_TEST_BUILD, which an emulator runs ten times slower.
+/// [`PATIENCE`] with the JVMs of OTLPPROF_TEST_BUILD, which an emulator runs ten times slower.
 const PATIENCE_WITH_EMULATOR: Duration = Duration::from_secs(600);
 
+/// A program that runs this much longer than announced is taken to hang, and so is any other wait of this
+/// length.
 fn patience() -> Duration {
     if is_emulated() { PATIENCE_WITH_EMULATOR } else { PATIENCE }
 }
 
 /// A running JVM. It is killed when this value is dropped.
-pub(crate) struct Running {
-    pub(crate) label: String,
+pub struct Running {
+    /// The program and its JVM, for messages.
+    pub label: String,
     home: PathBuf,
     child: Child,
     ended: bool,
@@ -48,7 +52,8 @@ impl Running {
     }
 
     /// Loads the agent as a user does: `jcmd PID JVMTI.agent_load LIBRARY OPTIONS`. Returns jcmd's output.
-    pub(crate) fn load_agent_by_jcmd(&self, options: &str) -> String {
+    #[track_caller]
+    pub fn load_agent_by_jcmd(&self, options: &str) -> String {
         let options = with_paths(options, &self.profiles());
         // The options have quotes of their own. Otherwise jcmd cuts the text after a `=`.
         let arguments =
@@ -61,7 +66,7 @@ impl Running {
     }
 
     /// Loads a jar as a Java agent by the same command. Returns jcmd's output.
-    pub(crate) fn load_java_agent_by_jcmd(&self, jar: &Path, options: &str) -> String {
+    pub fn load_java_agent_by_jcmd(&self, jar: &Path, options: &str) -> String {
         let options = format!("\"{}\"", with_paths(options, &self.profiles()));
         let mut command = Command::new(self.jcmd());
         command.arg(self.child.id().to_string()).arg("JVMTI.agent_load").arg(jar).arg(options);
@@ -73,7 +78,7 @@ impl Running {
     /// three arguments, each terminated by a zero byte (HotSpot: os/posix/attachListener_posix.cpp, until 21
     /// os/linux/attachListener_linux.cpp). Falls back to jcmd if there is no such socket: a cleaner of /tmp
     /// may have removed it, and jcmd makes the JVM open another.
-    pub(crate) fn load_agent(&self, options: &str) -> String {
+    pub fn load_agent(&self, options: &str) -> String {
         let Ok(mut socket) = UnixStream::connect(format!("/tmp/.java_pid{}", self.child.id())) else {
             return self.load_agent_by_jcmd(options);
         };
@@ -89,7 +94,8 @@ impl Running {
     }
 
     /// The value of one of the JVM's flags: `true`, `false`, or a number.
-    pub(crate) fn flag(&self, name: &str) -> String {
+    #[track_caller]
+    pub fn flag(&self, name: &str) -> String {
         let pid = self.child.id().to_string();
         let output = Command::new(self.jcmd()).args([&pid, "VM.flags", "-all"]).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
@@ -115,7 +121,8 @@ impl Running {
     }
 
     /// Waits until a condition holds.
-    pub(crate) fn wait_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+    #[track_caller]
+    pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let start = Instant::now();
         while !condition(self) {
             let ended = self.child.try_wait().unwrap();
@@ -131,12 +138,8 @@ impl Running {
     }
 
     /// Flushes the agent until the messages in one of its files satisfy a condition.
-    pub(crate) fn wait_for_profiles(
-        &mut self,
-        file: &str,
-        what: &str,
-        is_there: impl Fn(&[Message]) -> bool,
-    ) {
+    #[track_caller]
+    pub fn wait_for_profiles(&mut self, file: &str, what: &str, is_there: impl Fn(&[Message]) -> bool) {
         let file = self.profiles().join(file);
         self.wait_until(what, |jvm| {
             jvm.load_agent("flush");
@@ -145,32 +148,32 @@ impl Running {
     }
 
     /// The program's standard output so far.
-    pub(crate) fn stdout(&self) -> String {
+    pub fn stdout(&self) -> String {
         text(&self.folder.path().join("stdout"))
     }
 
     /// The program's standard error so far.
-    pub(crate) fn stderr(&self) -> String {
+    pub fn stderr(&self) -> String {
         text(&self.folder.path().join("stderr"))
     }
 
     /// The id of the JVM's process.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The folder of the agent's profiles.
-    pub(crate) fn profiles(&self) -> PathBuf {
+    pub fn profiles(&self) -> PathBuf {
         self.folder.path().join("profiles")
     }
 
     /// The traces that the agent has in the process at present.
-    pub(crate) fn traces(&self) -> Traces {
+    pub fn traces(&self) -> Traces {
         Traces::of(self.child.id())
     }
 
     /// The user CPU time of the process, in hundredths of a second (proc_pid_stat(5): utime).
-    pub(crate) fn cpu_ticks(&self) -> u64 {
+    pub fn cpu_ticks(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         // The name, field 2, may contain any characters.
         let fields = stat.rsplit_once(") ").expect("a name in parentheses").1;
@@ -178,7 +181,8 @@ impl Running {
     }
 
     /// Sets the limit of queued signals for the process's user (RLIMIT_SIGPENDING), from now on.
-    pub(crate) fn limit_pending_signals(&self, limit: libc::rlim_t) {
+    #[track_caller]
+    pub fn limit_pending_signals(&self, limit: libc::rlim_t) {
         let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
         let pid = self.child.id().cast_signed();
         // SAFETY: the kernel reads one rlimit from a valid pointer, and the null pointer means that none is
@@ -189,7 +193,7 @@ impl Running {
     }
 
     /// Asks the JVM to end, by SIGTERM.
-    pub(crate) fn terminate(&self) {
+    pub fn terminate(&self) {
         // SAFETY: kill accesses no memory. The child has not been waited for, so its process id has not been
         // reused.
         unsafe { libc::kill(self.child.id().cast_signed(), libc::SIGTERM) };
@@ -199,7 +203,8 @@ impl Running {
     ///
     /// # Panics
     /// If the JVM does not end, or if a file of the agent is not valid.
-    pub(crate) fn finish(mut self) -> Finished {
+    #[track_caller]
+    pub fn finish(mut self) -> Finished {
         let (status, usage) = self.wait();
         let finished = Finished {
             label: self.label.clone(),
@@ -219,6 +224,7 @@ impl Running {
     }
 
     /// Waits by wait4, the only call that reports the resources that one child has used.
+    #[track_caller]
     fn wait(&mut self) -> (libc::c_int, libc::rusage) {
         let pid = self.child.id().cast_signed();
         let start = Instant::now();
@@ -258,15 +264,15 @@ fn text(path: &Path) -> String {
 
 /// The resources of a profiler in a process.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Traces {
+pub struct Traces {
     /// POSIX timers.
-    pub(crate) timers: usize,
+    pub timers: usize,
     /// Descriptors of perf events.
-    pub(crate) perf_events: usize,
+    pub perf_events: usize,
     /// Mappings of the ring buffers of perf events.
-    pub(crate) event_rings: usize,
+    pub event_rings: usize,
     /// Names of the agent's threads.
-    pub(crate) threads: BTreeSet<String>,
+    pub threads: BTreeSet<String>,
 }
 
 impl Traces {
@@ -292,36 +298,39 @@ impl Traces {
 }
 
 /// The results of a program that has ended.
-pub(crate) struct Finished {
+pub struct Finished {
     /// The program and its JVM, for messages.
-    pub(crate) label: String,
+    pub label: String,
     /// The status, as wait(2) encodes it.
-    pub(crate) status: libc::c_int,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+    pub status: libc::c_int,
+    /// The whole standard output.
+    pub stdout: String,
+    /// The whole standard error.
+    pub stderr: String,
     /// User and system time of all threads.
-    pub(crate) cpu: Duration,
+    pub cpu: Duration,
     /// The peak of the resident memory in KiB (getrusage(2): ru_maxrss).
-    pub(crate) peak_memory_kib: u64,
+    pub peak_memory_kib: u64,
     profiles: PathBuf,
     _folder: TempDir,
 }
 
 impl Finished {
     /// Whether the program ended with exit code 0.
-    pub(crate) fn succeeded(&self) -> bool {
+    pub fn succeeded(&self) -> bool {
         self.status == 0
     }
 
     /// Panics with the program's output unless the program ended with exit code 0.
-    pub(crate) fn expect_success(self) -> Self {
+    #[track_caller]
+    pub fn expect_success(self) -> Self {
         let Self { label, status, stdout, stderr, .. } = &self;
         assert!(self.succeeded(), "{label}: status {status:#x}\n{stdout}\n{stderr}");
         self
     }
 
     /// The files that the agent wrote, sorted by name.
-    pub(crate) fn files(&self) -> Vec<PathBuf> {
+    pub fn files(&self) -> Vec<PathBuf> {
         let mut files: Vec<_> = fs::read_dir(&self.profiles).unwrap().map(|e| e.unwrap().path()).collect();
         files.sort();
         files
@@ -331,7 +340,8 @@ impl Finished {
     ///
     /// # Panics
     /// If there is no message.
-    pub(crate) fn messages(&self) -> Vec<Message> {
+    #[track_caller]
+    pub fn messages(&self) -> Vec<Message> {
         let messages: Vec<_> = self.files().iter().flat_map(|file| profiles::messages(file)).collect();
         assert!(!messages.is_empty(), "{}: no profile\n{}", self.label, self.stderr);
         messages
@@ -341,7 +351,8 @@ impl Finished {
     ///
     /// # Panics
     /// If there is no such line.
-    pub(crate) fn counter(&self, name: &str) -> u64 {
+    #[track_caller]
+    pub fn counter(&self, name: &str) -> u64 {
         let line = self.stderr.lines().rfind(|line| line.contains("handler.") || line.contains("upload."));
         let line = line.unwrap_or_else(|| panic!("{}: no counters\n{}", self.label, self.stderr));
         let value = line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));

@@ -6,8 +6,6 @@
 //! to which stacks refer, and bytecode indices are unknown. async-profiler's reader requires the JVM's own
 //! encoding, in which stacks contain their frames.
 
-#![allow(dead_code, reason = "not every user uses all of it")]
-
 use std::collections::HashMap;
 
 use super::synthetic::{
@@ -17,20 +15,20 @@ use super::synthetic::{
 
 /// A recording's size.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RandomShape {
+pub struct RandomShape {
     /// The type of the events: `datadog.ExecutionSample`, or `jdk.ExecutionSample` for readers that know no
     /// other type.
-    pub(crate) event: &'static str,
+    pub event: &'static str,
     /// The number of events.
-    pub(crate) events: usize,
+    pub events: usize,
     /// The number of frames of each stack.
-    pub(crate) depth: usize,
+    pub depth: usize,
     /// The percentage of events that repeat a stack.
-    pub(crate) repeated_percent: usize,
+    pub repeated_percent: usize,
     /// The number of spans, which the events use in turn.
-    pub(crate) spans: usize,
+    pub spans: usize,
     /// Whether stacks contain their frames, in place of references to them.
-    pub(crate) has_inline_frames: bool,
+    pub has_inline_frames: bool,
 }
 
 const CLASSES: i64 = 1_000;
@@ -64,7 +62,7 @@ impl Random {
 }
 
 /// The method (from 0) and the line of each frame of stack number `stack` (from 1), leaf first.
-pub(crate) fn frames_of(shape: RandomShape, stack: usize) -> impl Iterator<Item = (i64, i64)> {
+pub fn frames_of(shape: RandomShape, stack: usize) -> impl Iterator<Item = (i64, i64)> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (stack as u64) << 20);
     // Similar seeds give similar first numbers, so these are skipped.
     (0..4).for_each(|_| _ = random.below(1));
@@ -72,12 +70,12 @@ pub(crate) fn frames_of(shape: RandomShape, stack: usize) -> impl Iterator<Item 
 }
 
 /// The number of different stacks in a recording.
-pub(crate) fn stacks(shape: RandomShape) -> usize {
+pub fn stacks(shape: RandomShape) -> usize {
     (shape.events * (100 - shape.repeated_percent) / 100).max(1)
 }
 
 /// A recording of one chunk.
-pub(crate) fn recording(shape: RandomShape) -> Vec<u8> {
+pub fn recording(shape: RandomShape) -> Vec<u8> {
     let stacks = stacks(shape);
     let event: TypeOf = (
         SAMPLE,

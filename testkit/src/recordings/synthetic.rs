@@ -1,58 +1,73 @@
 //! Small synthetic recordings for tests and benchmarks: execution samples in the form of Datadog's profiler,
 //! with stacks, a thread, a trace context and optionally remote frames.
 
-#![allow(dead_code, reason = "not every user uses all of it")]
-
 /// The contents of a recording.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub struct Shape {
     /// The number of events.
-    pub(crate) events: usize,
+    pub events: usize,
     /// The number of frames of each stack.
-    pub(crate) depth: usize,
+    pub depth: usize,
     /// The percentage of events that repeat a stack.
-    pub(crate) repeated_percent: usize,
+    pub repeated_percent: usize,
     /// The number of trace contexts, which the events use in turn.
-    pub(crate) contexts: usize,
+    pub contexts: usize,
     /// The number of remote frames of a stack, counted from the leaf.
-    pub(crate) remote_frames: usize,
+    pub remote_frames: usize,
     /// Whether integers are compressed.
-    pub(crate) compressed: bool,
+    pub compressed: bool,
 }
 
 /// The build-id of the object with the remote frames. The object is loaded [`LOAD_BIAS`] above its own
 /// addresses.
-pub(crate) const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
-pub(crate) const LIBRARY: &str = "/opt/app/libnative.so";
-pub(crate) const LOAD_BIAS: i64 = 0x7f00_0000_0000;
-pub(crate) const LIBRARY_LEN: i64 = 0x10_0000;
+pub const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
+/// The path of that object.
+pub const LIBRARY: &str = "/opt/app/libnative.so";
+/// The difference between the addresses of the loaded object and its own.
+pub const LOAD_BIAS: i64 = 0x7f00_0000_0000;
+/// The length of that object in bytes.
+pub const LIBRARY_LEN: i64 = 0x10_0000;
 /// The number of different remote frames. Frame n has the address n × [`REMOTE_STEP`].
-pub(crate) const REMOTE_METHODS: i64 = 8;
-pub(crate) const REMOTE_STEP: i64 = 0x1000;
+pub const REMOTE_METHODS: i64 = 8;
+/// The distance of the addresses of two remote frames.
+pub const REMOTE_STEP: i64 = 0x1000;
 
 const TICKS_PER_SECOND: i64 = 1_000_000_000;
-pub(crate) const START_NANOS: i64 = 1_700_000_000_000_000_000;
+/// The start of the recording in nanoseconds since 1970.
+pub const START_NANOS: i64 = 1_700_000_000_000_000_000;
 const METHODS: i64 = 500;
 
 // Bits of a checkpoint's mask.
 const FLUSH: u8 = 1;
 const THREADS: u8 = 8;
 
-// Type ids.
-pub(crate) const LONG: i64 = 10;
-pub(crate) const INT: i64 = 11;
-pub(crate) const BOOLEAN: i64 = 12;
-pub(crate) const STRING: i64 = 13;
-pub(crate) const THREAD: i64 = 20;
-pub(crate) const CLASS: i64 = 21;
-pub(crate) const METHOD: i64 = 22;
-pub(crate) const SYMBOL: i64 = 23;
-pub(crate) const FRAME_TYPE: i64 = 24;
-pub(crate) const STACK_FRAME: i64 = 25;
-pub(crate) const STACK_TRACE: i64 = 26;
-pub(crate) const THREAD_STATE: i64 = 27;
+/// The id of the type of `long`.
+pub const LONG: i64 = 10;
+/// The id of the type of `int`.
+pub const INT: i64 = 11;
+/// The id of the type of `boolean`.
+pub const BOOLEAN: i64 = 12;
+/// The id of the type of strings.
+pub const STRING: i64 = 13;
+/// The id of the type of threads.
+pub const THREAD: i64 = 20;
+/// The id of the type of classes.
+pub const CLASS: i64 = 21;
+/// The id of the type of methods.
+pub const METHOD: i64 = 22;
+/// The id of the type of symbols.
+pub const SYMBOL: i64 = 23;
+/// The id of the type of frame types.
+pub const FRAME_TYPE: i64 = 24;
+/// The id of the type of frames.
+pub const STACK_FRAME: i64 = 25;
+/// The id of the type of stacks.
+pub const STACK_TRACE: i64 = 26;
+/// The id of the type of thread states.
+pub const THREAD_STATE: i64 = 27;
 const TIMESTAMP: i64 = 28;
-pub(crate) const ATTRIBUTE: i64 = 29;
+/// The id of the type of attributes.
+pub const ATTRIBUTE: i64 = 29;
 const SAMPLE: i64 = 100;
 const NATIVE_LIBRARY: i64 = 101;
 
@@ -62,13 +77,13 @@ const REMOTE_CLASS: i64 = REMOTE_NAME + 1;
 const FIRST_OFFSET: i64 = REMOTE_CLASS + 1;
 
 /// A field: its name, the id of its type, whether it is a reference, and whether it is an array.
-pub(crate) type FieldOf = (&'static str, i64, bool, bool);
+pub type FieldOf = (&'static str, i64, bool, bool);
 /// A type: its id, name, super type and fields.
-pub(crate) type TypeOf = (i64, &'static str, &'static str, &'static [FieldOf]);
+pub type TypeOf = (i64, &'static str, &'static str, &'static [FieldOf]);
 
 /// A recording of one chunk. Its events are of type `datadog.ExecutionSample` and have a weight and a trace
 /// context. Trace n has the id n.
-pub(crate) fn recording(shape: Shape) -> Vec<u8> {
+pub fn recording(shape: Shape) -> Vec<u8> {
     let mut out = Writer { bytes: vec![0; 68], compressed: shape.compressed };
     let distinct = (shape.events * (100 - shape.repeated_percent) / 100).max(1);
     for event in 0..shape.events {
@@ -101,7 +116,7 @@ pub(crate) fn recording(shape: Shape) -> Vec<u8> {
 /// of threads, if there are new ones, and a checkpoint of the other constants, which has the bit FLUSH
 /// without HEADER. The metadata follows only after the first flush. The number of pools is padded. The chunk
 /// has not ended. Each flush has its own trace context.
-pub(crate) fn native_image(shape: Shape, flushes: usize) -> Vec<u8> {
+pub fn native_image(shape: Shape, flushes: usize) -> Vec<u8> {
     let mut out = Writer { bytes: vec![0; 68], compressed: true };
     let mut last = None;
     for flush in 0..flushes {
@@ -155,7 +170,7 @@ fn sample(out: &mut Writer, event: i64, stack: i64, context: i64) {
 }
 
 /// The sum of the weights of all events.
-pub(crate) fn sum_of_weights(shape: Shape) -> i64 {
+pub fn sum_of_weights(shape: Shape) -> i64 {
     (0..shape.events as i64).map(|event| 1 + event % 3).sum()
 }
 
@@ -165,11 +180,11 @@ fn constants(out: &mut Writer, shape: Shape, stacks: usize) {
 }
 
 /// The number of pools that [`pools_of_constants`] writes.
-pub(crate) const CONSTANT_POOLS: u32 = 8;
+pub const CONSTANT_POOLS: u32 = 8;
 
 /// The constants for events of this shape: threads 1 to 8, thread state 1, stacks from 1 on, contexts from 1
 /// on.
-pub(crate) fn pools_of_constants(out: &mut Writer, shape: Shape, stacks: usize) {
+pub fn pools_of_constants(out: &mut Writer, shape: Shape, stacks: usize) {
     threads(out);
     out.pool(SYMBOL, 1..FIRST_OFFSET + REMOTE_METHODS, |out, key| match key {
         1 => out.text("()V"),
@@ -211,7 +226,7 @@ pub(crate) fn pools_of_constants(out: &mut Writer, shape: Shape, stacks: usize) 
 }
 
 /// Eight threads, with keys from 1.
-pub(crate) fn threads(out: &mut Writer) {
+pub fn threads(out: &mut Writer) {
     out.pool(THREAD, 1..9, |out, key| {
         out.text(&format!("worker-{key}"));
         out.long(1_000 + key);
@@ -225,7 +240,7 @@ fn attributes(out: &mut Writer, keys: std::ops::Range<i64>) {
 }
 
 /// A chunk with these types, any events, and constants in `pools` pools.
-pub(crate) fn crafted(
+pub fn crafted(
     types: &[TypeOf],
     events: impl FnOnce(&mut Writer),
     pools: u32,
@@ -280,7 +295,7 @@ fn metadata_of(out: &mut Writer) {
 }
 
 /// The types of the values that events refer to. [`pools_of_constants`] writes constants of these types.
-pub(crate) const VALUE_TYPES: &[TypeOf] = &[
+pub const VALUE_TYPES: &[TypeOf] = &[
     (LONG, "long", "", &[]),
     (INT, "int", "", &[]),
     (BOOLEAN, "boolean", "", &[]),
@@ -327,7 +342,8 @@ pub(crate) const VALUE_TYPES: &[TypeOf] = &[
     ),
 ];
 
-pub(crate) fn metadata_with(out: &mut Writer, types: &[TypeOf]) {
+/// Writes the metadata of these types.
+pub fn metadata_with(out: &mut Writer, types: &[TypeOf]) {
     let mut tree = Tree::default();
     let mut elements = Writer { bytes: Vec::new(), compressed: out.compressed };
     tree.element(&mut elements, "root", &[], 2);
@@ -396,21 +412,27 @@ impl Tree {
     }
 }
 
-pub(crate) struct Writer {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) compressed: bool,
+/// The bytes of a chunk.
+pub struct Writer {
+    /// The bytes so far.
+    pub bytes: Vec<u8>,
+    /// Whether integers are compressed.
+    pub compressed: bool,
 }
 
 impl Writer {
-    pub(crate) fn int(&mut self, value: i64) {
+    /// Writes an `int`.
+    pub fn int(&mut self, value: i64) {
         if self.compressed { self.integer(value) } else { self.bytes.extend((value as i32).to_be_bytes()) }
     }
 
-    pub(crate) fn long(&mut self, value: i64) {
+    /// Writes a `long`.
+    pub fn long(&mut self, value: i64) {
         if self.compressed { self.integer(value) } else { self.bytes.extend(value.to_be_bytes()) }
     }
 
-    pub(crate) fn integer(&mut self, value: i64) {
+    /// Writes a compressed integer.
+    pub fn integer(&mut self, value: i64) {
         let mut value = value as u64;
         for _ in 0..8 {
             if value < 0x80 {
@@ -422,14 +444,15 @@ impl Writer {
         self.bytes.push(value as u8);
     }
 
-    pub(crate) fn text(&mut self, text: &str) {
+    /// Writes a string in UTF-8.
+    pub fn text(&mut self, text: &str) {
         self.bytes.push(3);
         self.int(text.len() as i64);
         self.bytes.extend(text.as_bytes());
     }
 
     /// Writes an event. Its size is padded to four bytes, like the sizes of HotSpot's large events.
-    pub(crate) fn event(&mut self, type_id: i64, write: impl FnOnce(&mut Self)) {
+    pub fn event(&mut self, type_id: i64, write: impl FnOnce(&mut Self)) {
         let at = self.bytes.len();
         self.bytes.extend([0; 4]);
         self.long(type_id);
@@ -439,12 +462,13 @@ impl Writer {
     }
 
     /// Writes an integer in four bytes, in either encoding.
-    pub(crate) fn padded(&mut self, value: u32) {
+    pub fn padded(&mut self, value: u32) {
         let bytes = self.four_bytes(value);
         self.bytes.extend(bytes);
     }
 
-    pub(crate) fn four_bytes(&self, value: u32) -> [u8; 4] {
+    /// An integer in four bytes.
+    pub fn four_bytes(&self, value: u32) -> [u8; 4] {
         match self.compressed {
             true => [0, 7, 14, 21].map(|shift| (value >> shift) as u8 | if shift < 21 { 0x80 } else { 0 }),
             false => value.to_be_bytes(),
@@ -452,14 +476,15 @@ impl Writer {
     }
 
     /// Writes the fields of a checkpoint before the number of its pools.
-    pub(crate) fn checkpoint(&mut self, delta: i64, mask: u8) {
+    pub fn checkpoint(&mut self, delta: i64, mask: u8) {
         for head in [0, 0, delta] {
             self.long(head);
         }
         self.bytes.push(mask);
     }
 
-    pub(crate) fn pool(&mut self, of: i64, keys: std::ops::Range<i64>, write: impl Fn(&mut Self, i64)) {
+    /// Writes the constants of a type, each by its key.
+    pub fn pool(&mut self, of: i64, keys: std::ops::Range<i64>, write: impl Fn(&mut Self, i64)) {
         self.long(of);
         self.int(keys.end - keys.start);
         for key in keys {
@@ -468,7 +493,8 @@ impl Writer {
         }
     }
 
-    pub(crate) fn header(&mut self, checkpoint: usize, metadata: usize, events: usize) {
+    /// Writes the chunk's header over the first 68 bytes.
+    pub fn header(&mut self, checkpoint: usize, metadata: usize, events: usize) {
         let mut header = b"FLR\0\0\x02\0\x01".to_vec();
         let duration = events as i64 * 10_000 + 2_000;
         for word in [
