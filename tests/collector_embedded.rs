@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use otlpprof_export::{Endpoint, Message, UploadConfig, Uploader};
 use otlpprof_otlp::read;
 use otlpprof_otlp::wire::{ExportProfilesServiceResponse, ProfilesData, Status};
 use otlpprof_sampling::own_threads;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::profcheck::assert_passes;
 use otlpprof_testkit::small_profile::{flatten, json_message, profile, protobuf_message};
 use prost::Message as _;
@@ -395,7 +396,7 @@ fn the_command_says_that_nothing_can_be_stored() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut command = otlpprof();
     command.args(["collect", "--listen", "127.0.0.1:0", "--out"]).arg(&out);
     let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -438,7 +439,7 @@ fn stopping_closes_idle_connections_and_lets_requests_end() {
 fn the_command_prints_its_address_and_each_request_and_ends_at_a_signal() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+        let mut command = otlpprof();
         command.args(["collect", "--listen", "127.0.0.1:0", "--out"]).arg(folder.path());
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -476,7 +477,7 @@ fn an_unusable_address_or_folder_is_one_line() {
         (&address, folder.path(), "--listen"),
         ("nowhere", folder.path(), "--listen nowhere"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+        let mut command = otlpprof();
         let output = command.args(["collect", "--listen", listen, "--out"]).arg(out).output().unwrap();
         let line = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{line}");

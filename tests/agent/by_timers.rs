@@ -2,9 +2,8 @@
 //! nearly every stack reaches its root. Perf events are refused, as in containers and by emulators, on which
 //! the same tests run (`scripts/test-aarch64-jvms.sh`).
 
-use std::process::Command;
-
 use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::java_run::JavaRun;
 use otlpprof_testkit::jdk::newest_or_all;
 use otlpprof_testkit::this_build::{is_emulated, libraries};
@@ -33,7 +32,7 @@ fn assert_stacks_reach_their_roots(program: &'static str, walker: StackWalker) {
             let run = run.agent(&options).run().expect_success();
             assert!(run.stderr.contains("by the timer clock"), "{}: {}", run.label, run.stderr);
             // Many periods of a stall are one sample, and one stack.
-            let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+            let checked = otlpprof()
                 .args(["check-stacks", "--known-roots", "--distinct-times", "--at-least", LEAST_PERCENT])
                 .args(run.files())
                 .output()

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::artifacts::{self, ARTIFACTS, other_platforms, package};
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::java_run::JavaRun;
 use otlpprof_testkit::java_run::running::Finished;
 use otlpprof_testkit::jdk::{java_version, newest_or_all};
@@ -44,7 +45,7 @@ fn the_command_reaches_the_agent_of_a_jar() {
             .java_agent(&jar(), "interval=1h,file=FILE")
             .start();
         let command = |name: &str, pid: u32| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+            let mut command = otlpprof();
             String::from_utf8(command.args([name, &pid.to_string()]).output().unwrap().stdout).unwrap()
         };
         jvm.wait_until("reached", |jvm| command("status", jvm.pid()).starts_with("profiling"));

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::jdk::{everything, java_homes};
 use otlpprof_testkit::skipped::not_tested;
 use otlpprof_testkit::this_build::agent;
@@ -30,7 +31,7 @@ fn assert_javac_is_walked(home: &Path) {
         .output()
         .unwrap();
     assert!(compiled.status.success(), "{}: {compiled:?}", home.display());
-    let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let checked = otlpprof()
         .args(["check-stacks", "--known-roots", "--at-least", "99.5"])
         .arg(&profile)
         .output()

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use crate::estimate::Estimate;
 use otlpprof_core::byte_sampling::estimate;
 use otlpprof_otlp::read::Message;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::java_run::JavaRun;
 use otlpprof_testkit::java_run::running::{Finished, Running};
 use otlpprof_testkit::jdk::{java_version, newest_or_all};
@@ -31,7 +32,7 @@ static ASYNC_PROFILER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
 
 /// The number of events of a type in async-profiler's file, as printed by the command that converts the file.
 fn events_of(recording: &Path, event: &str) -> u64 {
-    let output = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let output = otlpprof()
         .arg("convert")
         .arg(recording)
         .arg("-o")

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::estimate::assert_share;
 use otlpprof_core::stack_walker::StackWalker;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::java_run::JavaRun;
 use otlpprof_testkit::jdk::{
     everything, java_homes, java_homes_from, java_version, newest_or_all, newest_that_start_with, starts_with,
@@ -98,7 +99,7 @@ impl Situation {
         let run = self.flags.iter().fold(run, |run, flag| run.jvm_option(flag));
         let options = format!("cpu=100us,timestamps,file=FILE,cstack={}", self.walker.name());
         let run = run.agent(&options).run().expect_success();
-        let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        let checked = otlpprof()
             .args(["check-stacks", "--known-roots", "--distinct-times", "--grammar", self.grammar])
             .args(run.files())
             .output()

@@ -3,12 +3,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use otlpprof_otlp::read::{Message, decode_json, decode_protobuf};
 use otlpprof_otlp::validate::rules::RuleId;
 use otlpprof_otlp::validate::validate;
 use otlpprof_testkit::collector::{Collector, samples_of};
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::fault_server::{FaultServer, Step};
 use otlpprof_testkit::java_run::JavaRun;
 use otlpprof_testkit::java_run::running::Finished;
@@ -127,7 +128,7 @@ fn the_embedded_receiver_stores_the_files_messages() {
 /// `false` if messages were not sent in time.
 fn stores_the_files_messages(home: &Path) -> bool {
     let folder = tempfile::tempdir().unwrap();
-    let mut receiver = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let mut receiver = otlpprof()
         .args(["collect", "--listen", "127.0.0.1:0", "--out"])
         .arg(folder.path())
         .stdout(Stdio::piped())

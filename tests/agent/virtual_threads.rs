@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use otlpprof_otlp::read::Message;
 use otlpprof_signal::walk::FrozenReason;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::java_run::JavaRun;
 use otlpprof_testkit::java_run::running::Finished;
 use otlpprof_testkit::jdk::{java_homes, java_homes_from, java_version, starts_with};
@@ -487,7 +487,7 @@ fn a_crowd_of_virtual_threads_loses_no_frames_between_its_own_and_its_carriers()
         let run =
             JavaRun::new(&home, "CrowdOfVirtualThreads").argument(2).argument(20_000).argument(2).argument(1);
         let run = run.agent("cpu=500us,lock,file=FILE").run().expect_success();
-        let checked = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        let checked = otlpprof()
             .args(["check-stacks", "--known-roots", "--format", "json"])
             .args(run.files())
             .output()

@@ -6,8 +6,7 @@ use std::process::{Command, Output};
 
 use otlpprof_testkit::attach::Target;
 use otlpprof_testkit::commands::{exit_code, text_of};
-use otlpprof_testkit::java_run::containers;
-use otlpprof_testkit::java_run::containers::VOLUME;
+use otlpprof_testkit::java_run::containers::{self, VOLUME};
 use otlpprof_testkit::jdk::newest_or_all;
 use otlpprof_testkit::profiles;
 use otlpprof_testkit::skipped::not_tested;

@@ -1,9 +1,10 @@
 //! `otlpprof check-stacks`, as a user runs it. The tests of `otlp::roots` cover the criteria for whole
 //! stacks.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use otlpprof_otlp::wire::*;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::otlp_fixture::{Dictionary, TIME, valid};
 use prost::Message as _;
 use tempfile::NamedTempFile;
@@ -17,12 +18,7 @@ fn check(data: &ProfilesData, arguments: &[&str]) -> (i32, String) {
 fn run(data: &ProfilesData, arguments: &[&str]) -> Output {
     let file = NamedTempFile::new().unwrap();
     std::fs::write(file.path(), data.encode_to_vec()).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_otlpprof"))
-        .arg("check-stacks")
-        .args(arguments)
-        .arg(file.path())
-        .output()
-        .unwrap()
+    otlpprof().arg("check-stacks").args(arguments).arg(file.path()).output().unwrap()
 }
 
 /// A profile of these Java stacks (leaf first) and their values, with this scope name. Frames have no type,

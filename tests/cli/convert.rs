@@ -9,10 +9,11 @@ use otlpprof_jfr::events::Event;
 use otlpprof_jfr::recording::Chunks;
 use otlpprof_jfr::types::Unit;
 use otlpprof_otlp::wire::{self, Profile, ProfilesData};
-use otlpprof_testkit::commands::{printed_by_otlpprof, text};
+use otlpprof_testkit::commands::{otlpprof, printed_by_otlpprof, text};
 use otlpprof_testkit::recordings::converted::{attribute, convert, profiles, string};
 use otlpprof_testkit::recordings::synthetic::{Shape, recording};
 use otlpprof_testkit::recordings::{corpus, recordings, synthetic};
+use otlpprof_testkit::this_build;
 use prost::Message as _;
 
 /// Sums by `profile.type`, sample type, and the event if the profile names one.
@@ -344,7 +345,7 @@ fn remote_frames_of_a_recording_are_resolved_by_build_id() {
     std::fs::write(at("in.jfr"), recording(MADE)).unwrap();
     let (code, printed) = printed_by_otlpprof(&["convert", text(&at("in.jfr")), "-o", text(&at("in.otlp"))]);
     assert_eq!(code, 0, "{printed}");
-    let mut symbolize = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut symbolize = assert_cmd::Command::new(this_build::command());
     symbolize.args(["symbolize", text(&at("in.otlp")), "-o", text(&at("out.otlp"))]);
     symbolize.args(["--not-this-machine", "--no-debuginfod", "--path", text(folder.path())]);
     symbolize.env("OTLPPROF_CACHE", at("cache")).env("OTLPPROF_SYMBOLS", at("store")).assert().success();
@@ -508,7 +509,7 @@ fn a_recording_that_async_profiler_is_still_writing_is_refused_in_one_line() {
         let (code, printed) = printed_by_otlpprof(&["convert", text(&input), "-o", text(&output)]);
         assert!(code == 2 && printed.contains(WHY) && printed.lines().count() == 1, "{code} {printed}");
         assert!(!output.exists());
-        let mut follow = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+        let mut follow = otlpprof();
         follow.args(["convert", "-", "--follow", "-o", text(&output)]).stdin(File::open(&input).unwrap());
         let followed = follow.output().unwrap();
         let printed = String::from_utf8(followed.stderr).unwrap();

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use otlpprof_otlp::read::read;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::recordings::synthetic::{Shape, recording, sum_of_weights};
 use otlpprof_testkit::skipped::not_tested;
 
@@ -59,7 +60,7 @@ const SECONDS: [&str; 3] = ["3", "15", "60"];
 /// Checks that each message of the output is valid. Returns whether there are several messages, and whether
 /// together they cover the program's whole run.
 fn is_followed(output: &Path, who: &str) -> bool {
-    let report = Command::new(env!("CARGO_BIN_EXE_otlpprof")).arg("validate").arg(output).output().unwrap();
+    let report = otlpprof().arg("validate").arg(output).output().unwrap();
     assert!(report.status.success(), "{who}: {}", String::from_utf8_lossy(&report.stdout));
     let bytes = std::fs::read(output).unwrap();
     let messages: Vec<_> = read(&bytes).map(Result::unwrap).collect();
@@ -101,7 +102,7 @@ fn is_streamed(home: &Path, from: &str, seconds: &str, who: &str) -> bool {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let mut convert = otlpprof()
         .args(["convert", "-", "--follow", "--interval", "1s", "-o"])
         .arg(output.path())
         .stdin(stream.stdout.take().unwrap())
@@ -223,7 +224,7 @@ fn a_repository_is_followed_to_its_last_chunk() {
                 let repository = directory.path().join("repository");
                 let mut program = recorded_to(&repository, home, &options, seconds);
                 let output = tempfile::NamedTempFile::new().unwrap();
-                let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+                let mut convert = otlpprof()
                     .args(["convert", "--follow", "--interval", "1s", "-o"])
                     .arg(output.path())
                     .arg(&repository)
@@ -268,7 +269,7 @@ fn a_file_is_followed_as_it_grows() {
     let whole = recording(SHAPE);
     let mut growing = std::fs::File::create(&input).unwrap();
     growing.write_all(&whole[..whole.len() / 3]).unwrap();
-    let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let mut convert = otlpprof()
         .args(["convert", "--follow", "--interval", "1s", "-o"])
         .args([&output, &input])
         .stderr(Stdio::null())
@@ -315,7 +316,7 @@ fn sum_after_signal(signal: i32, moment: Duration) -> i64 {
     let whole = recording(SHAPE);
     let cut = whole.len() / 2;
     let output = tempfile::NamedTempFile::new().unwrap();
-    let mut convert = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let mut convert = otlpprof()
         .args(["convert", "-", "--follow", "--interval", "1h", "-o"])
         .arg(output.path())
         .stdin(Stdio::piped())

@@ -3,14 +3,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::packed::{gzip, zstd};
 use flate2::read::MultiGzDecoder;
 use otlpprof_convert::JfrToOtlp;
 use otlpprof_otlp::wire::{self, ProfilesData};
 use otlpprof_otlp::{EncodeOptions, encode};
-use otlpprof_testkit::commands::{printed_by_otlpprof, text};
+use otlpprof_testkit::commands::{otlpprof, printed_by_otlpprof, text};
 use otlpprof_testkit::recordings::converted::profiles;
 use otlpprof_testkit::recordings::recordings;
 use otlpprof_testkit::recordings::synthetic::{
@@ -70,7 +70,7 @@ impl ConversionDir {
 
 /// Converts standard input. Returns the exit code and the messages.
 fn convert_stdin(bytes: &[u8], out: &Path, more: &[&str]) -> (i32, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let mut child = otlpprof()
         .args(["convert", "-", "-o", text(out)])
         .args(more)
         .stdin(Stdio::piped())

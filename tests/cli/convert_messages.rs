@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::ptr::null_mut;
 
-use otlpprof_testkit::commands::{printed_by_otlpprof, text};
+use otlpprof_testkit::commands::{otlpprof, printed_by_otlpprof, text};
 use otlpprof_testkit::recordings::synthetic::{
     CONSTANT_POOLS, FieldOf, LONG, STACK_TRACE, STRING, Shape, TypeOf, VALUE_TYPES, Writer, crafted,
     pools_of_constants,
@@ -129,7 +129,7 @@ fn a_broken_rule_sets_the_exit_code() {
     let (code, of_file) = printed_by_otlpprof(&["validate", text(&output)]);
     assert!(code == 1 && of_file.contains(&breach), "{code} {of_file}");
     // The same holds for each interval.
-    let mut follow = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut follow = otlpprof();
     follow.args(["convert", "-", "--follow", "--validate", "-o", text(&output)]);
     let followed = follow.stdin(File::open(input.path()).unwrap()).output().unwrap();
     let printed = String::from_utf8(followed.stderr).unwrap();
@@ -146,7 +146,7 @@ fn on_a_terminal(arguments: &[&str]) -> String {
     assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
     // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     let [ours, its] = [ours, its].map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) });
-    let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut command = otlpprof();
     command.args(arguments).stdin(Stdio::null()).stderr(its).env("TERM", "xterm");
     let mut child = command.spawn().unwrap();
     // Only the child holds the terminal's other side now.

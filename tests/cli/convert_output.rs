@@ -11,8 +11,8 @@ use otlpprof_otlp::validate::rules::Severity;
 use otlpprof_otlp::validate::validate;
 use otlpprof_otlp::wire::{Profile, ProfilesData};
 use otlpprof_otlp::{EncodeOptions, encode};
-use otlpprof_testkit::recordings::synthetic;
-use otlpprof_testkit::recordings::synthetic::{Shape, VALUE_TYPES, crafted, recording};
+use otlpprof_testkit::commands::{otlpprof, printed_by_otlpprof, text};
+use otlpprof_testkit::recordings::synthetic::{self, Shape, VALUE_TYPES, crafted, recording};
 use proptest::prelude::*;
 use prost::Message as _;
 
@@ -21,16 +21,6 @@ const SHAPE: Shape =
 /// The time of a recording's first event; the next constant is the time between two events.
 const FIRST_NANO: u64 = synthetic::START_NANOS as u64 + 1_000;
 const STEP_NANOS: u64 = 10_000;
-
-fn otlpprof(arguments: &[&str]) -> (i32, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
-    let printed = [output.stdout, output.stderr].concat();
-    (output.status.code().unwrap(), String::from_utf8(printed).unwrap())
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
 
 /// A directory with the recordings `a.jfr` (40 events) and `b.jfr` (10 events), and a place for the output.
 struct Files {
@@ -56,7 +46,7 @@ impl Files {
         let mut arguments = vec!["convert", "-o", text(&output)];
         arguments.extend(inputs.iter().map(|path| text(path)));
         arguments.extend(more);
-        let (code, printed) = otlpprof(&arguments);
+        let (code, printed) = printed_by_otlpprof(&arguments);
         assert_eq!(code, 0, "{printed}");
         printed
     }
@@ -114,7 +104,7 @@ fn each_input_may_have_a_window_of_its_own() {
     assert!(window.start.abs_diff(FIRST_NANO - 5_000) < 1_000, "{window:?}");
 
     let (code, printed) =
-        otlpprof(&["convert", "-o", "/dev/null", "a", "b", "c", "--start", "1", "--start", "2"]);
+        printed_by_otlpprof(&["convert", "-o", "/dev/null", "a", "b", "c", "--start", "1", "--start", "2"]);
     assert!(code == 2 && printed.contains("2 --from for 3 recordings"), "{printed}");
 }
 
@@ -124,10 +114,10 @@ fn indented_json_says_the_same() {
     files.convert(&["a.jfr"], &["--format", "json-pretty", "--include-payload", "--validate"]);
     let pretty = std::fs::read_to_string(files.path("out")).unwrap();
     assert!(pretty.starts_with("{\n  \"resourceProfiles\": [\n    {\n"), "{pretty:.80}");
-    let (code, printed) = otlpprof(&["validate", "--strict", text(&files.path("out"))]);
+    let (code, printed) = printed_by_otlpprof(&["validate", "--strict", text(&files.path("out"))]);
     assert_eq!(code, 0, "{printed}");
     let (code, printed) =
-        otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))]);
+        printed_by_otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))]);
     assert_eq!(code, 0, "{printed}");
     assert!(std::fs::read(files.path("back.jfr")).unwrap() == recording(SHAPE));
 }
@@ -138,10 +128,10 @@ fn recordings_go_in_and_come_out_byte_for_byte() {
     let both = [recording(SHAPE), recording(Shape { events: 10, ..SHAPE })].concat();
     for format in ["proto", "json"] {
         files.convert(&["a.jfr", "b.jfr"], &["--include-payload", "--validate", "--format", format]);
-        let (code, printed) = otlpprof(&["validate", "--strict", text(&files.path("out"))]);
+        let (code, printed) = printed_by_otlpprof(&["validate", "--strict", text(&files.path("out"))]);
         assert_eq!(code, 0, "{printed}");
         let (code, printed) =
-            otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))]);
+            printed_by_otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))]);
         assert_eq!(code, 0, "{printed}");
         assert!(std::fs::read(files.path("back.jfr")).unwrap() == both, "{format}");
     }
@@ -150,7 +140,7 @@ fn recordings_go_in_and_come_out_byte_for_byte() {
     assert_eq!((&*profile.original_payload_format, profile.original_payload), ("jfr", recording(SHAPE)));
     files.convert(&["a.jfr"], &[]);
     let (code, printed) =
-        otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("none.jfr"))]);
+        printed_by_otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("none.jfr"))]);
     assert!(code == 2 && printed.contains("no profile has an original payload"), "{printed}");
     assert!(!files.path("none.jfr").exists());
 }
@@ -198,7 +188,7 @@ fn payloads_larger_than_memory_go_into_every_form_and_come_out() {
     }
     let cut = files.path("cut");
     std::fs::write(&cut, [0x1f, 0x8b, 8, 0]).unwrap();
-    let (code, printed) = otlpprof(&["payload", text(&cut), "-o", text(&back)]);
+    let (code, printed) = printed_by_otlpprof(&["payload", text(&cut), "-o", text(&back)]);
     assert!(code == 2 && printed.starts_with(&format!("otlpprof: {}: ", cut.display())), "{printed}");
     assert!(printed.lines().count() == 1 && !back.exists(), "{printed}");
 }
@@ -216,7 +206,7 @@ fn payloads_that_cannot_follow_one_another_are_refused_in_a_line() {
             .map(|format| Profile { original_payload_format: (*format).to_owned(), ..one.clone() })
             .collect();
         std::fs::write(files.path("out"), data.encode_to_vec()).unwrap();
-        otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))])
+        printed_by_otlpprof(&["payload", text(&files.path("out")), "-o", text(&files.path("back.jfr"))])
     };
     let refused = |count: usize, formats: &str| {
         let file = files.path("out");
@@ -238,11 +228,12 @@ fn a_payload_that_no_message_can_hold_is_refused_before_anything_is_written() {
     let files = Files::new();
     let input = large(&files, (2 << 30) + 1);
     let out = files.path("out");
-    let (code, printed) = otlpprof(&["convert", text(&input), "-o", text(&out), "--include-payload"]);
+    let (code, printed) =
+        printed_by_otlpprof(&["convert", text(&input), "-o", text(&out), "--include-payload"]);
     assert!(code == 2 && printed.contains("a protobuf message ends at 2 GiB"), "{printed}");
     assert_eq!(printed.lines().count(), 1, "{printed}");
     assert!(!out.exists());
-    let (code, printed) = otlpprof(&["convert", "-", "-o", text(&out), "--include-payload"]);
+    let (code, printed) = printed_by_otlpprof(&["convert", "-", "-o", text(&out), "--include-payload"]);
     assert!(code == 2 && printed.contains("--include-payload needs files"), "{printed}");
 }
 
@@ -277,7 +268,7 @@ fn a_recording_gives_the_same_whichever_way_it_comes() {
 #[test]
 fn standard_input_is_converted_as_a_file_is_to_standard_output() {
     let files = Files::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let mut child = otlpprof()
         .args(["convert", "-", "-o", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -297,7 +288,7 @@ fn standard_input_is_converted_as_a_file_is_to_standard_output() {
 fn the_outcome_of_a_followed_recording_is_reported() {
     let files = Files::new();
     let follow = |bytes: &[u8], more: &[&str]| {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+        let mut child = otlpprof()
             .args(["convert", "-", "--follow", "--interval", "1s", "-o", text(&files.path("out"))])
             .args(more)
             .stdin(Stdio::piped())
@@ -354,7 +345,7 @@ fn refuses(files: &Files, output: &Path, reason: &str) {
         vec!["convert", text(&files.path("a.jfr")), "-o", text(output), "--include-payload"],
         vec!["payload", text(&files.path("with-payload")), "-o", text(output)],
     ] {
-        let (code, printed) = otlpprof(&arguments);
+        let (code, printed) = printed_by_otlpprof(&arguments);
         assert_ne!(code, 0, "{arguments:?}");
         assert_eq!(printed.trim_end(), format!("otlpprof: {}: {reason}", output.display()), "{arguments:?}");
         let after = std::fs::read_dir(files.directory.path()).unwrap().count();
@@ -403,7 +394,8 @@ fn an_input_is_not_overwritten() {
     std::os::unix::fs::symlink("a.jfr", files.path("link.jfr")).unwrap();
     for (output, more) in [("a.jfr", &[][..]), ("link.jfr", &[]), ("a.jfr", &["--follow"])] {
         let (input, output) = (files.path("a.jfr"), files.path(output));
-        let (code, printed) = otlpprof(&[&["convert", text(&input), "-o", text(&output)], more].concat());
+        let (code, printed) =
+            printed_by_otlpprof(&[&["convert", text(&input), "-o", text(&output)], more].concat());
         let expected =
             format!("otlpprof: {} is one of the recordings: write to another file\n", output.display());
         assert_eq!((code, printed), (2, expected), "{more:?}");
@@ -411,7 +403,7 @@ fn an_input_is_not_overwritten() {
     }
     files.convert(&["a.jfr"], &["--include-payload"]);
     let (output, profile) = (files.path("out"), std::fs::read(files.path("out")).unwrap());
-    let (code, printed) = otlpprof(&["payload", text(&output), "-o", text(&output)]);
+    let (code, printed) = printed_by_otlpprof(&["payload", text(&output), "-o", text(&output)]);
     let expected = format!("otlpprof: {} is the input: write to another file\n", output.display());
     assert_eq!((code, printed), (2, expected));
     assert_eq!(std::fs::read(&output).unwrap(), profile);

@@ -1,38 +1,17 @@
 //! Files of other tools, in the forms in which people have them: comments, encodings and fractions in
 //! collapsed stacks; labels with several values, wishes and emptiness in pprof; programs in other languages.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use otlpprof_testkit::commands::{error_of, quiet_output, run_otlpprof, text};
 use otlpprof_testkit::pprof_fixture::{Label, Profile, valid};
 use prost::Message as _;
 use tempfile::TempDir;
 
-fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
-    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
-}
-
 /// The standard output and error of a command that succeeds.
 fn both(arguments: &[&str]) -> (String, String) {
-    let output = otlpprof(arguments).success().get_output().clone();
+    let output = run_otlpprof(arguments).success().get_output().clone();
     (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-/// The standard output of a command that succeeds without a line on standard error.
-fn printed(arguments: &[&str]) -> String {
-    let (printed, error) = both(arguments);
-    assert_eq!(error, "", "{arguments:?}");
-    printed
-}
-
-/// The standard error of a command that fails without any output.
-fn error_of(arguments: &[&str]) -> String {
-    let output = otlpprof(arguments).code(2).get_output().clone();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a temporary path is UTF-8")
 }
 
 fn write(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
@@ -58,7 +37,7 @@ fn comments_and_encodings_of_collapsed_stacks_change_no_sum() {
     let folder = TempDir::new().unwrap();
     let lines = ["main;load;parse 30", "  main;load;read  10", "main;draw\t2"];
     let plain = write(&folder, "plain", lines.join("\n").as_bytes());
-    let expected = printed(&["report", text(&plain)]);
+    let expected = quiet_output(&["report", text(&plain)]);
     assert!(expected.starts_with("samples of unknown_service: 42\n"), "{expected}");
     let windows = lines.join("\r\n") + "\r\n";
     let utf16 = |unit: fn(u16) -> [u8; 2]| {
@@ -71,7 +50,7 @@ fn comments_and_encodings_of_collapsed_stacks_change_no_sum() {
         ("utf16be", utf16(u16::to_be_bytes)),
     ] {
         let file = write(&folder, name, &bytes);
-        assert_eq!(printed(&["report", text(&file)]), expected, "{name}");
+        assert_eq!(quiet_output(&["report", text(&file)]), expected, "{name}");
     }
     let commented = format!("# sampler: 4.1.0\n# interval: 100\n\n{windows}\n# duration: 4200\n");
     let file = write(&folder, "commented", commented.as_bytes());
@@ -89,7 +68,7 @@ fn fractions_of_collapsed_stacks_are_read_or_refused_by_line() {
     let folder = TempDir::new().unwrap();
     let file =
         write(&folder, "fractions", b"main;load;parse 0.75\nmain;load;read .25\nmain;draw 1e-1\nmain 2\n");
-    let report = printed(&["report", text(&file)]);
+    let report = quiet_output(&["report", text(&file)]);
     assert!(report.starts_with("samples of unknown_service: 3.1\n"), "{report}");
     assert!(rows(&report).contains(&"0.75 24.2 % 0.75 24.2 % native parse".to_owned()), "{report}");
     let late = write(&folder, "late", [&b"main 1\n".repeat(1 << 14)[..], b"main 0.5\n"].concat().as_slice());
@@ -109,7 +88,7 @@ fn the_output_of_difffolded_is_refused_with_the_way_to_compare() {
     );
     assert_eq!(error_of(&["report", text(&two)]), expected);
     let named = write(&folder, "named", b"main;operator new[] 64 5\nmain;worker 3 17\nmain;parse 20\n");
-    let report = printed(&["report", text(&named)]);
+    let report = quiet_output(&["report", text(&named)]);
     for row in ["operator new[] 64", "worker 3", "parse"] {
         assert!(report.lines().any(|line| line.ends_with(row)), "{row}: {report}");
     }
@@ -129,7 +108,7 @@ fn functions_in_go_keep_their_names() {
     profile.sample[0].location_id = locations.into_iter().rev().collect();
     let pprof = write_pprof(&folder, "go.pb", &profile);
     for file in [collapsed, pprof] {
-        let report = printed(&["report", text(&file), "--type", "samples"]);
+        let report = quiet_output(&["report", text(&file), "--type", "samples"]);
         for name in names {
             let row = rows(&report).into_iter().find(|row| row.ends_with(name));
             assert!(row.as_ref().is_some_and(|row| row.contains(" native ")), "{name}: {report}");
@@ -150,7 +129,7 @@ fn every_class_of_a_jvm_is_java() {
     profile.sample.truncate(1);
     profile.sample[0].location_id = locations.into_iter().rev().collect();
     for file in [collapsed, write_pprof(&folder, "java.pb", &profile)] {
-        let rows = rows(&printed(&["report", text(&file), "--type", "samples"]));
+        let rows = rows(&quiet_output(&["report", text(&file), "--type", "samples"]));
         for name in ["java.lang.Thread.run", "a.b.c"] {
             let expected = format!("Java {name}");
             assert!(rows.iter().any(|row| row.ends_with(&expected)), "{name}: {rows:?}");
@@ -184,9 +163,9 @@ fn of_several_values_of_a_label_the_first_is_kept_and_a_line_says_so() {
     assert_eq!(sum(&["--where", "tag=a"]), "samples of shop: 30");
     assert_eq!(sum(&["--thread", "17"]), "samples of shop: 12");
     let merged = folder.path().join("merged.otlp");
-    let merge = otlpprof(&["merge", text(&file), "-o", text(&merged)]).success();
+    let merge = run_otlpprof(&["merge", text(&file), "-o", text(&merged)]).success();
     assert!(String::from_utf8_lossy(&merge.get_output().stderr).contains(&line));
-    otlpprof(&["validate", text(&merged)]).success();
+    run_otlpprof(&["validate", text(&merged)]).success();
 }
 
 /// Regression: the type that a pprof file asks for was not the one that is shown.
@@ -197,7 +176,7 @@ fn the_type_that_a_file_asks_for_is_shown_first() {
         let mut profile = valid();
         profile.default_sample_type = profile.string(default);
         let file = write_pprof(&folder, "wish.pb", &profile);
-        printed(&["report", text(&file)]).split(' ').next().unwrap().to_owned()
+        quiet_output(&["report", text(&file)]).split(' ').next().unwrap().to_owned()
     };
     assert_eq!(shown("samples"), "samples");
     assert_eq!(shown("cpu"), "cpu");
@@ -211,7 +190,7 @@ fn a_side_without_samples_is_compared_as_such() {
     let folder = TempDir::new().unwrap();
     let full = write_pprof(&folder, "full.pb", &valid());
     let empty = write_pprof(&folder, "empty.pb", &Profile { sample: Vec::new(), ..valid() });
-    let report = printed(&["report", text(&empty)]);
+    let report = quiet_output(&["report", text(&empty)]);
     assert!(report.starts_with("cpu of shop: 0 ns in 10.0 s, from 2023-11-14T22:13:20Z\n"), "{report}");
     let page = folder.path().join("page.html");
     for (base, new, line) in [
@@ -219,10 +198,10 @@ fn a_side_without_samples_is_compared_as_such() {
         (&full, &empty, "the new side has no value: everything is gone"),
     ] {
         for option in ["--raw", "--per-second"] {
-            let change = printed(&["report", text(new), "--diff", text(base), option]);
+            let change = quiet_output(&["report", text(new), "--diff", text(base), option]);
             assert!(change.lines().any(|found| found == line), "{change}");
         }
-        let written = otlpprof(&["diff", text(base), text(new), "-o", text(&page)]).success();
+        let written = run_otlpprof(&["diff", text(base), text(new), "-o", text(&page)]).success();
         assert!(String::from_utf8_lossy(&written.get_output().stderr).contains(line));
     }
     let expected = "otlpprof: neither side has a value to compare, or none that the options select\n";
@@ -244,14 +223,14 @@ fn the_first_mapping_of_an_exported_profile_is_the_program() {
     profile.location[1].mapping_id = 2;
     let file = write_pprof(&folder, "shop.pb", &profile);
     let out = folder.path().join("out.pb.gz");
-    otlpprof(&["export", text(&file), "--to", "pprof", "-o", text(&out)]).success();
+    run_otlpprof(&["export", text(&file), "--to", "pprof", "-o", text(&out)]).success();
     let mut bytes = Vec::new();
     let packed = std::fs::File::open(&out).unwrap();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut bytes).unwrap();
     let exported = Profile::decode(&bytes[..]).unwrap();
     let name = |at: usize| &*exported.string_table[usize::try_from(exported.mapping[at].filename).unwrap()];
     assert_eq!([name(0), name(1)], ["/usr/bin/shop", "/usr/lib/libz.so.1"]);
-    assert!(printed(&["report", text(&out)]).starts_with("cpu of shop: "));
+    assert!(quiet_output(&["report", text(&out)]).starts_with("cpu of shop: "));
 }
 
 /// Regression: sums were cut to the largest number, so that two functions had 97.6 % each.
@@ -261,7 +240,7 @@ fn values_that_cannot_be_added_are_refused() {
     let half = "4611686018427387904";
     let file = write(&folder, "half", format!("a;left {half}\n").as_bytes());
     assert!(
-        printed(&["report", text(&file)])
+        quiet_output(&["report", text(&file)])
             .starts_with("samples of unknown_service: 4,611,686,018,427,387,904\n")
     );
     let expected = "otlpprof: the values add up to 2^63 - 1 or more: select a part of the samples\n";

@@ -6,33 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::packed::{gzip, zstd};
+use otlpprof_testkit::commands::{error_of, quiet_output, run_otlpprof, text};
 use otlpprof_testkit::pprof_fixture::valid;
 use otlpprof_testkit::recordings::corpus;
 use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::this_build;
 use prost::Message as _;
 use tempfile::TempDir;
-
-fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
-    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
-}
-
-/// The standard output of a command that succeeds without a line on standard error.
-fn printed(arguments: &[&str]) -> String {
-    let output = otlpprof(arguments).success().get_output().clone();
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// The standard error of a command that fails without any output.
-fn error_of(arguments: &[&str]) -> String {
-    let output = otlpprof(arguments).code(2).get_output().clone();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a temporary path is UTF-8")
-}
 
 fn write(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder.path().join(name);
@@ -74,12 +54,12 @@ fn a_recording_has_the_sums_of_what_it_is_converted_to() {
             continue;
         }
         let converted = folder.path().join("converted.otlp");
-        otlpprof(&["convert", text(recording), "-o", text(&converted)]).success();
-        let whole = printed(&["report", text(recording)]);
-        assert_eq!(head(&whole), head(&printed(&["report", text(&converted)])), "{name}");
+        run_otlpprof(&["convert", text(recording), "-o", text(&converted)]).success();
+        let whole = quiet_output(&["report", text(recording)]);
+        assert_eq!(head(&whole), head(&quiet_output(&["report", text(&converted)])), "{name}");
         for measure in measures(&whole) {
             let of = |file: &Path| {
-                let report = printed(
+                let report = quiet_output(
                     &[&["report", text(file), "--type", &measure, "--lines"], &EVERYTHING[..]].concat(),
                 );
                 (head(&report).0.to_owned(), rows(&report))
@@ -111,9 +91,9 @@ fn total(report: &str) -> f64 {
 #[test]
 fn a_recordings_samples_have_threads_and_times() {
     let recording = &corpus()["async-profiler-chunks"];
-    let whole = printed(&["report", text(recording)]);
+    let whole = quiet_output(&["report", text(recording)]);
     // The recording lasts seven seconds; its two parts have all of its samples.
-    let part = |options: &[&str]| printed(&[&["report", text(recording)], options].concat());
+    let part = |options: &[&str]| quiet_output(&[&["report", text(recording)], options].concat());
     let (before, after) = (part(&["--to", "-3s"]), part(&["--from", "-3s"]));
     let [whole, before, after] = [whole, before, after].map(|report| total(&report));
     assert!(before > 0.0 && after > 0.0, "{before} {after}");
@@ -136,8 +116,8 @@ fn a_page_of_a_recording_has_every_sample_with_its_labels_and_time() {
             continue;
         };
         let (page, converted) = (folder.path().join("page.html"), folder.path().join("converted.otlp"));
-        otlpprof(&["convert", text(recording), "-o", text(&converted), "--timestamps"]).success();
-        otlpprof(&["flamegraph", text(recording), "-o", text(&page), "--idle"]).success();
+        run_otlpprof(&["convert", text(recording), "-o", text(&converted), "--timestamps"]).success();
+        run_otlpprof(&["flamegraph", text(recording), "-o", text(&page), "--idle"]).success();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/python-oracle.sh");
         let output = Command::new(script).arg("page").arg(&page).arg(&converted).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
@@ -155,12 +135,12 @@ fn compressed_files_and_standard_input_are_read_alike() {
     let profile = valid().encode_to_vec();
     for (name, bytes) in [("jfr", &recording[..]), ("pb", &profile), ("collapsed", b"main;run_[j] 42\n")] {
         let plain = write(&folder, name, bytes);
-        let expected = printed(&["report", text(&plain)]);
+        let expected = quiet_output(&["report", text(&plain)]);
         for (extension, packed) in [("gz", gzip(bytes)), ("zst", zstd(bytes))] {
             let packed = write(&folder, &format!("{name}.{extension}"), &packed);
-            assert_eq!(printed(&["report", text(&packed)]), expected, "{name}.{extension}");
+            assert_eq!(quiet_output(&["report", text(&packed)]), expected, "{name}.{extension}");
         }
-        let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+        let mut command = assert_cmd::Command::new(this_build::command());
         let output = command.args(["report", "-"]).write_stdin(bytes).assert().success().get_output().clone();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{name} by standard input");
     }
@@ -179,7 +159,7 @@ fn print_shows_every_format_and_validate_names_the_command_that_converts() {
         (&collapsed, "collapsed", "collapsed stacks", "merge"),
     ] {
         let file = text(file);
-        let (report, print) = (printed(&["report", file]), printed(&["print", file]));
+        let (report, print) = (quiet_output(&["report", file]), quiet_output(&["print", file]));
         assert_eq!(head(&print).0, head(&report).0);
         let (table, messages) = print.split_once("\n\n").unwrap().1.split_once("\n\n").unwrap();
         // The table of `print` names the command that has the options.
@@ -187,7 +167,7 @@ fn print_shows_every_format_and_validate_names_the_command_that_converts() {
         assert_eq!(table.collect::<BTreeSet<_>>(), rows(&report));
         assert!(messages.starts_with(&format!("{file}: message 0: ")), "{print}");
         assert!(messages.contains(&format!(" bytes, made of {made_of}\n")), "{print}");
-        let all = printed(&["print", file, "--all", "--raw", "--resource", "--format", "json"]);
+        let all = quiet_output(&["print", file, "--all", "--raw", "--resource", "--format", "json"]);
         let all: serde_json::Value = serde_json::from_str(&all).unwrap();
         let message = &all["messages"][0];
         assert_eq!((message["form"].as_str(), &message["offset"]), (Some(form), &serde_json::Value::Null));
@@ -200,14 +180,14 @@ fn print_shows_every_format_and_validate_names_the_command_that_converts() {
         let remedy = format!("{file}: {made_of}, not OTLP; `otlpprof {command} {word} -o NAME.otlp` writes");
         assert!(error.contains(&remedy), "{error}");
         let converted = folder.path().join("converted.otlp");
-        otlpprof(&[command, file, "-o", text(&converted)]).success();
-        printed(&["validate", text(&converted)]);
+        run_otlpprof(&[command, file, "-o", text(&converted)]).success();
+        quiet_output(&["validate", text(&converted)]);
     }
     let whole = std::fs::read(&corpus()["async-profiler-chunks"]).unwrap();
     let cut = write(&folder, "cut.jfr", &whole[..whole.len() - 1_000]);
     let error = error_of(&["print", text(&cut)]);
     assert!(error.starts_with(&format!("otlpprof: {}: ", text(&cut))), "{error}");
-    let part = otlpprof(&["print", "--keep-going", text(&cut)]).code(2).get_output().clone();
+    let part = run_otlpprof(&["print", "--keep-going", text(&cut)]).code(2).get_output().clone();
     assert_eq!(String::from_utf8_lossy(&part.stderr), error);
     assert!(String::from_utf8_lossy(&part.stdout).contains(": message 0: "), "{part:?}");
 }
@@ -218,14 +198,15 @@ fn of_a_damaged_recording_the_rest_is_shown_and_a_line_names_the_damage() {
     let whole = std::fs::read(&corpus()["async-profiler-chunks"]).unwrap();
     let cut = write(&folder, "cut.jfr", &whole[..whole.len() - 1_000]);
     for arguments in [&["report"][..], &["flamegraph", "-o", "-"]] {
-        let output = otlpprof(&[arguments, &[text(&cut)]].concat()).code(2).get_output().clone();
+        let output = run_otlpprof(&[arguments, &[text(&cut)]].concat()).code(2).get_output().clone();
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(errors.lines().count(), 1, "{errors}");
         assert!(errors.starts_with(&format!("otlpprof: {}: ", text(&cut))), "{errors}");
         assert!(output.stdout.len() > 500);
         // `convert` reports the damage in the same words.
         let converted = folder.path().join("converted.otlp");
-        let output = otlpprof(&["convert", text(&cut), "-o", text(&converted)]).code(2).get_output().clone();
+        let output =
+            run_otlpprof(&["convert", text(&cut), "-o", text(&converted)]).code(2).get_output().clone();
         let of_convert = String::from_utf8(output.stderr).unwrap();
         assert!(of_convert.ends_with(&errors), "{of_convert}");
     }
@@ -234,7 +215,7 @@ fn of_a_damaged_recording_the_rest_is_shown_and_a_line_names_the_damage() {
     assert!(error.starts_with(&format!("otlpprof: no event in {}: ", text(&empty))), "{error}");
     let packed = gzip(&whole);
     let packed = write(&folder, "cut.jfr.gz", &packed[..packed.len() - 1_000]);
-    let output = otlpprof(&["report", text(&packed)]).code(2).get_output().clone();
+    let output = run_otlpprof(&["report", text(&packed)]).code(2).get_output().clone();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("the gzip stream is cut or damaged") && error.lines().count() == 1, "{error}");
 }
@@ -244,7 +225,7 @@ fn pprof_has_its_types_labels_inlined_calls_and_times() {
     let folder = TempDir::new().unwrap();
     let file = write(&folder, "profile.pb", &valid().encode_to_vec());
     assert_eq!(
-        printed(&["report", text(&file)]),
+        quiet_output(&["report", text(&file)]),
         "cpu of shop: 420 ms in 10.0 s, from 2023-11-14T22:13:20Z\n\
          also in the files (--type): samples\n\
          \n              \
@@ -254,7 +235,7 @@ fn pprof_has_its_types_labels_inlined_calls_and_times() {
          0 ns   0.0 %      420 ms 100.0 %  native  main.main (main.go)\n      \
          0 ns   0.0 %      300 ms  71.4 %  native  main.compute (main.go)\n"
     );
-    let report = |options: &[&str]| printed(&[&["report", text(&file)], options].concat());
+    let report = |options: &[&str]| quiet_output(&[&["report", text(&file)], options].concat());
     let sum = |options: &[&str]| head(&report(options)).0.rsplit_once(": ").unwrap().1.to_owned();
     assert_eq!(sum(&["--type", "samples"]), "42");
     assert_eq!(sum(&["--where", "endpoint=/cart"]), "250 ms");
@@ -262,7 +243,7 @@ fn pprof_has_its_types_labels_inlined_calls_and_times() {
     assert_eq!(sum(&["--thread", "worker <1>"]), "50.0 ms");
     assert_eq!(sum(&["--where", "pprof.profile.comment=made for a test"]), "420 ms");
     assert_eq!(sum(&["--frame", "^main.compute$"]), "300 ms");
-    let empty = otlpprof(&["report", text(&file), "--to", "2023-11-14T22:13:20Z"]).success();
+    let empty = run_otlpprof(&["report", text(&file), "--to", "2023-11-14T22:13:20Z"]).success();
     let empty = empty.stderr(
         "otlpprof: no sample is selected of the 6 in the files from 2023-11-14T22:13:20Z to \
          2023-11-14T22:13:30Z\n",
@@ -279,7 +260,7 @@ fn periods_of_pprof_are_counted_once() {
     alone.sample_type.truncate(1);
     alone.sample.iter_mut().for_each(|sample| sample.value.truncate(1));
     let alone = write(&folder, "alone.pb", &alone.encode_to_vec());
-    assert!(printed(&["report", text(&alone)]).starts_with("cpu of shop: 420 ms in 10.0 s"));
+    assert!(quiet_output(&["report", text(&alone)]).starts_with("cpu of shop: 420 ms in 10.0 s"));
 }
 
 #[test]
@@ -290,7 +271,7 @@ fn collapsed_stacks_have_threads_kinds_and_lines() {
                  [GC Thread#0 tid=8];start_thread;G1::collect();do_syscall_64_[k] 12\n";
     let file = write(&folder, "stacks.txt", lines.as_bytes());
     assert_eq!(
-        printed(&["report", text(&file), "--vm"]),
+        quiet_output(&["report", text(&file), "--vm"]),
         "samples of unknown_service: 42\n\
          your code 71.4 %, GC 28.6 %\n\
          \n              \
@@ -302,13 +283,16 @@ fn collapsed_stacks_have_threads_kinds_and_lines() {
          0   0.0 %          12  28.6 %  native  start_thread\n         \
          0   0.0 %          12  28.6 %  native  G1::collect()\n"
     );
-    let report = |options: &[&str]| printed(&[&["report", text(&file)], options].concat());
+    let report = |options: &[&str]| quiet_output(&[&["report", text(&file)], options].concat());
     assert!(report(&["--thread", "GC Thread#0"]).starts_with("samples of unknown_service: 12\n"));
     assert!(report(&["--lines"]).contains("java.lang.Thread.run (line 829)"));
     // The first letters are keys of fields of pprof.
     for line in ["2;run 5\n", "Pool;run 5\n", "h 5"] {
         let file = write(&folder, "short.txt", line.as_bytes());
-        assert!(printed(&["report", text(&file)]).starts_with("samples of unknown_service: 5\n"), "{line}");
+        assert!(
+            quiet_output(&["report", text(&file)]).starts_with("samples of unknown_service: 5\n"),
+            "{line}"
+        );
     }
     let bad = write(&folder, "bad.txt", b"a;b 1\nc;d\n");
     let expected = format!("otlpprof: {}: line 2: no value; a line is FRAME;FRAME;FRAME VALUE\n", text(&bad));
@@ -322,11 +306,11 @@ fn files_of_several_formats_are_one_input() {
     let folder = TempDir::new().unwrap();
     let one = write(&folder, "one.pb.gz", &gzip(&valid().encode_to_vec()));
     let two = write(&folder, "two.txt", b"main.main;main.spin 8\n");
-    let report = printed(&["report", text(&one), text(&two), "--type", "samples"]);
+    let report = quiet_output(&["report", text(&one), text(&two), "--type", "samples"]);
     assert!(report.starts_with("samples of unknown_service, shop: 50 in "), "{report}");
     let page = folder.path().join("diff.html");
-    otlpprof(&["diff", text(&two), text(&one), "-o", text(&page)]).success();
-    let change = printed(&["report", text(&one), "--diff", text(&two), "--type", "samples"]);
+    run_otlpprof(&["diff", text(&two), text(&one), "-o", text(&page)]).success();
+    let change = quiet_output(&["report", text(&one), "--diff", text(&two), "--type", "samples"]);
     assert!(change.contains("base 8, new 42"), "{change}");
 }
 

@@ -8,14 +8,12 @@ use std::process::{Command, Output};
 use otlpprof_otlp::frames::frames;
 use otlpprof_otlp::lookup::Lookup;
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::commands::{otlpprof, text};
 use otlpprof_testkit::recordings::corpus;
 use otlpprof_testkit::skipped::not_tested;
+use otlpprof_testkit::toolchain::go;
 use prost::Message as _;
 use tempfile::TempDir;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("a temporary path is UTF-8")
-}
 
 fn lossy(output: &Output) -> String {
     [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat()
@@ -27,7 +25,7 @@ type Sums = BTreeMap<String, (i64, i64)>;
 /// The sums of a file by `report`, for measures that are counts: these are printed to the last digit.
 fn sums_by_report(file: &Path, options: &[&str]) -> Sums {
     let arguments = [&["report", text(file), "--top", "1000000"], options].concat();
-    let output = Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(&arguments).output().unwrap();
+    let output = otlpprof().args(&arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", lossy(&output));
     let report = String::from_utf8(output.stdout).unwrap();
     let rows = report.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1);
@@ -45,17 +43,6 @@ fn sums_by_report(file: &Path, options: &[&str]) -> Sums {
     }
     assert!(!sums.is_empty(), "{report}");
     sums
-}
-
-/// Go's command, if there is one.
-fn go() -> Option<PathBuf> {
-    let found = ["go", "/usr/local/go/bin/go"]
-        .into_iter()
-        .find(|go| Command::new(go).arg("version").output().is_ok());
-    if found.is_none() {
-        not_tested("profiles of Go's runtime, for want of go (scripts/install-toolchain.sh go)");
-    }
-    found.map(PathBuf::from)
 }
 
 /// A program that profiles itself: recursion, calls that the compiler inlines, labels, a heap.
@@ -181,7 +168,7 @@ fn without_files(sums: Sums) -> Sums {
 
 #[test]
 fn functions_of_a_go_program_have_the_sums_of_go_tool_pprof() {
-    let Some(go) = go() else { return };
+    let Some(go) = go("profiles of Go's runtime") else { return };
     let folder = TempDir::new().unwrap();
     let source = folder.path().join("main.go");
     std::fs::write(&source, PROGRAM).unwrap();
@@ -218,7 +205,7 @@ fn functions_of_a_go_program_have_the_sums_of_go_tool_pprof() {
     // The time is the count times the period of ten milliseconds, and is counted once.
     let head = |kind: &str| {
         let arguments = ["report", text(cpu), "--type", kind, "--top", "0"];
-        let printed = lossy(&Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap());
+        let printed = lossy(&otlpprof().args(arguments).output().unwrap());
         let (first, _) = printed.split_once(" in ").unwrap();
         first.rsplit_once(": ").unwrap().1.to_owned()
     };
@@ -249,10 +236,7 @@ fn converter() -> Option<(PathBuf, String)> {
 fn counts_of_recording(recording: &Path) -> Sums {
     let folder = TempDir::new().unwrap();
     let converted = folder.path().join("converted.otlp");
-    let output = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
-        .args(["convert", text(recording), "-o", text(&converted)])
-        .output()
-        .unwrap();
+    let output = otlpprof().args(["convert", text(recording), "-o", text(&converted)]).output().unwrap();
     assert!(output.status.success(), "{}", lossy(&output));
     let data = ProfilesData::decode(&*std::fs::read(&converted).unwrap()).unwrap();
     let tables = Lookup::new(&data);

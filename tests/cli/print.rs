@@ -2,23 +2,15 @@
 
 use std::io::Read as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::packed::gzip;
 use otlpprof_otlp::wire::{ProfilesData, ProfilesDictionary, Sample, Value};
+use otlpprof_testkit::commands::{error_of, otlpprof, quiet_output, run_otlpprof};
 use otlpprof_testkit::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, framed, valid};
+use otlpprof_testkit::this_build;
 use prost::Message as _;
 use tempfile::TempDir;
-
-fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
-    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).assert()
-}
-
-fn stdout(arguments: &[&str]) -> String {
-    let output = otlpprof(arguments).success().get_output().clone();
-    assert_eq!(output.stderr, b"", "nothing on stderr");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 struct Files(TempDir);
 
@@ -36,7 +28,7 @@ impl Files {
 
 /// The table that `report` prints first.
 fn report(file: &str) -> String {
-    let text = stdout(&["report", file]);
+    let text = quiet_output(&["report", file]);
     text.replace("also in the files (--type)", "also in the files (otlpprof report --type)")
 }
 
@@ -57,12 +49,12 @@ fn the_report_comes_first_and_each_message_is_a_few_lines() {
     };
     let table = report(&file);
     assert!(table.starts_with("cpu of fixture: 840 ms in "), "{table}");
-    assert_eq!(stdout(&["print", &file]), format!("{table}\n{}{}", of_message(0), of_message(1)));
-    assert!(!stdout(&["print", "--top-frames", "0", &file]).contains("FUNCTION"));
-    let resource = stdout(&["print", "--resource", &file]);
+    assert_eq!(quiet_output(&["print", &file]), format!("{table}\n{}{}", of_message(0), of_message(1)));
+    assert!(!quiet_output(&["print", "--top-frames", "0", &file]).contains("FUNCTION"));
+    let resource = quiet_output(&["print", "--resource", &file]);
     assert!(resource.contains("\nresource\n  service.name = \"fixture\"\n"), "{resource}");
     assert!(!resource.contains("otlpprof.samples.dropped"), "{resource}");
-    let counters = stdout(&["print", "--counters", &file]);
+    let counters = quiet_output(&["print", "--counters", &file]);
     assert!(counters.contains("\n  otlpprof.samples.dropped = 3\n"), "{counters}");
     assert!(!counters.contains("service.name"), "{counters}");
 }
@@ -72,7 +64,7 @@ fn a_profile_is_shown_with_its_top_stacks() {
     let files = Files::new();
     let bytes = framed(&valid());
     let file = files.add("app.otlp", &bytes);
-    let text = stdout(&["print", "--resource", "--counters", "--stacks", "10", &file]);
+    let text = quiet_output(&["print", "--resource", "--counters", "--stacks", "10", &file]);
     let expected = format!(
         r#"{table}
 {file}: message 0: {size} bytes of length-prefixed protobuf at byte 4
@@ -163,11 +155,11 @@ fn a_stack_is_shown_with_the_labels_that_most_of_its_samples_have() {
         framed(&data)
     };
     let both = files.add("both", &[in_order(["a", "b"]), in_order(["b", "a"])].concat());
-    let text = stdout(&["print", "--stacks", "10", &both]);
+    let text = quiet_output(&["print", "--stacks", "10", &both]);
     assert!(text.contains("(Burn.java:7)\n    with a = \"x\", b = \"x\"\n"), "{text}");
     let messages = [labelled(&[("/a", 5), ("/b", 1), ("/c", 2)], 4), labelled(&[("/d", 1), ("/c", 8)], 0)];
     let file = files.add("file", &messages.concat());
-    let text = stdout(&["print", "--stacks", "10", &file]);
+    let text = quiet_output(&["print", "--stacks", "10", &file]);
     let expected = "
       210 ms 100.00 %
       com.example.Burn.spin (Burn.java:42)
@@ -179,7 +171,7 @@ fn a_stack_is_shown_with_the_labels_that_most_of_its_samples_have() {
 ";
     assert!(text.contains(expected), "{text}");
     let document: serde_json::Value =
-        serde_json::from_str(&stdout(&["print", "--format", "json", &file])).unwrap();
+        serde_json::from_str(&quiet_output(&["print", "--format", "json", &file])).unwrap();
     let stack = &document["top"][0]["stacks"][0];
     assert_eq!((&stack["total"], &stack["labelSetCount"]), (&21.into(), &5.into()));
     assert_eq!(stack["labels"].as_array().unwrap().len(), 3);
@@ -193,7 +185,7 @@ fn sums_go_over_all_messages_and_files() {
     let files = Files::new();
     let two = files.add("two", &[framed(&valid()), framed(&valid())].concat());
     let one = files.add("one", &valid().encode_to_vec());
-    let text = stdout(&["print", "--top", "1", &two, &one]);
+    let text = quiet_output(&["print", "--top", "1", &two, &one]);
     assert_eq!(text.matches(": message ").count(), 3);
     assert!(text.contains("top 1 of 2 stacks: cpu, 1.26 s\n      900 ms  71.43 %"), "{text}");
 }
@@ -211,10 +203,10 @@ fn sums_are_of_values_times_periods() {
     };
     // 30 periods of 10 ms, 12 periods of 100 ms.
     let file = files.add("two", &[with_period(10_000_000, 0), with_period(100_000_000, 1)].concat());
-    let text = stdout(&["print", "--stacks", "1", &file]);
+    let text = quiet_output(&["print", "--stacks", "1", &file]);
     assert!(text.contains("top 1 of 2 stacks: cpu, 1.50 s\n      1.20 s  80.00 %\n"), "{text}");
     let arguments = ["print", "--format", "json", "--stacks", "9", "--top-frames", "9", &file];
-    let document: serde_json::Value = serde_json::from_str(&stdout(&arguments)).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&quiet_output(&arguments)).unwrap();
     let cpu = &document["top"][0];
     assert_eq!((&cpu["type"], &cpu["unit"]), (&"cpu".into(), &"nanoseconds".into()));
     assert_eq!((&cpu["total"], &cpu["amount"]), (&42.into(), &1_500_000_000_i64.into()));
@@ -234,14 +226,14 @@ fn sums_are_of_values_times_periods() {
 fn frames_are_summed_with_and_without_their_callees() {
     let files = Files::new();
     let file = files.add("app", &valid().encode_to_vec());
-    let text = stdout(&["print", "--top-frames", "2", "--lines", &file]);
+    let text = quiet_output(&["print", "--top-frames", "2", "--lines", &file]);
     assert!(!text.contains(" stacks: "), "stacks were not asked for");
     let cpu = text.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1);
     let rows: Vec<Vec<_>> = cpu.take(2).map(|line| line.split_whitespace().collect()).collect();
     let remote = format!("{BUILD_ID}.<remote>(0x1234)");
     assert_eq!(rows[0], ["300", "ms", "71.4", "%", "300", "ms", "71.4", "%", "native", &remote]);
     assert_eq!(rows[1].join(" "), "120 ms 28.6 % 420 ms 100.0 % Java com.example.Burn.spin (Burn.java:42)");
-    let json = stdout(&["print", "--format", "json", "--top-frames", "2", "--lines", &file]);
+    let json = quiet_output(&["print", "--format", "json", "--top-frames", "2", "--lines", &file]);
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     let frames = &document["top"][0]["frames"];
     assert_eq!((&frames[0]["frame"], &frames[0]["self"]), (&remote.into(), &30.into()));
@@ -277,7 +269,7 @@ fn top_frames_are_functions_whatever_line_they_were_at() {
     data.dictionary = Some(tables.0);
     let file = files.add("many", &framed(&data));
     let rows = |arguments: &[&str]| -> Vec<String> {
-        let text = stdout(&[&["print", "--top-frames", "3"], arguments, &[&file]].concat());
+        let text = quiet_output(&[&["print", "--top-frames", "3"], arguments, &[&file]].concat());
         let lines = text.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1).take(3);
         lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     };
@@ -295,7 +287,7 @@ fn top_frames_are_functions_whatever_line_they_were_at() {
     // The sums of scripts are by function, too.
     let sums = |arguments: &[&str]| -> Vec<(String, i64, i64)> {
         let options = [&["print", "--format", "json", "--top-frames", "3"], arguments, &[&file]].concat();
-        let document: serde_json::Value = serde_json::from_str(&stdout(&options)).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&quiet_output(&options)).unwrap();
         assert_eq!(document["top"][0]["total"], 120);
         let frames = document["top"][0]["frames"].as_array().unwrap();
         let sum = |frame: &serde_json::Value, name: &str| frame[name].as_i64().unwrap();
@@ -369,8 +361,7 @@ fn nothing_of_a_file_controls_the_terminal() {
         &["payload", &jfr, "-o", out],
         &["collect", "--out", &named],
     ] {
-        let output =
-            assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).args(arguments).output().unwrap();
+        let output = otlpprof().args(arguments).output().unwrap();
         for text in [output.stdout, output.stderr] {
             let text = String::from_utf8(text).unwrap();
             let harmful = |char: char| {
@@ -381,7 +372,7 @@ fn nothing_of_a_file_controls_the_terminal() {
             assert!(!text.lines().any(|line| line.starts_with("fake: line")), "{arguments:?}: {text}");
         }
     }
-    let text = stdout(&["print", &plain]);
+    let text = quiet_output(&["print", &plain]);
     assert!(
         text.contains("com.example.Burn.spin\\u{1b}]0;owned\\u{7}\\u{9b}2J\\u{d}\\u{a}fake: line"),
         "{text}"
@@ -392,7 +383,7 @@ fn nothing_of_a_file_controls_the_terminal() {
 fn every_sample_is_shown_on_request() {
     let files = Files::new();
     let file = files.add("app", &valid().encode_to_vec());
-    let text = stdout(&["print", "--all", "--top", "0", &file]);
+    let text = quiet_output(&["print", "--all", "--top", "0", &file]);
     let first = format!(
         "  sample 0: 30\n    thread.name = \"worker\"\n    thread.id = 17\n    trace {} \
          span {}\n      {BUILD_ID}.<remote>(0x1234)\n",
@@ -407,7 +398,7 @@ fn every_sample_is_shown_on_request() {
 fn tables_are_shown_on_request() {
     let files = Files::new();
     let file = files.add("app", &valid().encode_to_vec());
-    let text = stdout(&["print", "--raw", "--top", "0", &file]);
+    let text = quiet_output(&["print", "--raw", "--top", "0", &file]);
     for line in [
         "string_table[0] \"\"\n",
         "mapping_table[1] 0x1000..0x3000 from 0x1000 of ",
@@ -423,8 +414,18 @@ fn tables_are_shown_on_request() {
 fn json_has_the_same_content() {
     let files = Files::new();
     let file = files.add("app", &valid().encode_to_vec());
-    let text =
-        stdout(&["print", "--format", "json", "--all", "--raw", "--top-frames", "5", "--top", "1", &file]);
+    let text = quiet_output(&[
+        "print",
+        "--format",
+        "json",
+        "--all",
+        "--raw",
+        "--top-frames",
+        "5",
+        "--top",
+        "1",
+        &file,
+    ]);
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     let message = &document["messages"][0];
     assert_eq!(message["form"], "protobuf");
@@ -448,7 +449,7 @@ fn json_has_the_same_content() {
 
 #[test]
 fn standard_input_is_a_file() {
-    let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let output = assert_cmd::Command::new(this_build::command())
         .args(["print", "-"])
         .write_stdin(framed(&valid()))
         .assert()
@@ -458,9 +459,7 @@ fn standard_input_is_a_file() {
 
 /// Checks for one line on standard error, nothing on standard output, and exit code 2.
 fn assert_refused(arguments: &[&str], says: &[&str]) {
-    let output = otlpprof(arguments).code(2).get_output().clone();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.stdout, b"", "nothing half-written");
+    let stderr = error_of(arguments);
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     for part in says {
         assert!(stderr.contains(part), "{part:?} in {stderr:?}");
@@ -490,7 +489,7 @@ fn places_in_compressed_files_say_so() {
     let files = Files::new();
     let bytes = framed(&valid());
     let good = files.add("good.gz", &gzip(&bytes));
-    let text = stdout(&["print", &good]);
+    let text = quiet_output(&["print", &good]);
     assert!(text.contains(" of length-prefixed protobuf at byte 4 after decompression\n"), "{text}");
     let cut = files.add("cut.gz", &gzip(&[&bytes[..], &[0, 0, 1, 0, 0x0a]].concat()));
     let place = format!("byte {} after decompression", bytes.len());
@@ -501,7 +500,7 @@ fn places_in_compressed_files_say_so() {
     assert_refused(&["validate", &of_field], &["byte 0 after decompression"]);
     // An unknown field in a message with a length prefix.
     let unknown = files.add("unknown.gz", &gzip(&[&bytes[..], &[0, 0, 0, 3, 0xf8, 0x7f, 1]].concat()));
-    let output = otlpprof(&["validate", &unknown]).get_output().clone();
+    let output = run_otlpprof(&["validate", &unknown]).get_output().clone();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains(&format!("at byte {} after decompression", bytes.len() + 4)), "{text}");
     let back = files.0.path().join("back").into_os_string().into_string().unwrap();
@@ -532,7 +531,7 @@ fn a_file_without_any_message_is_refused() {
         }
     }
     let arguments = ["print", "--counters", "--keep-going", &good, &empty];
-    let output = otlpprof(&arguments).code(2).get_output().clone();
+    let output = run_otlpprof(&arguments).code(2).get_output().clone();
     assert!(String::from_utf8_lossy(&output.stdout).contains("total 42"));
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
@@ -544,7 +543,7 @@ fn a_file_without_any_message_is_refused() {
 fn messages_before_a_damaged_one_are_shown_on_request() {
     let files = Files::new();
     let cut = files.add("cut", &[framed(&valid()), vec![0, 0, 1, 0, 0x0a]].concat());
-    let output = otlpprof(&["print", "--counters", "--keep-going", &cut]).code(2).get_output().clone();
+    let output = run_otlpprof(&["print", "--counters", "--keep-going", &cut]).code(2).get_output().clone();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.starts_with("cpu of fixture: 420 ms in ") && text.contains("total 42"), "{text}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("[frame-truncated]"));
@@ -552,11 +551,11 @@ fn messages_before_a_damaged_one_are_shown_on_request() {
 
 #[test]
 fn bad_usage_exits_with_2() {
-    otlpprof(&[]).code(2);
-    otlpprof(&["print"]).code(2);
-    otlpprof(&["print", "--top", "many", "file"]).code(2);
-    otlpprof(&["--help"]).success();
-    otlpprof(&["print", "--help"]).success();
+    run_otlpprof(&[]).code(2);
+    run_otlpprof(&["print"]).code(2);
+    run_otlpprof(&["print", "--top", "many", "file"]).code(2);
+    run_otlpprof(&["--help"]).success();
+    run_otlpprof(&["print", "--help"]).success();
 }
 
 /// `otlpprof print … | head`.
@@ -567,7 +566,7 @@ fn a_closed_pipe_ends_the_command_quietly() {
     let dictionary = Some(ProfilesDictionary { string_table, ..Default::default() });
     let files = Files::new();
     let file = files.add("large", &ProfilesData { dictionary, ..Default::default() }.encode_to_vec());
-    let mut child = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
+    let mut child = otlpprof()
         .args(["print", "--raw", &file])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -11,7 +11,7 @@ use otlpprof_testkit::jdk::java_homes;
 use otlpprof_testkit::processes::caught;
 use otlpprof_testkit::run_folder::install;
 use otlpprof_testkit::skipped::not_tested;
-use otlpprof_testkit::this_build::agent;
+use otlpprof_testkit::this_build::{self, agent};
 use otlpprof_testkit::waiting::wait_for;
 
 const README: &str = include_str!("../../README.md");
@@ -54,7 +54,7 @@ impl Reader {
         let folder = tempfile::tempdir().unwrap();
         let bin = folder.path().join("target/release");
         fs::create_dir_all(&bin).unwrap();
-        install(Path::new(env!("CARGO_BIN_EXE_otlpprof")), &bin.join("otlpprof"));
+        install(this_build::command(), &bin.join("otlpprof"));
         install(&agent(), &bin.join("libotlpprof.so"));
         let others = std::env::var_os("PATH").unwrap();
         let folders = [bin, home.join("bin")].into_iter().chain(std::env::split_paths(&others));

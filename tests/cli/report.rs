@@ -3,10 +3,11 @@
 use otlpprof_testkit::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, inline, valid};
 use otlpprof_testkit::pages::header;
 use otlpprof_testkit::profile_files::{CPU, Files, LIVE_SPACE, Spec, assert_quiet, message, rows, shop};
+use otlpprof_testkit::this_build;
 use serde_json::Value;
 
 fn otlpprof(arguments: &[&str]) -> assert_cmd::assert::Assert {
-    assert_cmd::Command::new(env!("CARGO_BIN_EXE_otlpprof")).arg("report").args(arguments).assert()
+    assert_cmd::Command::new(this_build::command()).arg("report").args(arguments).assert()
 }
 
 fn stdout(arguments: &[&str]) -> String {

@@ -4,9 +4,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use otlpprof_testkit::commands::parts;
+use otlpprof_testkit::commands::{otlpprof, parts};
 use otlpprof_testkit::jdk::newest_or_all;
 use otlpprof_testkit::otlp_fixture::{TIME, framed, valid};
 use otlpprof_testkit::pages::data_text;
@@ -14,7 +14,7 @@ use otlpprof_testkit::processes::kill;
 use otlpprof_testkit::profile_files::{CPU, Spec, message};
 use otlpprof_testkit::profiles;
 use otlpprof_testkit::run_folder::{CLASSES, RunFolder, install, java};
-use otlpprof_testkit::this_build::agent;
+use otlpprof_testkit::this_build::{self, agent};
 use otlpprof_testkit::waiting::wait_for;
 
 /// The launcher of the newest JDK.
@@ -98,7 +98,7 @@ fn a_launcher_in_the_path_is_profiled_and_the_page_has_a_name() {
     java(&mut command, &launcher, &["RunAndExit"]);
     assert_eq!(parts(&command.output().unwrap()).0, 0);
     assert!(!place.path("otlpprof.html").exists());
-    let mut report = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut report = otlpprof();
     let (code, stdout, _) = parts(&report.arg("report").arg(place.path("kept")).output().unwrap());
     assert!(code == 0 && stdout.contains("programs.RunAndExit.burn"), "{stdout}");
 }
@@ -117,7 +117,7 @@ fn a_script_that_starts_a_jvm_is_profiled_by_the_variable() {
                 launcher.display()
             });
             let script = place.script(name, &text);
-            let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_otlpprof")));
+            let mut command = place.command(this_build::command());
             command.env("JAVA_TOOL_OPTIONS", "-Dkept='a \"b\"'  -Xmx64m");
             // A run has a file of its own, whatever files the environment asks for.
             command.env("OTLPPROF_LOOP", "1h").env("OTLPPROF_FILE", "/no/such/%t.otlp");
@@ -247,7 +247,7 @@ fn mistakes_are_one_line_before_the_program_starts() {
         (&["loop=1h"], "loop: a run has files of its own; keep the profiles with --keep FILE"),
         (&["stop"], "stop: a run starts the agent; write options such as cpu=5ms"),
     ] {
-        let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_otlpprof")));
+        let mut command = place.command(this_build::command());
         if arguments[0] != "--library" {
             command.arg("--library").arg(agent());
         }
@@ -258,7 +258,7 @@ fn mistakes_are_one_line_before_the_program_starts() {
     }
     let library = place.path("a=b.so");
     fs::copy(agent(), &library).unwrap();
-    let mut command = place.command(Path::new(env!("CARGO_BIN_EXE_otlpprof")));
+    let mut command = place.command(this_build::command());
     let output = command.arg("--library").arg(&library).arg("--").arg(&script).output().unwrap();
     assert!(parts(&output).2.contains("path has an equals sign"), "{output:?}");
     let odd = place.path("tmp/a,b");
@@ -379,7 +379,7 @@ fn the_library_is_beside_the_command_or_in_lib() {
     let command = place.path("bin/otlpprof");
     fs::create_dir(place.path("bin")).unwrap();
     fs::create_dir(place.path("lib")).unwrap();
-    install(Path::new(env!("CARGO_BIN_EXE_otlpprof")), &command);
+    install(this_build::command(), &command);
     let run = || {
         let mut run = place.command(&command);
         run.arg("cpu=1ms");

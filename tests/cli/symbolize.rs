@@ -11,6 +11,7 @@ use otlpprof_otlp::wire::ProfilesData;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::debug_information::{
     addresses, compile_cpp, compile_rust, expected, has_judges, judged, run,
 };
@@ -576,7 +577,7 @@ fn several_processes_make_the_same_index_at_once() {
     fs::write(&input, before.encode_to_vec()).unwrap();
     let started: Vec<_> = (0..4)
         .map(|number| {
-            let mut command_line = std::process::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+            let mut command_line = otlpprof();
             command_line.env("OTLPPROF_CACHE", command.path("cache")).env_remove("DEBUGINFOD_URLS");
             command_line.arg("symbolize").arg(&input).arg("-o").arg(command.path(&format!("out{number}")));
             command_line.arg("--path").arg(objects).spawn().unwrap()

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::otlp_fixture::{TIME, inline};
 use otlpprof_testkit::profile_files::{CPU, Files, LIVE_SPACE, Spec, message};
 
@@ -36,7 +37,7 @@ fn on_terminal(arguments: &[&str], no_color: Option<&str>) -> String {
 /// As [`on_terminal`], of this many columns.
 fn on_terminal_of(columns: u16, arguments: &[&str], no_color: Option<&str>) -> String {
     let (mut terminal, program) = open_terminal(columns);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut command = otlpprof();
     command.args(arguments).env_remove("NO_COLOR").envs(no_color.map(|value| ("NO_COLOR", value)));
     // A pager would wait for its reader.
     command.env("PAGER", "false").env("TERM", "xterm-256color").stdin(Stdio::null());
@@ -61,12 +62,7 @@ fn on_terminal_of(columns: u16, arguments: &[&str], no_color: Option<&str>) -> S
 
 /// Runs the command with pipes. Returns standard output and error.
 fn in_pipes(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_otlpprof"))
-        .args(arguments)
-        .env_remove("NO_COLOR")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = otlpprof().args(arguments).env_remove("NO_COLOR").stdin(Stdio::null()).output().unwrap();
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 

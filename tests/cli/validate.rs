@@ -4,6 +4,7 @@ use std::path::Path;
 
 use otlpprof_otlp::validate::rules::RULES;
 use otlpprof_otlp::wire::ProfilesData;
+use otlpprof_testkit::commands::otlpprof;
 use otlpprof_testkit::otlp_fixture::{framed, valid};
 use prost::Message as _;
 use tempfile::NamedTempFile;
@@ -30,7 +31,7 @@ fn validate(arguments: &[&str], files: &[&NamedTempFile]) -> (i32, String) {
 
 /// The exit code, standard output and standard error.
 fn run(arguments: &[&str], files: &[&Path]) -> (i32, String, String) {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_otlpprof"));
+    let mut command = otlpprof();
     let output = command.arg("validate").args(arguments).args(files).output().unwrap();
     let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     (output.status.code().unwrap(), out, err)
