@@ -97,6 +97,8 @@ pub(super) const BARRIER_CONTINUATION: usize = 0x80;
 
 /// The name of an adapter from an AOT cache.
 const ADAPTER_OF_AOT_CACHE: &str = "LJ";
+/// A blob for safepoint polls whose name does not tell.
+pub(super) const SAFEPOINT_BY_KIND: &str = "polling_page_return_handler_blob (shared runtime)";
 
 /// The properties of a blob.
 pub(super) struct BlobSpec<'a> {
@@ -209,7 +211,12 @@ impl World {
         put(12, &int(i64::from(spec.frame_bytes / 8)));
         put(16, &int(i64::from(spec.frame_complete)));
         put(20, &int(BLOB_HEADER as i64));
-        put(28, &[if spec.name == ADAPTER_OF_AOT_CACHE { 3 } else { 0 }]);
+        let kind = match spec.name {
+            ADAPTER_OF_AOT_CACHE => 3,
+            SAFEPOINT_BY_KIND => 8,
+            _ => 0,
+        };
+        put(28, &[kind]);
         put(32, &spec.method.to_le_bytes());
         // A native method's wrapper has compilation level 0.
         put(48, &int(if spec.name == "native nmethod" { 0 } else { 4 }));

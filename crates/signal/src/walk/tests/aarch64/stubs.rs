@@ -104,12 +104,15 @@ fn a_poll_leads_to_where_the_thread_has_polled_until_the_record_says_so() {
     const SAVED_PC: u64 = 0x80;
     // stp; mov x29, sp; nop; ldr x20, [x28, 0x80]; str x20, [x29, 8]; nop
     let code = [0xa9bf_7bfd, 0x9100_03fd, NOP, 0xf940_4394, 0xf900_07b4, NOP];
-    for (offset, below, has_fp, is_corrected) in
-        [(0, 0, false, false), (4, 16, false, false), (12, 0x40, true, false), (20, 0x40, true, true)]
-    {
+    for (name, offset, below, has_fp, is_corrected) in [
+        ("SafepointBlob", 0, 0, false, false),
+        ("SafepointBlob", 4, 16, false, false),
+        (SAFEPOINT_BY_KIND, 12, 0x40, true, false),
+        (SAFEPOINT_BY_KIND, 20, 0x40, true, true),
+    ] {
         let mut world = World::new();
         let (caller, polled) = compiled_caller(&mut world);
-        let blob = stub(&mut world, "SafepointBlob", &code, 0);
+        let blob = stub(&mut world, name, &code, 0);
         world.memory.put_u64(THREAD + SAVED_PC, if is_corrected { 0x4242 } else { polled });
         world.set(CALLER_SP - 16, 0x1234).set(CALLER_SP - 8, if is_corrected { polled } else { 0x4242 });
         let fp = if has_fp { CALLER_SP - 16 } else { 0x1234 };

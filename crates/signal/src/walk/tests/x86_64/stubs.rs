@@ -103,13 +103,13 @@ fn a_poll_is_followed_through_the_blob_that_it_leads_to() {
     let written = [(0x2b, 0x98, true, false), (0x40, 0x98, true, false)];
     let cases =
         [(&at_return, at_return_stages.to_vec()), (&elsewhere, [&first_stages[..], &written].concat())];
-    for (code, stages) in cases {
+    let cases = cases.into_iter().zip(["SafepointBlob", SAFEPOINT_BY_KIND]);
+    for ((code, stages), name) in cases {
         for (at, depth, is_own, in_thread) in stages.into_iter().chain(left) {
             let mut world = World::new();
             let (caller, return_pc) = compiled_caller(&mut world);
             let (_, gone) = world.compiled();
-            let spec =
-                BlobSpec { name: "SafepointBlob", code, frame_bytes: 0xb0, frame_complete: -1, method: 0 };
+            let spec = BlobSpec { name, code, frame_bytes: 0xb0, frame_complete: -1, method: 0 };
             let blob = world.blob(&spec);
             // The saved words, and the old content of the slot, are return addresses of a removed frame.
             for below in 3..0x20 {
