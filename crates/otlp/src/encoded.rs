@@ -4,7 +4,6 @@
 //! after another (`encoded_profiles`). Memory: the bytes, and, once its tables are used, four to eight more
 //! bytes for each of their elements.
 
-use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use otlpprof_protobuf::{Cursor, RawField, decoded, fields, payloads};
@@ -310,21 +309,6 @@ impl<'a> EncodedTables<'a> {
         self.all::<Stack>(STACKS).map(|stack| stack.location_indices)
     }
 
-    /// A string.
-    pub fn string(self, index: i32) -> Option<&'a str> {
-        self.entry(STRINGS, index).map(text_of)
-    }
-
-    /// A string; empty for 0 and for an index out of range.
-    pub fn text(self, index: i32) -> &'a str {
-        self.string(index).unwrap_or_default()
-    }
-
-    /// A stack's locations, leaf first.
-    pub fn stack(self, index: i32) -> Option<Vec<i32>> {
-        self.entry(STACKS, index).map(|stack| decoded::<Stack>(stack).location_indices)
-    }
-
     /// Decodes a stack's locations, leaf first, into a list. Returns whether the stack exists.
     pub fn stack_to(self, index: i32, locations: &mut Vec<i32>) -> bool {
         locations.clear();
@@ -333,21 +317,6 @@ impl<'a> EncodedTables<'a> {
             field.each_varint(|location| locations.push(location as i32));
         }
         true
-    }
-
-    /// A location.
-    pub fn location(self, index: i32) -> Option<Location> {
-        self.entry(LOCATIONS, index).map(location_of)
-    }
-
-    /// A mapping; `None` for index 0.
-    pub fn mapping(self, index: i32) -> Option<Mapping> {
-        self.entry(MAPPINGS, index).filter(|_| index != 0).map(decoded)
-    }
-
-    /// A function; `None` for index 0.
-    pub fn function(self, index: i32) -> Option<Function> {
-        self.entry(FUNCTIONS, index).filter(|_| index != 0).map(function_of)
     }
 
     /// A link; `None` for index 0.
@@ -378,14 +347,6 @@ impl<'a> EncodedTables<'a> {
         attributes.filter_map(move |&index| Some(self.key_of(self.entry(ATTRIBUTES, index)?)))
     }
 
-    /// The text of the attribute with this key; `None` if there is no such attribute or its value is not
-    /// text.
-    pub fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
-        let attributes = indices.iter().filter(|&&index| index != 0);
-        let mut attributes = attributes.filter_map(|&index| self.entry(ATTRIBUTES, index));
-        self.encoded_text(attributes.find(|attribute| self.key_of(attribute) == key)?)
-    }
-
     /// The key and the text of an attribute; `None` if its value is not text.
     pub fn text_attribute(self, index: i32) -> Option<(&'a str, &'a str)> {
         let attribute = self.entry(ATTRIBUTES, index).filter(|_| index != 0)?;
@@ -409,35 +370,6 @@ impl<'a> EncodedTables<'a> {
             any_value::number::STRING_VALUE_STRINDEX => self.string(value.value as i32),
             _ => None,
         }
-    }
-
-    /// The text of a value; `None` if the value is not text.
-    pub fn value_text<'v>(self, value: &'v Value) -> Option<&'v str>
-    where
-        'a: 'v,
-    {
-        match value {
-            Value::StringValue(text) => Some(text),
-            Value::StringValueStrindex(index) => self.string(*index),
-            _ => None,
-        }
-    }
-
-    /// The key of an attribute that stands outside the dictionary: inline, or a reference to a string.
-    pub fn key<'k>(self, attribute: &'k KeyValue) -> &'k str
-    where
-        'a: 'k,
-    {
-        match &*attribute.key {
-            "" => self.text(attribute.key_strindex),
-            key => key,
-        }
-    }
-
-    /// The name and unit of a value type; both are empty if there is no value type.
-    pub fn value_type(self, value_type: Option<ValueType>) -> (&'a str, &'a str) {
-        let ValueType { type_strindex, unit_strindex } = value_type.unwrap_or_default();
-        (self.text(type_strindex), self.text(unit_strindex))
     }
 }
 
@@ -490,28 +422,35 @@ fn function_of(bytes: &[u8]) -> Function {
 }
 
 impl<'a> Tables<'a> for EncodedTables<'a> {
-    fn text(self, index: i32) -> &'a str {
-        EncodedTables::text(self, index)
+    type Stack = Vec<i32>;
+    type Location = Location;
+    type Mapping = Mapping;
+    type Function = Function;
+
+    fn string(self, index: i32) -> Option<&'a str> {
+        self.entry(STRINGS, index).map(text_of)
     }
 
-    fn stack(self, index: i32) -> Option<Cow<'a, [i32]>> {
-        EncodedTables::stack(self, index).map(Cow::Owned)
+    fn stack(self, index: i32) -> Option<Vec<i32>> {
+        self.entry(STACKS, index).map(|stack| decoded::<Stack>(stack).location_indices)
     }
 
-    fn location(self, index: i32) -> Option<Cow<'a, Location>> {
-        EncodedTables::location(self, index).map(Cow::Owned)
+    fn location(self, index: i32) -> Option<Location> {
+        self.entry(LOCATIONS, index).map(location_of)
     }
 
-    fn mapping(self, index: i32) -> Option<Cow<'a, Mapping>> {
-        EncodedTables::mapping(self, index).map(Cow::Owned)
+    fn mapping(self, index: i32) -> Option<Mapping> {
+        self.entry(MAPPINGS, index).filter(|_| index != 0).map(decoded)
     }
 
     fn function(self, index: i32) -> Option<Function> {
-        EncodedTables::function(self, index)
+        self.entry(FUNCTIONS, index).filter(|_| index != 0).map(function_of)
     }
 
     fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
-        EncodedTables::attribute_text(self, indices, key)
+        let attributes = indices.iter().filter(|&&index| index != 0);
+        let mut attributes = attributes.filter_map(|&index| self.entry(ATTRIBUTES, index));
+        self.encoded_text(attributes.find(|attribute| self.key_of(attribute) == key)?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The frames of a stack as readable text.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow as _, Cow};
 use std::fmt;
 
 use otlpprof_core::address::ElfVaddr;
@@ -71,7 +71,7 @@ pub fn frames<'a>(tables: impl Tables<'a>, stack_index: i32) -> Vec<Frame<'a>> {
 /// Appends the frames of a location, innermost first.
 pub fn push_location<'a>(tables: impl Tables<'a>, index: i32, frames: &mut Vec<Frame<'a>>) {
     match tables.location(index) {
-        Some(location) => push_frames(tables, &location, frames),
+        Some(location) => push_frames(tables, location.borrow(), frames),
         None => frames.push(unresolved(markers::no_location_at(index))),
     }
 }
@@ -92,7 +92,8 @@ fn push_frames<'a>(tables: impl Tables<'a>, location: &Location, frames: &mut Ve
         frames.push(Frame { text, naming, frame_type, is_stub, mapping_index, file: "", line: 0 });
     }
     for line in &location.lines {
-        let function = tables.function(line.function_index).unwrap_or_default();
+        let function =
+            tables.function(line.function_index).map(|function| *function.borrow()).unwrap_or_default();
         let names = [function.name_strindex, function.system_name_strindex];
         let name = names.into_iter().map(|name| tables.text(name)).find(|name| !name.is_empty());
         let (text, naming) = match name {
@@ -123,6 +124,7 @@ fn name_without_line<'a>(tables: impl Tables<'a>, location: &Location) -> (Cow<'
     }
     let address = ElfVaddr(location.address);
     if let Some(mapping) = tables.mapping(location.mapping_index) {
+        let mapping = mapping.borrow();
         let build_id = tables.attribute_text(&mapping.attribute_indices, attribute_keys::BUILD_ID_GNU);
         if let Some(build_id) = build_id.and_then(BuildId::from_hex) {
             return (RemoteFrame { build_id, address }.to_string().into(), Naming::Remote);

@@ -1,25 +1,69 @@
 //! Lookups in a message's dictionary. An index out of range never panics.
 
-use std::borrow::Cow;
+use std::borrow::Borrow;
+use std::ops::Deref;
 
 use super::wire::*;
 
 /// The tables that frames are resolved with, decoded or encoded. An index out of range never panics. Index 0
 /// means none.
 pub trait Tables<'a>: Copy {
-    /// A string; empty for 0 and for an index out of range.
-    fn text(self, index: i32) -> &'a str;
-    /// A stack's locations, leaf first.
-    fn stack(self, index: i32) -> Option<Cow<'a, [i32]>>;
+    /// The locations of a stack.
+    type Stack: Deref<Target = [i32]>;
     /// A location.
-    fn location(self, index: i32) -> Option<Cow<'a, Location>>;
+    type Location: Borrow<Location>;
     /// A mapping.
-    fn mapping(self, index: i32) -> Option<Cow<'a, Mapping>>;
+    type Mapping: Borrow<Mapping>;
     /// A function.
-    fn function(self, index: i32) -> Option<Function>;
+    type Function: Borrow<Function>;
+
+    /// A string.
+    fn string(self, index: i32) -> Option<&'a str>;
+    /// A stack's locations, leaf first.
+    fn stack(self, index: i32) -> Option<Self::Stack>;
+    /// A location.
+    fn location(self, index: i32) -> Option<Self::Location>;
+    /// A mapping; `None` for index 0.
+    fn mapping(self, index: i32) -> Option<Self::Mapping>;
+    /// A function; `None` for index 0.
+    fn function(self, index: i32) -> Option<Self::Function>;
     /// The text of the attribute with this key; `None` if there is no such attribute or its value is not
     /// text.
     fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str>;
+
+    /// A string; empty for 0 and for an index out of range.
+    fn text(self, index: i32) -> &'a str {
+        self.string(index).unwrap_or_default()
+    }
+
+    /// The text of a value; `None` if the value is not text.
+    fn value_text<'v>(self, value: &'v Value) -> Option<&'v str>
+    where
+        'a: 'v,
+    {
+        match value {
+            Value::StringValue(text) => Some(text),
+            Value::StringValueStrindex(index) => self.string(*index),
+            _ => None,
+        }
+    }
+
+    /// The key of an attribute that stands outside the dictionary: inline, or a reference to a string.
+    fn key<'k>(self, attribute: &'k KeyValue) -> &'k str
+    where
+        'a: 'k,
+    {
+        match &*attribute.key {
+            "" => self.text(attribute.key_strindex),
+            key => key,
+        }
+    }
+
+    /// The name and unit of a value type; both are empty if there is no value type.
+    fn value_type(self, value_type: Option<ValueType>) -> (&'a str, &'a str) {
+        let ValueType { type_strindex, unit_strindex } = value_type.unwrap_or_default();
+        (self.text(type_strindex), self.text(unit_strindex))
+    }
 }
 
 /// The tables of one message. Without a dictionary all tables are empty.
@@ -49,36 +93,6 @@ impl<'a> Lookup<'a> {
         Self { dictionary: data.dictionary.as_ref().unwrap_or(&NO_DICTIONARY) }
     }
 
-    /// A string.
-    pub fn string(self, index: i32) -> Option<&'a str> {
-        entry(&self.dictionary.string_table, index).map(String::as_str)
-    }
-
-    /// A string; empty for 0 and for an index out of range.
-    pub fn text(self, index: i32) -> &'a str {
-        self.string(index).unwrap_or_default()
-    }
-
-    /// A stack's locations, leaf first.
-    pub fn stack(self, index: i32) -> Option<&'a [i32]> {
-        entry(&self.dictionary.stack_table, index).map(|stack| &*stack.location_indices)
-    }
-
-    /// A location.
-    pub fn location(self, index: i32) -> Option<&'a Location> {
-        entry(&self.dictionary.location_table, index)
-    }
-
-    /// A mapping; `None` for index 0, which means no mapping.
-    pub fn mapping(self, index: i32) -> Option<&'a Mapping> {
-        entry(&self.dictionary.mapping_table, index).filter(|_| index != 0)
-    }
-
-    /// A function; `None` for index 0, which means no function.
-    pub fn function(self, index: i32) -> Option<&'a Function> {
-        entry(&self.dictionary.function_table, index).filter(|_| index != 0)
-    }
-
     /// A link to a span; `None` for index 0, which means no link.
     pub fn link(self, index: i32) -> Option<&'a Link> {
         entry(&self.dictionary.link_table, index).filter(|_| index != 0)
@@ -96,61 +110,37 @@ impl<'a> Lookup<'a> {
             Some((self.text(attribute.key_strindex), value))
         })
     }
-
-    /// The text of the attribute with this key; `None` if there is no such attribute or its value is not
-    /// text.
-    pub fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
-        let (_, value) = self.attributes(indices).find(|&(found, _)| found == key)?;
-        self.value_text(value?)
-    }
-
-    /// The text of a value; `None` if the value is not text.
-    pub fn value_text(self, value: &'a Value) -> Option<&'a str> {
-        match value {
-            Value::StringValue(text) => Some(text),
-            Value::StringValueStrindex(index) => self.string(*index),
-            _ => None,
-        }
-    }
-
-    /// The key of an attribute that stands outside the dictionary: inline, or a reference to a string.
-    pub fn key(self, attribute: &'a KeyValue) -> &'a str {
-        match &*attribute.key {
-            "" => self.text(attribute.key_strindex),
-            key => key,
-        }
-    }
-
-    /// The name and unit of a value type; both are empty if there is no value type.
-    pub fn value_type(self, value_type: Option<ValueType>) -> (&'a str, &'a str) {
-        let ValueType { type_strindex, unit_strindex } = value_type.unwrap_or_default();
-        (self.text(type_strindex), self.text(unit_strindex))
-    }
 }
 
 impl<'a> Tables<'a> for Lookup<'a> {
-    fn text(self, index: i32) -> &'a str {
-        Lookup::text(self, index)
+    type Stack = &'a [i32];
+    type Location = &'a Location;
+    type Mapping = &'a Mapping;
+    type Function = &'a Function;
+
+    fn string(self, index: i32) -> Option<&'a str> {
+        entry(&self.dictionary.string_table, index).map(String::as_str)
     }
 
-    fn stack(self, index: i32) -> Option<Cow<'a, [i32]>> {
-        Lookup::stack(self, index).map(Cow::Borrowed)
+    fn stack(self, index: i32) -> Option<&'a [i32]> {
+        entry(&self.dictionary.stack_table, index).map(|stack| &*stack.location_indices)
     }
 
-    fn location(self, index: i32) -> Option<Cow<'a, Location>> {
-        Lookup::location(self, index).map(Cow::Borrowed)
+    fn location(self, index: i32) -> Option<&'a Location> {
+        entry(&self.dictionary.location_table, index)
     }
 
-    fn mapping(self, index: i32) -> Option<Cow<'a, Mapping>> {
-        Lookup::mapping(self, index).map(Cow::Borrowed)
+    fn mapping(self, index: i32) -> Option<&'a Mapping> {
+        entry(&self.dictionary.mapping_table, index).filter(|_| index != 0)
     }
 
-    fn function(self, index: i32) -> Option<Function> {
-        Lookup::function(self, index).copied()
+    fn function(self, index: i32) -> Option<&'a Function> {
+        entry(&self.dictionary.function_table, index).filter(|_| index != 0)
     }
 
     fn attribute_text(self, indices: &[i32], key: &str) -> Option<&'a str> {
-        Lookup::attribute_text(self, indices, key)
+        let (_, value) = self.attributes(indices).find(|&(found, _)| found == key)?;
+        self.value_text(value?)
     }
 }
 

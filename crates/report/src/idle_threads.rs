@@ -4,6 +4,7 @@
 use otlpprof_model::thread_states::{PARKED, RUNNABLE, RUNNING, WAITING};
 use otlpprof_model::{attribute_keys, types};
 use otlpprof_otlp::encoded::EncodedTables;
+use otlpprof_otlp::lookup::Tables as _;
 
 use super::measure::Measure;
 use super::selection::text_of;

@@ -3,6 +3,8 @@
 use otlpprof_model::{AttributeSetId, StackId};
 use otlpprof_pprof::messages::ValueType;
 
+use otlpprof_otlp::lookup::Tables as _;
+
 use super::labels::LabelSets;
 use super::tables::Tables;
 use crate::export::processes::Processes;
