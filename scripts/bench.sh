@@ -15,6 +15,7 @@
 #                    jfrconv; times of the pages in headless Chromium
 #   symbolize        resolving addresses of libjvm, beside llvm-symbolizer, addr2line, blazesym and wholesym
 #   symbolize-hour   an hour's messages with native frames in 20 objects, from indexes
+#   hour             reports, pages, merges and exports of an hour's messages, beside Go's pprof
 #   context          nanoseconds of setting a context, beside Datadog's java-profiler, and of reading it in a
 #                    handler
 #
@@ -30,7 +31,7 @@ cd "$(dirname "$0")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 names=(size startup recording_start storm handler encode unwind_compile jfr flamegraph symbolize
-    symbolize-hour context)
+    symbolize-hour hour context)
 if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;
@@ -89,6 +90,10 @@ for name in "${names[@]}"; do
         ;;
     symbolize-hour)
         scripts/bench-symbolize-hour.sh
+        continue
+        ;;
+    hour)
+        scripts/bench-hour.sh
         continue
         ;;
     context)
