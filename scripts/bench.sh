@@ -16,6 +16,7 @@
 #   symbolize        resolving addresses of libjvm, beside llvm-symbolizer, addr2line, blazesym and wholesym
 #   symbolize-hour   an hour's messages with native frames in 20 objects, from indexes
 #   hour             reports, pages, merges and exports of an hour's messages, beside Go's pprof
+#   wall_sums        wall-clock sums of thousands of threads, beside the time that has passed
 #   context          nanoseconds of setting a context, beside Datadog's java-profiler, and of reading it in a
 #                    handler
 #
@@ -31,7 +32,7 @@ cd "$(dirname "$0")/.."
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 names=(size startup recording_start storm handler encode unwind_compile jfr flamegraph symbolize
-    symbolize-hour hour context)
+    symbolize-hour hour wall_sums context)
 if [ $# -gt 0 ]; then
     case " ${names[*]} " in
     *" $1 "*) names=("$1") ;;

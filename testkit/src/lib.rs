@@ -51,6 +51,7 @@
 //! | Measures | Duty |
 //! |---|---|
 //! | [`sampling_session`] | sessions of the CPU sampling engine in the test's own process |
+//! | [`wall_sums`] | wall-clock sums of threads that wait and threads that run |
 //! | [`stolen_time`] | sums of samples beside the kernel's accounts, where the host steals time |
 //! | [`peak_memory`] | the peak of a test's memory |
 
@@ -93,6 +94,7 @@ pub mod this_build;
 pub mod toolchain;
 pub mod unnamed_frames;
 pub mod waiting;
+pub mod wall_sums;
 pub mod warnings;
 
 pub use otlpprof_testkit_products as products;
