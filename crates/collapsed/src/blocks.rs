@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read as _};
 use std::thread;
 
-use otlpprof_workers::{InOrder, processors};
+use otlpprof_workers::{Workers, processors};
 
 use super::block::{Block, Expected, LONGEST_LINE};
 
@@ -29,7 +29,7 @@ pub(super) fn each_block<E: From<io::Error>>(
     let threads = processors(MOST_THREADS);
     let parse = |bytes: Vec<u8>| Block::of(bytes, expected);
     thread::scope(|scope| {
-        let mut parsing = InOrder::start(scope, threads, &parse)?;
+        let mut parsing = Workers::start(scope, threads, &parse)?.in_order(threads + 1);
         let mut next = Ok(first);
         loop {
             if !parsing.is_full()

@@ -7,7 +7,7 @@ use std::mem::take;
 use std::thread;
 
 use flate2::{Compress, Compression, Crc, FlushCompress};
-use otlpprof_workers::{InOrder, processors};
+use otlpprof_workers::{InOrder, Workers, processors};
 use zlib_rs::adler32::{adler32, adler32_combine};
 
 /// The bytes of the content that a block has. Smaller blocks would make a larger result: none finds its
@@ -51,7 +51,8 @@ pub fn write(
     out.write_all(container.header())?;
     let compressed = |content| Block::of(content, level);
     thread::scope(|scope| {
-        let blocks = InOrder::start(scope, processors(MOST_THREADS), &compressed)?;
+        let threads = processors(MOST_THREADS);
+        let blocks = Workers::start(scope, threads, &compressed)?.in_order(threads + 1);
         let mut stream = Stream { content: Vec::new(), blocks, sums: CheckSums::of(&[]), out };
         content(&mut stream)?;
         stream.finish(container)

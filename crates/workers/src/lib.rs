@@ -59,6 +59,12 @@ impl<I, R> Workers<I, R> {
         let _ = self.give.send((item, done));
         result
     }
+
+    /// Takes the results in the order of the items, of which at most `most` are being worked on. With one
+    /// item more than threads, no thread waits.
+    pub fn in_order(self, most: usize) -> InOrder<I, R> {
+        InOrder { workers: self, results: VecDeque::new(), most }
+    }
 }
 
 /// Items that are being worked on, with their results in the order of the items. A caller that takes a result
@@ -67,29 +73,11 @@ impl<I, R> Workers<I, R> {
 pub struct InOrder<I, R> {
     workers: Workers<I, R>,
     results: VecDeque<Receiver<R>>,
+    /// The most items whose results are not taken.
     most: usize,
 }
 
 impl<I, R> InOrder<I, R> {
-    /// Starts threads as [`Workers::start`] does.
-    ///
-    /// # Errors
-    /// If no thread can be started.
-    pub fn start<'scope, F>(
-        scope: &'scope Scope<'scope, '_>,
-        threads: usize,
-        work: &'scope F,
-    ) -> io::Result<Self>
-    where
-        F: Fn(I) -> R + Sync,
-        I: Send + 'scope,
-        R: Send + 'scope,
-    {
-        let workers = Workers::start(scope, threads, work)?;
-        // One waits, so that no thread does.
-        Ok(Self { workers, results: VecDeque::new(), most: threads + 1 })
-    }
-
     /// Whether a result should be taken before another item is given.
     pub fn is_full(&self) -> bool {
         self.results.len() >= self.most
@@ -134,10 +122,11 @@ mod tests {
 
     #[test]
     fn results_are_in_the_order_of_the_items_and_bounded_in_number() {
+        let square = |item: u64| item * item;
         for threads in [1, 3] {
             let mut results = Vec::new();
             thread::scope(|scope| {
-                let mut items = InOrder::start(scope, threads, &|item: u64| item * item).unwrap();
+                let mut items = Workers::start(scope, threads, &square).unwrap().in_order(threads + 1);
                 for item in 0..100 {
                     while items.is_full() {
                         results.extend(items.take().unwrap());
@@ -159,7 +148,7 @@ mod tests {
         // The panic ends the scope too, once all threads have ended.
         let ended = std::panic::catch_unwind(|| {
             thread::scope(|scope| {
-                let mut items = InOrder::start(scope, 2, &work).unwrap();
+                let mut items = Workers::start(scope, 2, &work).unwrap().in_order(3);
                 (0..3).for_each(|item| items.give(item));
                 let taken: Vec<_> = (0..3).map(|_| items.take().is_ok()).collect();
                 assert_eq!(taken, [true, false, true]);

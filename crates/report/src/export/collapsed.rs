@@ -5,7 +5,7 @@ use std::thread;
 
 use otlpprof_collapsed::Quantity;
 use otlpprof_model::markers;
-use otlpprof_workers::{InOrder, processors};
+use otlpprof_workers::{Workers, processors};
 
 use crate::call_tree::{CallTree, NodeId};
 use crate::collect::SelfValues;
@@ -44,7 +44,8 @@ pub fn write(
         return write(lines(&nodes));
     }
     thread::scope(|scope| {
-        let mut blocks = InOrder::start(scope, processors(MOST_THREADS), &lines)?;
+        let threads = processors(MOST_THREADS);
+        let mut blocks = Workers::start(scope, threads, &lines)?.in_order(threads + 1);
         for nodes in nodes.chunks(BLOCK_STACKS) {
             if blocks.is_full() {
                 blocks.take()?.map_or(Ok(()), &mut write)?;
