@@ -49,48 +49,56 @@ pub fn write(
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     out.write_all(container.header())?;
-    let compressed = |content| Block::of(content, level);
+    let compressed = |content| Block::of(content, level, container);
     thread::scope(|scope| {
         let threads = processors(MOST_THREADS);
         let blocks = Workers::start(scope, threads, &compressed)?.in_order(threads + 1);
-        let mut stream = Stream { content: Vec::new(), blocks, sums: CheckSums::of(&[]), out };
+        let mut stream = Stream { content: Vec::new(), blocks, sum: CheckSum::of(&[], container), out };
         content(&mut stream)?;
-        stream.finish(container)
+        stream.finish()
     })
 }
 
-/// The check sums of some content.
-struct CheckSums {
-    /// That of gzip, which also counts the bytes.
-    crc: Crc,
-    /// That of zlib.
-    adler: u32,
+/// The check sum of some content, as a container has it.
+enum CheckSum {
+    /// CRC-32, and the number of bytes.
+    Gzip(Crc),
+    /// Adler-32.
+    Zlib(u32),
 }
 
-impl CheckSums {
-    fn of(content: &[u8]) -> Self {
-        let mut crc = Crc::new();
-        crc.update(content);
-        Self { crc, adler: adler32(1, content) }
+impl CheckSum {
+    fn of(content: &[u8], container: Container) -> Self {
+        match container {
+            Container::Gzip => {
+                let mut crc = Crc::new();
+                crc.update(content);
+                Self::Gzip(crc)
+            }
+            Container::Zlib => Self::Zlib(adler32(1, content)),
+        }
     }
 
-    /// Adds those of the content that follows.
+    /// Adds the check sum of the content that follows, in the same container.
     fn append(&mut self, next: &Self, bytes: usize) {
-        self.crc.combine(&next.crc);
-        self.adler = adler32_combine(self.adler, next.adler, bytes as u64);
+        match (self, next) {
+            (Self::Gzip(crc), Self::Gzip(next)) => crc.combine(next),
+            (Self::Zlib(adler), Self::Zlib(next)) => *adler = adler32_combine(*adler, *next, bytes as u64),
+            _ => unreachable!("a stream has one container"),
+        }
     }
 }
 
 /// A compressed block.
 struct Block {
     compressed: Vec<u8>,
-    /// The number of bytes of the content, and their check sums.
+    /// The number of bytes of the content, and their check sum.
     bytes: usize,
-    sums: CheckSums,
+    sum: CheckSum,
 }
 
 impl Block {
-    fn of(content: Vec<u8>, level: Compression) -> io::Result<Self> {
+    fn of(content: Vec<u8>, level: Compression, container: Container) -> io::Result<Self> {
         let mut deflate = Compress::new(level, false);
         let mut compressed = Vec::new();
         // The block is complete once room is left.
@@ -101,7 +109,7 @@ impl Block {
             // Ends the block at a byte, so that others can follow.
             deflate.compress_vec(rest, &mut compressed, FlushCompress::Sync)?;
         }
-        Ok(Self { compressed, bytes: content.len(), sums: CheckSums::of(&content) })
+        Ok(Self { compressed, bytes: content.len(), sum: CheckSum::of(&content, container) })
     }
 }
 
@@ -110,8 +118,8 @@ struct Stream<'o> {
     /// The content of the next block.
     content: Vec<u8>,
     blocks: InOrder<Vec<u8>, io::Result<Block>>,
-    /// The check sums of the blocks that are written.
-    sums: CheckSums,
+    /// The check sum of the blocks that are written.
+    sum: CheckSum,
     out: &'o mut dyn Write,
 }
 
@@ -127,24 +135,23 @@ impl Stream<'_> {
     /// Writes the next block. Returns whether there is one.
     fn write_block(&mut self) -> io::Result<bool> {
         let Some(block) = self.blocks.take()?.transpose()? else { return Ok(false) };
-        self.sums.append(&block.sums, block.bytes);
+        self.sum.append(&block.sum, block.bytes);
         self.out.write_all(&block.compressed)?;
         Ok(true)
     }
 
-    fn finish(mut self, container: Container) -> io::Result<()> {
+    fn finish(mut self) -> io::Result<()> {
         if !self.content.is_empty() {
             self.end_block()?;
         }
         while self.write_block()? {}
         self.out.write_all(&LAST_BLOCK)?;
-        let CheckSums { crc, adler } = self.sums;
-        match container {
-            Container::Gzip => {
+        match self.sum {
+            CheckSum::Gzip(crc) => {
                 self.out.write_all(&crc.sum().to_le_bytes())?;
                 self.out.write_all(&crc.amount().to_le_bytes())
             }
-            Container::Zlib => self.out.write_all(&adler.to_be_bytes()),
+            CheckSum::Zlib(adler) => self.out.write_all(&adler.to_be_bytes()),
         }
     }
 }
