@@ -4,24 +4,19 @@
 # 360 messages of 720,000 samples and 1,080,000 native frames, with hardly any common callers: the messages of
 # scripts/bench-symbolize-hour.sh, unresolved. Prints the median seconds (wall and user) and memory of TURNS
 # (5) runs of each command, in turns. Go's pprof is the peer of `report`, for the same hour in pprof's format.
+# OTLPPROF_COMMAND is our command (default: that of a release build).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/medians.sh
 
-target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-turns=${TURNS:-5}
-
 scripts/install-toolchain.sh rust cc go
 export PATH=$PATH:/usr/local/go/bin
 debug=$(scripts/debug-objects.sh)
-otlpprof=${OTLPPROF_COMMAND:-$target/release/otlpprof}
-[ -n "${OTLPPROF_COMMAND:-}" ] || cargo build --quiet --release --locked --bin otlpprof </dev/null
+build_command
 cargo build --quiet --release --locked --target-dir "$target/bench" --example remote_messages </dev/null
 "$target/bench/release/examples/remote_messages" hour "$work/hour.otlp" \
     "$debug/libjvm.so=$debug/libjvm.debug" "$debug/libc.so=$debug/libc.debug"
-"$otlpprof" export --to pprof -o "$work/hour.pb.gz" "$work/hour.otlp" 2>/dev/null
+"$OTLPPROF_COMMAND" export --to pprof -o "$work/hour.pb.gz" "$work/hour.otlp" 2>/dev/null
 echo "$(stat -c %s "$work/hour.otlp") bytes of messages, $(stat -c %s "$work/hour.pb.gz") of pprof"
 
 # Each run writes a new file: to remove the blocks of a file that is replaced is the file system's time.
@@ -31,12 +26,12 @@ run() {
 }
 contenders=(report merge page to-pprof to-collapsed report-of-pprof go-pprof)
 for _ in $(seq "$turns"); do
-    run report "$otlpprof" report "$work/hour.otlp"
-    run merge "$otlpprof" merge "$work/hour.otlp" -o "$work/out.otlp"
-    run page "$otlpprof" flamegraph "$work/hour.otlp" -o "$work/out.html"
-    run to-pprof "$otlpprof" export --to pprof "$work/hour.otlp" -o "$work/out.pb.gz"
-    run to-collapsed "$otlpprof" export --to collapsed "$work/hour.otlp" -o "$work/out.txt"
-    run report-of-pprof "$otlpprof" report "$work/hour.pb.gz"
+    run report "$OTLPPROF_COMMAND" report "$work/hour.otlp"
+    run merge "$OTLPPROF_COMMAND" merge "$work/hour.otlp" -o "$work/out.otlp"
+    run page "$OTLPPROF_COMMAND" flamegraph "$work/hour.otlp" -o "$work/out.html"
+    run to-pprof "$OTLPPROF_COMMAND" export --to pprof "$work/hour.otlp" -o "$work/out.pb.gz"
+    run to-collapsed "$OTLPPROF_COMMAND" export --to collapsed "$work/hour.otlp" -o "$work/out.txt"
+    run report-of-pprof "$OTLPPROF_COMMAND" report "$work/hour.pb.gz"
     run go-pprof go tool pprof -symbolize=none -top "$work/hour.pb.gz"
 done
 for contender in "${contenders[@]}"; do

@@ -6,18 +6,14 @@
 # their debug files, and 18 libraries of a JDK with symbol tables. Prints the seconds (wall and user) and the
 # memory of the first run, which makes the indexes, and the medians of TURNS (5) runs with them. Each run
 # writes a new file: to remove the blocks of a file that is replaced is the file system's time.
+# OTLPPROF_COMMAND is our command (default: that of a release build).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/medians.sh
 
-target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-turns=${TURNS:-5}
-
 scripts/install-toolchain.sh rust cc
 debug=$(scripts/debug-objects.sh)
-cargo build --quiet --release --locked --bin otlpprof </dev/null
+build_command
 cargo build --quiet --release --locked --target-dir "$target/bench" --example remote_messages </dev/null
 mkdir "$work/objects"
 ln -s "$debug"/*.so "$debug"/*.debug "$work/objects"
@@ -37,7 +33,7 @@ echo "$(stat -c %s "$work/hour.otlp") bytes of messages, ${#objects[@]} objects"
 export OTLPPROF_CACHE=$work/cache
 symbolize() {
     rm -f "$work/out.otlp"
-    measure "$1" "$target/release/otlpprof" symbolize "$work/hour.otlp" -o "$work/out.otlp" \
+    measure "$1" "$OTLPPROF_COMMAND" symbolize "$work/hour.otlp" -o "$work/out.otlp" \
         --path "$work/objects" 2>"$work/summary"
 }
 symbolize first

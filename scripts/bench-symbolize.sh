@@ -6,25 +6,18 @@
 # (100) random ones. Ours is the command, from a message with these frames to one with their names: at the
 # object's first use, at the second, which makes the index, and from the index. The others read addresses and
 # print names. Prints for each the median of seconds (wall and user) and of peak memory. TURNS (5) is the
-# number of rounds. A contender that cannot be built is skipped. OTLPPROF is our command (default: that of a
-# release build).
+# number of rounds. A contender that cannot be built is skipped. OTLPPROF_COMMAND is our command (default:
+# that of a release build).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/medians.sh
 
-target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-turns=${TURNS:-5}
 singles=${ADDRESSES:-100}
 
 scripts/install-toolchain.sh rust cc llvm
 objects=$(scripts/debug-objects.sh)
 file=$objects/libjvm.debug
-if [ -z "${OTLPPROF:-}" ]; then
-    cargo build --quiet --release --locked --bin otlpprof </dev/null
-    OTLPPROF=$target/release/otlpprof
-fi
+build_command
 # The program that writes the messages is not measured.
 cargo build --quiet --locked --example remote_messages </dev/null
 peers=$target/bench-symbolize-peers/release
@@ -67,8 +60,8 @@ message() {
 
 # Runs our command with a folder of indexes on the message of these addresses: ours NAME FOLDER
 ours() {
-    OTLPPROF_CACHE=$work/$2 once "$1" /dev/null "$OTLPPROF" symbolize "$work/in.otlp" -o "$work/out.otlp" \
-        --path "$work/objects" 2>>"$work/summaries"
+    OTLPPROF_CACHE=$work/$2 once "$1" /dev/null "$OTLPPROF_COMMAND" symbolize "$work/in.otlp" \
+        -o "$work/out.otlp" --path "$work/objects" 2>>"$work/summaries"
 }
 
 # Runs every contender on these addresses: all_contenders PREFIX ADDRESSES

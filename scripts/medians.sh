@@ -1,5 +1,18 @@
 # Times contenders of a benchmark and prints their medians; to be sourced. The measurements of a contender are
-# the lines of a file of its name in the folder $work.
+# the lines of a file of its name in the folder $work, which is removed at the end. $target is the folder of
+# builds. $turns is the number of rounds: TURNS (5). The measured command is OTLPPROF_COMMAND.
+
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+turns=${TURNS:-5}
+
+# Builds the command in release mode, unless OTLPPROF_COMMAND names one.
+build_command() {
+    [ -z "${OTLPPROF_COMMAND:-}" ] || return 0
+    cargo build --quiet --release --locked --bin otlpprof </dev/null
+    OTLPPROF_COMMAND=$target/release/otlpprof
+}
 
 # Runs a command and records its seconds and kilobytes: measure NAME COMMAND…
 #
