@@ -1,7 +1,7 @@
 //! The kinds of code of a JVM's samples. Each sample has one kind, so the sums of all kinds add up to that of
 //! all samples.
 
-use super::call_tree::{CallTree, NodeId, ROOT};
+use super::call_tree::{CallTree, NodeId, RunOfNodes};
 use super::frame_code::{FrameCode, FrameCodes};
 use super::frame_table::FrameTable;
 use super::thread_role::ThreadRole;
@@ -76,9 +76,12 @@ impl StackCodes {
         let FrameCodes { codes: of_frames, has_jvm } = FrameCodes::of(frames);
         let mut codes = vec![FrameCode::Nothing; tree.len()];
         // A parent's number is lower than its children's.
-        for node in ROOT + 1..tree.len() as NodeId {
-            let callers = codes[tree.parent(node) as usize];
-            codes[node as usize] = of_frames[tree.frame(node) as usize].called_by(callers);
+        for RunOfNodes { parent, first, frames } in tree.runs() {
+            let mut callers = codes[parent as usize];
+            for (code, &frame) in codes[first as usize..].iter_mut().zip(frames) {
+                callers = of_frames[frame as usize].called_by(callers);
+                *code = callers;
+            }
         }
         Self { codes, has_jvm }
     }
@@ -120,6 +123,7 @@ mod tests {
     use otlpprof_otlp::frames::{Frame, Naming};
 
     use super::*;
+    use crate::call_tree::ROOT;
     use crate::frame_origin::FrameOrigin;
 
     /// A frame of a stack in a test: `jvm`, `native`, `kernel`, `go` or nothing, and a name; of a native

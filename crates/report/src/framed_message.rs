@@ -71,9 +71,9 @@ impl FramedMessage {
 }
 
 impl LocationFrames {
-    /// Whether no location is resolved.
-    pub(super) fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+    /// The number of locations that are resolved: none, or all.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
     }
 
     /// The frames of a location, the innermost call first; `None` if they are not resolved.

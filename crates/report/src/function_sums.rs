@@ -1,6 +1,10 @@
 //! Sums by function: self (the function is the leaf) and total (the function is anywhere in the stack).
 
 use std::cmp::Reverse;
+use std::panic::resume_unwind;
+use std::thread;
+
+use otlpprof_workers::processors;
 
 use super::call_tree::{CallTree, NodeId, ROOT};
 use super::frame_table::FrameId;
@@ -75,6 +79,10 @@ impl DistinctFrames {
 
 /// Stacks are summed by visiting the whole tree if the tree has fewer nodes than this for each of them.
 const NODES_FOR_EACH_STACK: usize = 16;
+/// The most threads that sum stacks.
+const MOST_THREADS: usize = 8;
+/// Another thread sums stacks if there are so many for each frame, of which each thread has a table.
+const STACKS_FOR_EACH_FRAME: usize = 4;
 
 /// Returns the sums of each frame of the tree, by the frame's number. `frames` is their number.
 pub fn function_sums(
@@ -82,16 +90,51 @@ pub fn function_sums(
     frames: usize,
     own: impl ExactSizeIterator<Item = (NodeId, i64)>,
 ) -> Vec<FunctionSum> {
-    let mut sums = vec![FunctionSum::default(); frames];
     if tree.len() / NODES_FOR_EACH_STACK < own.len() {
+        let mut sums = vec![FunctionSum::default(); frames];
         add_tree(tree, own, &mut sums);
-    } else {
-        let mut distinct = DistinctFrames::default();
-        for (node, value) in own {
-            distinct.visit(tree.stack(node), |frame, is_leaf| sums[frame as usize].add(value, is_leaf));
+        return sums;
+    }
+    // In the order of their numbers nodes are near each other in memory.
+    let mut own: Vec<_> = own.collect();
+    own.sort_unstable();
+    let threads = processors(MOST_THREADS).min(own.len() / STACKS_FOR_EACH_FRAME / frames.max(1)).max(1);
+    let mut parts = own.chunks(own.len().div_ceil(threads).max(1));
+    let first = parts.next().unwrap_or_default();
+    thread::scope(|scope| {
+        let others: Vec<_> = parts.map(|part| scope.spawn(move || sums_of(tree, frames, part))).collect();
+        let mut sums = sums_of(tree, frames, first);
+        for other in others {
+            let other = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            for (sum, other) in sums.iter_mut().zip(other) {
+                sum.own = sum.own.saturating_add(other.own);
+                sum.total = sum.total.saturating_add(other.total);
+            }
+        }
+        sums
+    })
+}
+
+/// The sums of each frame in these stacks, stack by stack.
+fn sums_of(tree: &CallTree, frames: usize, own: &[(NodeId, i64)]) -> Vec<FunctionSum> {
+    // By frame: the number of the last stack that had the frame, and its sums, which one access loads.
+    let mut sums = vec![(usize::MAX, FunctionSum::default()); frames];
+    for (stack, &(node, value)) in own.iter().enumerate() {
+        if node == ROOT {
+            continue;
+        }
+        let of_leaf = &mut sums[tree.frame(node) as usize].1;
+        of_leaf.own = of_leaf.own.saturating_add(value);
+        for part in tree.parts(node) {
+            for &frame in part {
+                let (last, sum) = &mut sums[frame as usize];
+                if std::mem::replace(last, stack) != stack {
+                    sum.total = sum.total.saturating_add(value);
+                }
+            }
         }
     }
-    sums
+    sums.into_iter().map(|(_, sum)| sum).collect()
 }
 
 /// Adds the values of stacks, node by node: callers that many stacks share are visited once.

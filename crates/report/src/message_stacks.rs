@@ -12,12 +12,17 @@ use super::framed_message::LocationFrames;
 
 /// The most stacks, and the most frames of locations, that are remembered at a time if there is a bound.
 const REMEMBERED: usize = 1 << 17;
+/// Stands for a frame that is not known.
+const NO_FRAME: FrameId = FrameId::MAX;
 
 /// A message's stacks and locations, as far as they have been met.
 #[derive(Debug)]
 pub(super) struct MessageStacks<'m> {
     /// The frames of locations that are resolved already.
     pub(super) resolved: &'m LocationFrames,
+    /// By resolved location: the number of its only frame, or [`NO_FRAME`] if the location has not been met
+    /// or has several frames.
+    only_frames: Vec<FrameId>,
     /// By location: the place of its frames in `frames`. Empty if the location has not been met.
     locations: Vec<Range<u32>>,
     /// The frames of locations, each from the outermost call to the innermost one.
@@ -34,14 +39,29 @@ impl<'m> MessageStacks<'m> {
     /// Remembers nothing yet, of the message with these tables. With a bound old frames, and old stacks below
     /// other roots than the tree's, are forgotten.
     pub(super) fn new(tables: EncodedTables<'_>, resolved: &'m LocationFrames, is_bounded: bool) -> Self {
-        let locations = if resolved.is_empty() { tables.encoded_locations().len() } else { 0 };
+        let locations = if resolved.len() == 0 { tables.encoded_locations().len() } else { 0 };
         Self::of_counts(locations, tables.stacks().len(), resolved, is_bounded)
     }
 
     fn of_counts(locations: usize, stacks: usize, resolved: &'m LocationFrames, is_bounded: bool) -> Self {
         let (frames, nodes) = Default::default();
-        let below_root = vec![None; stacks];
-        Self { resolved, locations: vec![0..0; locations], frames, below_root, nodes, is_bounded }
+        let (only_frames, below_root) = (vec![NO_FRAME; resolved.len()], vec![None; stacks]);
+        let locations = vec![0..0; locations];
+        Self { resolved, only_frames, locations, frames, below_root, nodes, is_bounded }
+    }
+
+    /// The frame of a resolved location that has been met and has no other frame.
+    pub(super) fn only_frame(&self, location: i32) -> Option<FrameId> {
+        let frame = *self.only_frames.get(usize::try_from(location).ok()?)?;
+        (frame != NO_FRAME).then_some(frame)
+    }
+
+    /// Remembers the only frame of a resolved location.
+    pub(super) fn set_only_frame(&mut self, location: i32, frame: FrameId) {
+        let at = usize::try_from(location).ok();
+        if let Some(known) = at.and_then(|at| self.only_frames.get_mut(at)) {
+            *known = frame;
+        }
     }
 
     /// The node of a stack below a root: `None` if it is not known, `Some(None)` if it is not selected.

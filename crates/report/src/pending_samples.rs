@@ -112,6 +112,18 @@ impl PendingSamples {
         (sample.next < sample.end).then(|| (sample.node, self.frames[sample.next]))
     }
 
+    /// The frames that are not found yet.
+    pub(super) fn rest(&self, index: usize) -> &[FrameId] {
+        let PendingSample { next, end, .. } = self.samples[index];
+        &self.frames[next..end]
+    }
+
+    /// Ends a search at the node of the youngest frame.
+    pub(super) fn end_at(&mut self, index: usize, leaf: NodeId) {
+        let sample = &mut self.samples[index];
+        (sample.node, sample.next) = (leaf, sample.end);
+    }
+
     /// Goes on to the child.
     pub(super) fn go_on(&mut self, index: usize, child: NodeId) {
         let sample = &mut self.samples[index];

@@ -460,6 +460,16 @@ impl<'s> SampleReader<'s> {
             if self.is_full() {
                 break;
             }
+            if let Some(frame) = stacks.only_frame(location) {
+                into.push(frame);
+                continue;
+            }
+            if let Some(&[known]) = stacks.resolved.of(location) {
+                let frame = self.frames.number(known);
+                stacks.set_only_frame(location, frame);
+                into.push(frame);
+                continue;
+            }
             if let Some(known) = stacks.resolved.of(location) {
                 let first = into.len();
                 into.extend(known.iter().map(|&known| self.frames.number(known)));
@@ -486,11 +496,18 @@ impl<'s> SampleReader<'s> {
 
     /// Searches the next child of a pending sample's stack. Adds the rest of the stack below a new node.
     fn search_child(&mut self, pending: &mut PendingSamples, index: usize) {
-        while let Some((node, frame)) = pending.step(index) {
-            let child = self.child(node, frame);
-            pending.go_on(index, child);
-            if !self.tree.is_last(child) {
-                return self.tree.prepare_following(child);
+        let Some((node, frame)) = pending.step(index) else { return };
+        let child = self.child(node, frame);
+        pending.go_on(index, child);
+        if !self.tree.is_last(child) {
+            return self.tree.prepare_following(child);
+        }
+        let leaf = self.tree.append(pending.rest(index));
+        pending.end_at(index, leaf);
+        if self.selection.has_expressions() {
+            for node in child + 1..=leaf {
+                let (frame, of_callers) = (self.tree.frame(node), self.bits_of(node - 1));
+                self.note_bits(node, |reader| reader.matches.bits(&reader.frames, frame, of_callers));
             }
         }
     }
