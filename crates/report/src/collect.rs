@@ -200,6 +200,12 @@ impl SampleSink for Collected<'_> {
         true
     }
 
+    fn prepare(&self, sample: &SelectedSample<'_>) {
+        if let Some(&group) = self.of_labels.get(&sample.labels) {
+            self.sums.prepare((group, sample.node));
+        }
+    }
+
     fn take(&mut self, profile: &ProfileContext<'_>, sample: &SelectedSample<'_>) {
         let sum = sum_in(profile, sample.sample, self.window);
         if sum == 0 {

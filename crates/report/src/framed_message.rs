@@ -8,7 +8,11 @@ use otlpprof_otlp::frames::push_location;
 
 use super::frame_entry::FrameEntry;
 use super::frame_origin::FrameOrigins;
+use super::frame_tables::FrameTables;
 use super::known_frames::{KnownFrames, KnownId};
+
+/// The number of frames that are interned at a time.
+const FRAMES: usize = 512;
 
 /// Resolves the frames of messages for one reader.
 #[derive(Clone, Debug)]
@@ -44,20 +48,22 @@ impl FrameResolver {
 
     fn location_frames(&self, known: &KnownFrames, message: &EncodedMessage) -> LocationFrames {
         let tables = message.tables();
-        let count = tables.encoded_locations().len();
+        let (count, of_frames) = (tables.encoded_locations().len(), FrameTables::new(tables));
         let (mut ends, mut frames) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let (mut found, mut origins) = (Vec::new(), FrameOrigins::default());
         origins.begin(tables);
         // SANITY: a message of 2^31 locations is refused.
         for location in 0..count as i32 {
-            found.clear();
-            push_location(tables, location, &mut found);
-            frames.extend(found.iter().map(|frame| {
-                let entry = FrameEntry::of(frame, self.lines, 0);
-                known.intern(entry, origins.of(tables, frame))
-            }));
+            push_location(&of_frames, location, &mut found);
             // SANITY: a message has fewer than 2^32 bytes, and each frame of its locations takes some.
-            ends.push(frames.len() as u32);
+            ends.push((frames.len() + found.len()) as u32);
+            if found.len() >= FRAMES || location as usize + 1 == count {
+                let entries = found
+                    .iter()
+                    .map(|frame| (FrameEntry::of(frame, self.lines, 0), origins.of(tables, frame)));
+                known.intern_all(&entries.collect::<Vec<_>>(), &mut frames);
+                found.clear();
+            }
         }
         LocationFrames { ends, frames }
     }

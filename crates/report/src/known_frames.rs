@@ -7,7 +7,7 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 
 use super::frame_entry::{FrameEntry, FrameKind};
 use super::frame_origin::FrameOrigin;
@@ -16,14 +16,18 @@ use super::objects::ObjectId;
 /// A frame, by its place in [`KnownFrames`].
 pub(super) type KnownId = u32;
 
-/// The number of tables among which the frames are distributed, so that threads seldom wait for each other.
-const TABLES: usize = 16;
+/// The number of frames that are searched together.
+const BATCH: usize = 32;
 
-/// Frames of all messages.
+/// A frame with the origin of its code.
+pub(super) type OfOrigin<'f> = (FrameEntry<&'f str>, FrameOrigin);
+
+/// Frames of all messages. Most frames of a message are known from the messages before, so that threads
+/// mostly read.
 #[derive(Debug, Default)]
 pub(super) struct KnownFrames {
     hasher: RandomState,
-    tables: [Mutex<Table>; TABLES],
+    table: RwLock<Table>,
 }
 
 #[derive(Debug, Default)]
@@ -50,11 +54,11 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     hash: u64,
-    place: u32,
+    place: KnownId,
 }
 
 impl Entry {
-    fn of(texts: &mut String, entry: FrameEntry<&str>, origin: FrameOrigin) -> Self {
+    fn of(texts: &mut String, (entry, origin): OfOrigin<'_>) -> Self {
         let FrameEntry { name, file, line, kind, object } = entry;
         let start = texts.len();
         texts.push_str(name);
@@ -64,44 +68,73 @@ impl Entry {
         Self { start, name_bytes, file_bytes, line, kind, object, origin }
     }
 
-    fn with_texts<'t>(&self, texts: &'t str) -> FrameEntry<&'t str> {
-        let &Self { start, name_bytes, file_bytes, line, kind, object, .. } = self;
+    fn with_texts<'t>(&self, texts: &'t str) -> OfOrigin<'t> {
+        let &Self { start, name_bytes, file_bytes, line, kind, object, origin } = self;
         let (name, rest) = texts[start..].split_at(name_bytes as usize);
-        FrameEntry { name, file: &rest[..file_bytes as usize], line, kind, object }
+        (FrameEntry { name, file: &rest[..file_bytes as usize], line, kind, object }, origin)
+    }
+}
+
+impl Table {
+    fn is(&self, place: KnownId, frame: OfOrigin<'_>) -> bool {
+        self.entries[place as usize].with_texts(&self.texts) == frame
+    }
+
+    fn find(&self, hash: u64, frame: OfOrigin<'_>) -> Option<KnownId> {
+        let found = self.by_entry.find(hash, |slot| slot.hash == hash && self.is(slot.place, frame));
+        found.map(|slot| slot.place)
+    }
+
+    fn find_or_add(&mut self, hash: u64, frame: OfOrigin<'_>) -> KnownId {
+        self.find(hash, frame).unwrap_or_else(|| {
+            // SANITY: 2^32 frames do not fit into memory.
+            let place = self.entries.len() as KnownId;
+            self.entries.push(Entry::of(&mut self.texts, frame));
+            self.by_entry.insert_unique(hash, Slot { hash, place }, |slot| slot.hash);
+            place
+        })
     }
 }
 
 impl KnownFrames {
-    /// The id of a frame of this origin, which is added if it is new. A frame has one id for each origin.
-    pub(super) fn intern(&self, entry: FrameEntry<&str>, origin: FrameOrigin) -> KnownId {
-        let hash = self.hasher.hash_one((entry, origin));
-        // A hash table uses the lowest and the highest bits.
-        let number = (hash >> 32) as usize % TABLES;
-        let mut table = self.tables[number].lock();
-        let Table { texts, entries, by_entry } = &mut *table;
-        let is_entry = |slot: &Slot| {
-            let known = &entries[slot.place as usize];
-            slot.hash == hash && known.origin == origin && known.with_texts(texts) == entry
-        };
-        let place = match by_entry.find(hash, is_entry) {
-            Some(known) => known.place,
-            None => {
-                // SANITY: 2^28 frames in one of the tables do not fit into memory.
-                let place = entries.len() as u32;
-                entries.push(Entry::of(texts, entry, origin));
-                by_entry.insert_unique(hash, Slot { hash, place }, |slot| slot.hash);
-                place
+    /// Appends the ids of frames. New frames are added. A frame has one id for each origin.
+    pub(super) fn intern_all(&self, frames: &[OfOrigin<'_>], ids: &mut Vec<KnownId>) {
+        for batch in frames.chunks(BATCH) {
+            let mut hashes = [0; BATCH];
+            let mut found = [None; BATCH];
+            for (hash, frame) in hashes.iter_mut().zip(batch) {
+                *hash = self.hasher.hash_one(frame);
             }
-        };
-        place * TABLES as u32 + number as u32
+            // Slots, entries and texts lie scattered in memory. A batch loads them at the same time.
+            let table = self.table.read();
+            for (found, &hash) in found.iter_mut().zip(&hashes[..batch.len()]) {
+                let slot = table.by_entry.find(hash, |slot| slot.hash == hash);
+                *found = slot.map(|slot| slot.place);
+            }
+            let mut are_known = true;
+            for (found, &frame) in found.iter_mut().zip(batch) {
+                *found = found.filter(|&place| table.is(place, frame));
+                are_known &= found.is_some();
+            }
+            drop(table);
+            if are_known {
+                ids.extend(found[..batch.len()].iter().flatten());
+                continue;
+            }
+            let mut table = self.table.write();
+            let of_batch = found.iter().zip(hashes).zip(batch);
+            ids.extend(
+                of_batch
+                    .map(|((found, hash), &frame)| found.unwrap_or_else(|| table.find_or_add(hash, frame))),
+            );
+        }
     }
 
     /// Passes the frame of an id and its origin to `take`.
     pub(super) fn get<T>(&self, id: KnownId, take: impl FnOnce(FrameEntry<&str>, FrameOrigin) -> T) -> T {
-        let (place, number) = (id as usize / TABLES, id as usize % TABLES);
-        let table = self.tables[number].lock();
-        let entry = &table.entries[place];
-        take(entry.with_texts(&table.texts), entry.origin)
+        let table = self.table.read();
+        let (entry, origin) = table.entries[id as usize].with_texts(&table.texts);
+        take(entry, origin)
     }
 }
 
@@ -116,11 +149,13 @@ mod tests {
     fn threads_get_the_same_id_for_the_same_frame() {
         let known = &KnownFrames::default();
         let intern_all = |_| {
-            let entries = (0..500).map(|line| {
+            let frames = (0..500).map(|line| {
                 let entry = FrameEntry { name: "f", file: "", line, kind: FrameKind::Java, object: 0 };
-                known.intern(entry, FrameOrigin::Jvm)
+                (entry, FrameOrigin::Jvm)
             });
-            entries.collect::<Vec<_>>()
+            let (frames, mut ids) = (frames.collect::<Vec<_>>(), Vec::new());
+            known.intern_all(&frames, &mut ids);
+            ids
         };
         let ids = thread::scope(|scope| {
             let threads = [1, 2, 3].map(|number| scope.spawn(move || intern_all(number)));
@@ -129,5 +164,22 @@ mod tests {
         assert_eq!((&ids[0], &ids[1]), (&ids[1], &ids[2]));
         assert_eq!(ids[0].iter().collect::<BTreeSet<_>>().len(), 500);
         assert!((0..).zip(&ids[0]).all(|(line, &id)| known.get(id, |frame, _| frame.line) == line));
+    }
+
+    #[test]
+    fn a_frame_has_an_id_for_each_origin_and_recurs_within_a_batch() {
+        let entry = |name| FrameEntry { name, file: "", line: 0, kind: FrameKind::Native, object: 0 };
+        let frames = [
+            (entry("f"), FrameOrigin::CLibrary),
+            (entry("f"), FrameOrigin::Object),
+            (entry("g"), FrameOrigin::CLibrary),
+            (entry("f"), FrameOrigin::CLibrary),
+        ];
+        let (known, mut ids) = (KnownFrames::default(), Vec::new());
+        known.intern_all(&frames, &mut ids);
+        assert_eq!(ids, [0, 1, 2, 0]);
+        known.intern_all(&frames[1..3], &mut ids);
+        assert_eq!(ids[4..], [1, 2]);
+        assert_eq!(known.get(2, |frame, origin| (frame.name.to_owned(), origin)).0, "g");
     }
 }

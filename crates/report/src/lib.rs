@@ -25,6 +25,7 @@
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
 //! | [`framed_message`] | a message whose frames any thread resolves ahead |
 //! | [`frame_table`] | functions or lines that occur in stacks, interned |
+//! | `frame_tables` | the tables of a message, whose attributes are decoded once |
 //! | `frame_entry` | a frame as reports tell it from others: a function, or one of its lines |
 //! | `known_frames` | frames that several threads intern at the same time |
 //! | [`objects`] | loaded objects that frames are in, interned |
@@ -73,6 +74,7 @@ mod frame_code;
 mod frame_entry;
 mod frame_origin;
 pub mod frame_table;
+mod frame_tables;
 pub mod framed_message;
 pub mod function_sums;
 mod huge_pages;

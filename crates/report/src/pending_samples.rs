@@ -81,6 +81,11 @@ impl PendingSamples {
         self.samples.len() >= MOST_SAMPLES || self.parts >= MOST_PARTS
     }
 
+    /// All samples.
+    pub(super) fn all(&self) -> &[PendingSample] {
+        &self.samples
+    }
+
     /// Passes all samples to `take`, and forgets them.
     pub(super) fn drain(&mut self, mut take: impl FnMut(&PendingSample)) {
         self.frames.clear();

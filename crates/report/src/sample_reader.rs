@@ -138,6 +138,9 @@ pub trait SampleSink {
     /// Begins a profile. Returns whether its samples are wanted.
     fn begin_profile(&mut self, profile: &ProfileContext<'_>) -> bool;
 
+    /// Prepares to take a sample. Preparations for several samples take hardly longer than one: they overlap.
+    fn prepare(&self, _sample: &SelectedSample<'_>) {}
+
     /// Takes a sample of the profile that was begun last.
     fn take(&mut self, profile: &ProfileContext<'_>, sample: &SelectedSample<'_>);
 }
@@ -359,6 +362,10 @@ impl<'s> SampleReader<'s> {
         if self.is_full() {
             // Some stacks may lack frames.
             pending.drain(|_| {});
+        }
+        for &PendingSample { ref sample, labels, node, .. } in pending.all() {
+            let SampleLabels { number, thread, .. } = labels;
+            sink.prepare(&SelectedSample { sample, node, labels: number, thread });
         }
         pending.drain(|&PendingSample { ref sample, labels, node, is_known, .. }| {
             let SampleLabels { number, thread, idleness, root } = labels;

@@ -3,11 +3,15 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::hint::black_box;
 
 use foldhash::fast::RandomState as FastState;
 
 use super::last_states::LastStates;
 use super::sample_reader::ProfileContext;
+
+/// The number of values from which on they are prepared.
+const MANY: usize = 1 << 13;
 
 /// Values by key.
 pub type Values<K> = HashMap<K, i64, FastState>;
@@ -43,6 +47,14 @@ impl<K: Copy + Eq + Hash> Summed<K> {
             false => &mut self.added,
         };
         add(values, key, value);
+    }
+
+    /// Loads the value of a key that [`Summed::add`] is about to change, if the values are so many that they
+    /// are not in the processor's caches. The loads of several keys overlap.
+    pub fn prepare(&self, key: K) {
+        if self.added.len() >= MANY {
+            black_box(self.added.get(&key));
+        }
     }
 
     /// The number of values.
