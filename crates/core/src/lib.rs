@@ -40,6 +40,7 @@
 //! | [`collections`] | stop-the-world garbage collections, as the VM announces them |
 //! | [`continuation`] | the layout of the heap objects that hold a virtual thread's frozen frames |
 //! | [`interpreter_code`] | the stages of the interpreter's code in which a frame is incomplete |
+//! | [`a64_branch`] | the branches of aarch64's instructions, and their distances |
 //! | [`deoptimization_handler`] | the code of compiled methods' deoptimisation handlers |
 //! | [`stub_frames`] | the VM's stubs that have a frame of their own |
 //! | [`unsigned5`] | variable-length integers in HotSpot's compressed tables |
@@ -57,6 +58,7 @@
     )
 )]
 
+pub mod a64_branch;
 pub mod address;
 pub mod attribute_name;
 pub mod build_id;

@@ -3,13 +3,13 @@
 //! does not reach is put into a register first: `adrp; add; br`, or up to four moves.
 
 use super::{Interrupted, Left, MAX_INSTRUCTIONS};
+use crate::a64_branch::{Branch, INSTRUCTION_BYTES, adr_distance};
 use crate::address::CodeRange;
 use crate::memory::Memory;
 
 /// The DWARF number of x30, the only register whose value matters.
 pub const REGISTER: u8 = 30;
 
-const INSTRUCTION_BYTES: u64 = 4;
 const NOP: u32 = 0xd503_201f;
 
 /// Follows the code at `at` until it leaves `stubs`. `None` if an instruction is none of a handler's.
@@ -18,24 +18,22 @@ pub fn way_out<M: Memory + ?Sized>(memory: &M, stubs: CodeRange, at: Interrupted
     for _ in 0..MAX_INSTRUCTIONS {
         let code = memory.load_u32(pc)?;
         let after = pc.wrapping_add(INSTRUCTION_BYTES);
-        let target = match code {
-            _ if code & 0xfc00_0000 == B => Some(pc.wrapping_add_signed(branch_distance(code))),
-            _ if code & 0xfc00_0000 == BL => {
-                x30 = after;
-                Some(pc.wrapping_add_signed(branch_distance(code)))
+        let branch = Branch::of(code);
+        if branch.is_some_and(Branch::is_call) {
+            x30 = after;
+        }
+        let target = match branch {
+            Some(Branch::Jump { distance } | Branch::Call { distance }) => {
+                Some(pc.wrapping_add_signed(distance))
             }
             // The register's value is not followed: only the deoptimisation blob is that far away.
-            _ if code & 0xffff_fc1f == BR => None,
-            _ if code & 0xffff_fc1f == BLR => {
-                x30 = after;
-                None
-            }
-            _ if code & 0x9f00_001f == ADR_X30 => {
-                x30 = pc.wrapping_add_signed(address_distance(code));
+            Some(Branch::RegisterJump { .. } | Branch::RegisterCall) => None,
+            Some(Branch::Conditional { .. } | Branch::Return { .. }) => return None,
+            None if code == NOP || prepares_target(code) => Some(after),
+            None => {
+                x30 = pc.wrapping_add_signed(adr_distance(code, u32::from(REGISTER))?);
                 Some(after)
             }
-            _ if code == NOP || prepares_target(code) => Some(after),
-            _ => return None,
         };
         match target {
             Some(target) if stubs.contains(target) => pc = target,
@@ -43,24 +41,6 @@ pub fn way_out<M: Memory + ?Sized>(memory: &M, stubs: CodeRange, at: Interrupted
         }
     }
     None
-}
-
-const B: u32 = 0x1400_0000;
-const BL: u32 = 0x9400_0000;
-const BR: u32 = 0xd61f_0000;
-const BLR: u32 = 0xd63f_0000;
-const ADR_X30: u32 = 0x1000_001e;
-
-/// The distance of a `b` or `bl`.
-fn branch_distance(code: u32) -> i64 {
-    i64::from((code << 6).cast_signed() >> 6).wrapping_mul(4)
-}
-
-/// The distance of an `adr`: its upper bits are in the middle of the instruction, and two lower bits near the
-/// top.
-fn address_distance(code: u32) -> i64 {
-    let upper = i64::from((code << 8).cast_signed() >> 13);
-    upper.wrapping_mul(4) | i64::from(code >> 29 & 3)
 }
 
 /// Whether the instruction is one of those that put an address into a register other than x30: `adrp`,
@@ -78,6 +58,8 @@ mod tests {
     use super::*;
     use crate::memory::RecordedMemory;
 
+    /// `adr x30`, of its own address.
+    const ADR_X30: u32 = 0x1000_001e;
     const STUBS: CodeRange = CodeRange { start: 0x1000, end: 0x1100 };
 
     /// The return address of the code from the instruction of this number on.

@@ -4,6 +4,7 @@
 //! `generate_normal_entry`, `generate_native_entry`, `generate_throw_exception`),
 //! cpu/aarch64/interp_masm_aarch64.cpp (`remove_activation`), JDK 11-25.
 
+use otlpprof_core::a64_branch::Branch;
 use otlpprof_core::address::CodeRange;
 use otlpprof_core::interpreter_code::ValueLocation::{AboveSp, InRegister};
 use otlpprof_core::interpreter_code::{
@@ -60,7 +61,7 @@ fn loaded_sender_sp(code: u32) -> Option<u32> {
 
 /// Whether `code` is `ret` or `br`.
 fn is_jump(code: u32) -> bool {
-    code == 0xd65f_03c0 || code & 0xffff_fc1f == 0xd61f_0000
+    matches!(Branch::of(code), Some(Branch::Return { .. } | Branch::RegisterJump { .. }))
 }
 
 /// The stages of the method entry with these instructions, and the register that holds the sender's stack

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use otlpprof_core::a64_branch::Branch;
 use otlpprof_core::address::ElfVaddr;
 
 /// `sxtw x0, w0`: the result of C11's thread functions is 32 bits wide.
 const EXTEND: u32 = 0x9340_7c00;
-const INSTRUCTION_BYTES: usize = 4;
+const INSTRUCTION_BYTES: usize = otlpprof_core::a64_branch::INSTRUCTION_BYTES as usize;
 
 /// Finds the calls in `code`, which begins at `start`, that are followed by a call of one of `exits`.
 #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code, reason = "for code of this architecture"))]
@@ -16,27 +17,18 @@ pub(super) fn entries(code: &[u8], start: ElfVaddr, exits: &[ElfVaddr]) -> Vec<R
         instructions.get(index).copied().map(u32::from_le_bytes)
     };
     let entry = |call: usize| {
-        let target = at(start, call * INSTRUCTION_BYTES).0.wrapping_add_signed(distance(instruction(call)?)?);
+        let Some(Branch::Call { distance }) = Branch::of(instruction(call)?) else { return None };
+        let target = at(start, call * INSTRUCTION_BYTES).0.wrapping_add_signed(distance);
         if !exits.contains(&ElfVaddr(target)) {
             return None;
         }
         let last = call.checked_sub(1)?;
         let entering = if instruction(last)? == EXTEND { last.checked_sub(1)? } else { last };
         let first = at(start, entering * INSTRUCTION_BYTES);
-        is_indirect_call(instruction(entering)?).then(|| first..at(start, (call + 1) * INSTRUCTION_BYTES))
+        let is_entered = Branch::of(instruction(entering)?) == Some(Branch::RegisterCall);
+        is_entered.then(|| first..at(start, (call + 1) * INSTRUCTION_BYTES))
     };
     (0..code.len() / INSTRUCTION_BYTES).filter_map(entry).collect()
-}
-
-/// The distance of a `bl`, in bytes (Arm ARM, C6.2, "BL").
-fn distance(instruction: u32) -> Option<i64> {
-    let is_call = instruction >> 26 == 0b10_0101;
-    is_call.then_some(i64::from((instruction << 6) as i32 >> 6) * INSTRUCTION_BYTES as i64)
-}
-
-/// Whether the instruction is a `blr` (Arm ARM, C6.2, "BLR").
-fn is_indirect_call(instruction: u32) -> bool {
-    instruction & 0xffff_fc1f == 0xd63f_0000
 }
 
 /// The place `offset` bytes after `start`.

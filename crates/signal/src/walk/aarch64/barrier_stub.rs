@@ -13,9 +13,9 @@
 //! bl slow_path; mov reference, x0; ldr x0, [sp, 16]; add sp, sp, 32; b continuation`, or the same with 16
 //! bytes and without x0 (generate_c1_load_barrier_stub, gc/z/zBarrierSetAssembler_aarch64.cpp, JDK 17 on).
 
+use otlpprof_core::a64_branch::{Branch, INSTRUCTION_BYTES, RET};
 use otlpprof_core::memory::Memory;
 
-use super::instructions::{INSTRUCTION_BYTES, RET};
 use crate::walk::blob::Stubs;
 use crate::walk::stack_walk::Walk;
 
@@ -91,7 +91,7 @@ fn is_of_c1s_stub(instruction: u32) -> bool {
     // str x, [sp], [sp, 8] or [sp, 16]; mov x, x0
     matches!(instruction & 0xffff_ffe0, 0xf900_03e0 | 0xf900_07e0 | 0xf900_0be0 | 0xaa00_03e0)
         // bl; adrp x8; add x8, x8, n
-        || instruction & 0xfc00_0000 == 0x9400_0000
+        || matches!(Branch::of(instruction), Some(Branch::Call { .. }))
         || instruction & 0x9f00_001f == 0x9000_0008
         || instruction & 0xffc0_03ff == 0x9100_0108
         || matches!(instruction, LOAD_X0 | CALL_X8)
@@ -104,14 +104,18 @@ fn is_state_load(instruction: u32) -> bool {
 
 /// The distance of a `cbz x8` or `cbz w8`.
 fn jump_if_zero(instruction: u32) -> Option<i64> {
-    let words = i64::from((instruction << 8) as i32 >> 13);
-    (instruction & 0x7f00_001f == 0x3400_0008).then_some(words.wrapping_mul(4))
+    match Branch::of(instruction)? {
+        Branch::Conditional { distance } if instruction & 0x7f00_001f == 0x3400_0008 => Some(distance),
+        _ => None,
+    }
 }
 
 /// The distance of a `b`.
 fn jump(instruction: u32) -> Option<i64> {
-    let words = i64::from((instruction << 6) as i32 >> 6);
-    (instruction & 0xfc00_0000 == 0x1400_0000).then_some(words.wrapping_mul(4))
+    match Branch::of(instruction)? {
+        Branch::Jump { distance } => Some(distance),
+        _ => None,
+    }
 }
 
 /// Whether the instruction is `stp …, [sp, -n]!` of general or vector registers, or `str …, [sp, -n]!`.

@@ -4,10 +4,11 @@
 //! argument: it is in the stub's frame from `stp x0, x1, [x29, -64]` on, and in x0 again when the stub
 //! leaves. catch_exception runs in the same frame.
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::instructions::{Around, INSTRUCTION_BYTES, Record};
+use super::instructions::{Around, Record};
 use crate::walk::cursor::{Cursor, Step};
 use crate::walk::registers::Registers;
 use crate::walk::sink::FrameSink;

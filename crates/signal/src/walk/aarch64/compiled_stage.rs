@@ -7,12 +7,12 @@
 //! `ldr x8, [x28, x]; ldr wzr, [x8]; ret` (JDK 11), or, with an exception, in a jump (cpu/aarch64/aarch64.ad
 //! MachPrologNode, MachEpilogNode and RethrowException, c1_LIRAssembler_aarch64.cpp).
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
 use super::instructions::{
-    Around, DROP_PAIR, INSTRUCTION_BYTES, RESTORE_AFTER_CALL, Record, has_pushed_record, pushed_record,
-    saves_record,
+    Around, DROP_PAIR, RESTORE_AFTER_CALL, Record, has_pushed_record, pushed_record, saves_record,
 };
 use super::reserved_zone::is_after_check;
 use super::string_stage::TABLE_BYTES;

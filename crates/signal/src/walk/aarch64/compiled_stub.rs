@@ -1,9 +1,10 @@
 //! A compiled method interrupted in the stubs after its code, on aarch64. The stubs have no frame of their
 //! own, and the place where the method's code was left is in x30.
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 
-use super::instructions::{BR_X8, INSTRUCTION_BYTES, is_call, moved_immediate};
+use super::instructions::{BR_X8, is_call, moved_immediate};
 use crate::walk::blob::Blob;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;

@@ -4,10 +4,11 @@
 //! (cpu/aarch64/sharedRuntime_aarch64.cpp gen_continuation_yield, continuation_enter_cleanup, JDK 21 and 25;
 //! stubGenerator_aarch64.cpp generate_cont_preempt_stub, JDK 25).
 
+use otlpprof_core::a64_branch::{INSTRUCTION_BYTES, RET};
 use otlpprof_core::continuation::ContinuationLayout;
 use otlpprof_core::memory::Memory;
 
-use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, RET};
+use super::instructions::POP_RECORD;
 use super::return_address::strip;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;

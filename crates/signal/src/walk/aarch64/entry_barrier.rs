@@ -1,8 +1,8 @@
 //! The stub of the entry barrier, which compiled methods call once their frame is complete, on aarch64.
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 
-use super::instructions::INSTRUCTION_BYTES;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
 use crate::walk::stack_walk::Walk;

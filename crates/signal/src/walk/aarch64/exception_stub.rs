@@ -13,10 +13,11 @@
 //!   `str x0, [x29, 8]; mov sp, x29; ldp x29, x30, [sp], 16; ret` (c1_Runtime1_aarch64.cpp,
 //!   generate_handle_exception).
 
+use otlpprof_core::a64_branch::{Branch, INSTRUCTION_BYTES};
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, is_register_jump};
+use super::instructions::POP_RECORD;
 use crate::walk::blob::Blob;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
@@ -71,7 +72,8 @@ impl<M: Memory> Walk<'_, M> {
         let most = JUMP_INSTRUCTIONS as i64;
         let is_set =
             (1..=most).any(|back| code(back.wrapping_neg()).is_some_and(|at| MOVES_TO_X3.contains(&at)));
-        let jumps = (0..most).any(|ahead| code(ahead).is_some_and(is_register_jump));
+        let is_jump = |code: u32| matches!(Branch::of(code), Some(Branch::RegisterJump { .. }));
+        let jumps = (0..most).any(|ahead| code(ahead).is_some_and(is_jump));
         let pc = registers.x3();
         (is_set && jumps && self.is_java_code(vm, pc)).then(|| left_at(pc, cursor.sp, registers))
     }

@@ -3,10 +3,10 @@
 //! frame's handler (with a pair pushed for the call), moves x19 to x30 and x3, and jumps
 //! (cpu/aarch64/stubGenerator_aarch64.cpp, generate_forward_exception, JDK 11-25).
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::instructions::INSTRUCTION_BYTES;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
 use crate::walk::stack_walk::Walk;

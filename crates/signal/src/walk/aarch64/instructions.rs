@@ -13,10 +13,9 @@
 //!
 //! Sources: cpu/aarch64/macroAssembler_aarch64.cpp, macroAssembler_aarch64.hpp (JDK 11-25).
 
+use otlpprof_core::a64_branch::{Branch, INSTRUCTION_BYTES, adr_distance};
 use otlpprof_core::memory::Memory;
 
-pub(super) const INSTRUCTION_BYTES: u64 = 4;
-pub(super) const RET: u32 = 0xd65f_03c0;
 /// `stp x29, x30, [sp, -16]!`
 pub(super) const PUSH_RECORD: u32 = 0xa9bf_7bfd;
 /// `ldp x29, x30, [sp], 16`
@@ -173,7 +172,7 @@ impl Around {
 
 /// Whether the two instructions are `adr x8, poll; str x8, [x28, offset]`.
 fn sets_poll_pc(first: u32, second: u32) -> bool {
-    first & 0x9f00_001f == 0x1000_0008 && second & 0xffc0_03ff == 0xf900_0388
+    adr_distance(first, 8).is_some() && second & 0xffc0_03ff == 0xf900_0388
 }
 
 /// Whether code that begins at `begin` has a record of its own at `pc`. Collectors' barriers make one for a
@@ -235,25 +234,14 @@ pub(super) fn saves_record(instruction: u32, frame_bytes: i64) -> bool {
     instruction == PUSH_RECORD || small.is_some_and(|small| small.save == instruction)
 }
 
-/// The constant of 19 bits of a branch (`b.cond`, `cbz`, `cbnz`), or the upper bits of the constant of `adr`,
-/// in bytes.
-pub(super) fn distance_of_19_bits(instruction: u32) -> i64 {
-    i64::from((instruction << 8).cast_signed() >> 13 << 2)
-}
-
 /// Whether control does not pass directly from this instruction to the next: `b`, `bl`, `br`, `blr`, `ret`.
 pub(super) fn leaves(instruction: u32) -> bool {
-    instruction & 0x7c00_0000 == 0x1400_0000 || instruction & 0xff9f_fc1f == 0xd61f_0000
+    Branch::of(instruction).is_some_and(Branch::is_unconditional)
 }
 
 /// Whether the instruction is a call: `bl`, `blr`.
 pub(super) fn is_call(instruction: u32) -> bool {
-    instruction & 0xfc00_0000 == 0x9400_0000 || instruction & 0xffff_fc1f == 0xd63f_0000
-}
-
-/// Whether the instruction is a jump to a register: `br`.
-pub(super) fn is_register_jump(instruction: u32) -> bool {
-    instruction & 0xffff_fc1f == 0xd61f_0000
+    Branch::of(instruction).is_some_and(Branch::is_call)
 }
 
 /// Whether the instruction is `orr x8, xzr, immediate`, which moves some sizes.

@@ -1,9 +1,10 @@
 //! The ends of an interpreter frame (cpu/aarch64/frame_aarch64.hpp, JDK 11-25).
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::instructions::{INSTRUCTION_BYTES, POP_RECORD, leaves};
+use super::instructions::{POP_RECORD, leaves};
 use crate::walk::cursor::Cursor;
 use crate::walk::stack_walk::Walk;
 

@@ -12,11 +12,11 @@
 //!
 //! An intrinsic's entry has no frame ([`super::frameless_entry`]).
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::record::FrameKind;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::instructions::INSTRUCTION_BYTES;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
 use crate::walk::sink::FrameSink;

@@ -1,12 +1,11 @@
 //! Leaf stubs, on aarch64. They have no frame record, unless they call a slow function.
 
+use otlpprof_core::a64_branch::{INSTRUCTION_BYTES, RET};
 use otlpprof_core::address::RuntimeAddr;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::instructions::{
-    INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, RET, has_pushed_record, pushed_record,
-};
+use super::instructions::{POP_RECORD, PUSH_RECORD, has_pushed_record, pushed_record};
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
 use crate::walk::stack_walk::Walk;

@@ -6,9 +6,10 @@
 //! zone again and throws, which ends in a jump (cpu/aarch64/macroAssembler_aarch64.cpp, reserved_stack_check,
 //! JDK 11-25). So the instructions right before the poll do not tell that the frame has been removed.
 
+use otlpprof_core::a64_branch::{Branch, INSTRUCTION_BYTES, RET};
 use otlpprof_core::memory::Memory;
 
-use super::instructions::{Around, INSTRUCTION_BYTES, RET, distance_of_19_bits};
+use super::instructions::Around;
 
 /// `cmp sp, x8`
 const CMP_SP_X8: u32 = 0xeb28_63ff;
@@ -31,8 +32,12 @@ pub(super) fn is_after_check(memory: &impl Memory, around: &Around, pc: u64) -> 
             let at =
                 |earlier: u64| poll.wrapping_sub(count.wrapping_add(earlier).wrapping_mul(INSTRUCTION_BYTES));
             let jump = instruction(at(0));
+            let leads_to_poll = match Branch::of(jump) {
+                Some(Branch::Conditional { distance }) => at(0).wrapping_add_signed(distance) == poll,
+                _ => false,
+            };
             is_jump_if(jump, LOWER)
-                && at(0).wrapping_add_signed(distance_of_19_bits(jump)) == poll
+                && leads_to_poll
                 && instruction(at(1)) == CMP_SP_X8
                 && is_load_from_thread(instruction(at(2)))
         })

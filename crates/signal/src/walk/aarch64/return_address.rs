@@ -5,9 +5,10 @@
 //! on). The signature is in the bits above the address: code is below 2^48, unless a program asks for more
 //! (Documentation/arch/arm64/memory.rst).
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 
-use super::instructions::{INSTRUCTION_BYTES, is_call};
+use super::instructions::is_call;
 
 const ADDRESS_BITS: u32 = 48;
 

@@ -5,9 +5,10 @@
 //! correct the record when the registers are saved, by
 //! `ldr x20, [x28, _saved_exception_pc]; str x20, [x29, 8]`.
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 
-use super::instructions::{Around, INSTRUCTION_BYTES, Record};
+use super::instructions::{Around, Record};
 use crate::walk::blob::Blob;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;

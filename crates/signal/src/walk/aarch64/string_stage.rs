@@ -5,10 +5,10 @@
 //! mov x, sp; …; add sp, sp, 256; b no_match; …; add sp, sp, 256; b done`. String comparisons have nothing on
 //! the stack.
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::instructions::INSTRUCTION_BYTES;
 use crate::walk::blob::Blob;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;

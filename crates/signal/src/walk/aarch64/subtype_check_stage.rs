@@ -4,10 +4,11 @@
 //! `ldr` (c1_LIRAssembler_aarch64.cpp, emit_typecheck_helper and emit_opTypeCheck). In emit_arraycopy it has
 //! pushed the two arrays before (JDK 11-25). C2 searches with registers alone.
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::VmLayout;
 
-use super::instructions::{DROP_PAIR, INSTRUCTION_BYTES, POP_RECORD, PUSH_RECORD, is_call, leaves};
+use super::instructions::{DROP_PAIR, POP_RECORD, PUSH_RECORD, is_call, leaves};
 use crate::walk::stack_walk::Walk;
 
 const PAIR_BYTES: u64 = 16;

@@ -9,10 +9,11 @@
 //! | after that `ldp` | sp |
 //! | cont_returnBarrierExc, in a call with a pair pushed | sp + 32 |
 
+use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::continuation::ThawStub;
 use otlpprof_core::memory::Memory;
 
-use super::instructions::{INSTRUCTION_BYTES, POP_RECORD};
+use super::instructions::POP_RECORD;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
 

@@ -19,9 +19,9 @@
 //!   lower addresses
 //! ```
 
+use otlpprof_core::a64_branch::{Branch, INSTRUCTION_BYTES, adr_distance};
 use otlpprof_core::memory::Memory;
 
-use super::instructions::{INSTRUCTION_BYTES, distance_of_19_bits, is_register_jump};
 use super::return_address::strip;
 use crate::walk::cursor::Cursor;
 use crate::walk::registers::Registers;
@@ -39,8 +39,6 @@ const LR: u32 = 30;
 const SP: u32 = 31;
 /// `bti`, without its targets.
 const BTI: u32 = 0xd503_241f;
-/// `ret`, `retaa`, `retab`.
-const RETURNS: [u32; 3] = [0xd65f_03c0, 0xd65f_0bff, 0xd65f_0fff];
 
 /// The position on the path, and the register values there.
 #[derive(Clone, Copy)]
@@ -153,56 +151,49 @@ impl<M: Memory> Walk<'_, M> {
         };
         let following = State { pc: state.pc.wrapping_add(INSTRUCTION_BYTES), ..*state };
         let at = |distance: i64| State { pc: state.pc.wrapping_add_signed(distance), ..*state };
-        if RETURNS.contains(&code) {
-            return Next::Returned(*state);
+        match Branch::of(code) {
+            Some(Branch::Return { register: LR }) => Next::Returned(*state),
+            Some(Branch::Return { .. }) => Next::Lost,
+            Some(Branch::Conditional { distance }) => {
+                let target = at(distance);
+                match () {
+                    () if !is_inside(target.pc) => Next::Here(following),
+                    () if distance >= 0 => Next::Either(target, following),
+                    () => Next::Either(following, target),
+                }
+            }
+            Some(Branch::Jump { distance }) => {
+                let target = at(distance);
+                if is_inside(target.pc) { Next::Here(target) } else { Next::Returned(*state) }
+            }
+            Some(Branch::RegisterJump { register }) => {
+                match self.jump_table(state.pc, register).filter(|&table| is_inside(table)) {
+                    Some(table) => Next::Either(State { pc: table, ..*state }, following),
+                    None => Next::Lost,
+                }
+            }
+            Some(Branch::Call { distance }) if self.traps_soon(at(distance).pc) => Next::Lost,
+            // Traps, but no system calls.
+            None if code & 0xff00_0000 == 0xd400_0000 && code & 0xffe0_001f != 0xd400_0001 => Next::Lost,
+            Some(Branch::Call { .. } | Branch::RegisterCall) | None => {
+                self.changed(&following, code, start, known).map_or(Next::Lost, Next::Here)
+            }
         }
-        if let Some(distance) = branch_distance(code) {
-            let target = at(distance);
-            return match () {
-                () if !is_inside(target.pc) => Next::Here(following),
-                () if distance >= 0 => Next::Either(target, following),
-                () => Next::Either(following, target),
-            };
-        }
-        if code & 0xfc00_0000 == 0x1400_0000 {
-            let target = at(i64::from((code << 6) as i32 >> 4));
-            return if is_inside(target.pc) { Next::Here(target) } else { Next::Returned(*state) };
-        }
-        if code & 0xfc00_0000 == 0x9400_0000
-            && self.traps_soon(state.pc.wrapping_add_signed(i64::from((code << 6) as i32 >> 4)))
-        {
-            return Next::Lost;
-        }
-        if let Some(table) = self.jump_table(state.pc, code).filter(|&table| is_inside(table)) {
-            return Next::Either(State { pc: table, ..*state }, following);
-        }
-        // Traps, returns to other registers than x30, and jumps to registers.
-        if code & 0xff00_0000 == 0xd400_0000 && code & 0xffe0_001f != 0xd400_0001
-            || code & 0xffff_fc1f == 0xd65f_0000
-            || is_register_jump(code)
-        {
-            return Next::Lost;
-        }
-        self.changed(&following, code, start, known).map_or(Next::Lost, Next::Here)
     }
 
-    /// The address from which the jump `code` at `pc` counts its destination, if the destination is computed:
-    /// `adr x3, address; add x3, x3, x2, lsl 5; br x3`. The code there is another part of the function.
-    fn jump_table(&self, pc: u64, code: u32) -> Option<u64> {
-        if !is_register_jump(code) {
-            return None;
-        }
+    /// The address from which the jump to `register` at `pc` counts its destination, if the destination is
+    /// computed: `adr x3, address; add x3, x3, x2, lsl 5; br x3`. The code there is another part of the
+    /// function.
+    fn jump_table(&self, pc: u64, register: u32) -> Option<u64> {
         // Of registers, shifted or extended.
         let add = self.memory.load_u32(pc.wrapping_sub(INSTRUCTION_BYTES))?;
-        if add & 0xff00_0000 != 0x8b00_0000 || add & 0x1f != code >> 5 & 0x1f {
+        if add & 0xff00_0000 != 0x8b00_0000 || add & 0x1f != register {
             return None;
         }
         let base = add >> 5 & 0x1f;
         let address = pc.wrapping_sub(2 * INSTRUCTION_BYTES);
-        let adr = self.memory.load_u32(address)?;
-        let is_adr = adr & 0x9f00_001f == 0x1000_0000 | base;
-        let distance = distance_of_19_bits(adr) | i64::from(adr >> 29 & 3);
-        is_adr.then(|| address.wrapping_add_signed(distance))
+        let distance = adr_distance(self.memory.load_u32(address)?, base)?;
+        Some(address.wrapping_add_signed(distance))
     }
 
     /// Whether the function at `pc` never returns: one of its first instructions is `brk`, and none before it
@@ -311,14 +302,6 @@ fn added_constant(code: u32) -> Option<(u32, u32, i64)> {
 fn is_other_change_of_sp(code: u32) -> bool {
     code & 0x1f == SP && matches!(code & 0xffe0_0000, 0x8b20_0000 | 0xcb20_0000)
         || code & 0xff80_001f == 0x9200_001f
-}
-
-/// The distance of a branch in bytes: `b.cond`, `cbz`, `cbnz`, `tbz`, `tbnz`.
-fn branch_distance(code: u32) -> Option<i64> {
-    if code & 0xff00_0000 == 0x5400_0000 || code & 0x7e00_0000 == 0x3400_0000 {
-        return Some(distance_of_19_bits(code));
-    }
-    (code & 0x7e00_0000 == 0x3600_0000).then(|| i64::from((code << 13) as i32 >> 18 << 2))
 }
 
 impl Access {
