@@ -81,7 +81,7 @@ fn sources_without(other: &str) -> Vec<Source> {
     let is_of_other = |source: &Source| {
         source.path.components().any(|part| Path::new(&part).file_stem().is_some_and(|name| name == other))
     };
-    sources().into_iter().filter(|source| !is_of_other(source)).collect()
+    sources_and_testkit().into_iter().filter(|source| !is_of_other(source)).collect()
 }
 
 /// A reader can understand a file by the files that it imports.

@@ -6,9 +6,11 @@
 //! | [`running`] | JVMs that run, and the results of ended ones |
 //! | [`containers`] | namespaces, a root of its own and control groups for a JVM |
 //! | [`restricted`] | JVMs without privileges of root |
+//! | `placeholders` | the placeholders for paths in the agent's options |
 //! | `refused_calls` | system calls that the system refuses to a JVM |
 
 pub mod containers;
+mod placeholders;
 mod refused_calls;
 pub mod restricted;
 pub mod running;
@@ -24,6 +26,7 @@ use nix::sys::resource::Resource;
 use crate::environment::remove_configuration;
 use crate::this_build::{self, agent, libraries};
 use containers::ControlGroup;
+use placeholders::with_paths;
 use running::{Finished, Running};
 
 /// A Java program to run, with its options.
@@ -231,14 +234,6 @@ impl JavaRun {
         let label = format!("{} on {}", self.program, self.home.display());
         Running::spawn(label, &self.home, &mut command, self.lasting, folder)
     }
-}
-
-/// Replaces the placeholders in options: `FILE` by the file that most tests write to, `DIR` by its folder.
-fn with_paths(options: &str, profiles: &Path) -> String {
-    let folder = profiles.to_str().expect("a temporary path is UTF-8");
-    // The folder's random name may contain a placeholder, so the text is replaced part by part.
-    let parts: Vec<_> = options.split("FILE").map(|part| part.replace("DIR", folder)).collect();
-    parts.join(&format!("{folder}/profile.otlp"))
 }
 
 /// A program of mixed work of this many seconds under the engines, in messages of one second.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use otlpprof_otlp::read::Message;
 use tempfile::TempDir;
 
-use super::with_paths;
+use super::placeholders::with_paths;
 use crate::jdk::installed_homes;
 use crate::profiles;
 use crate::python::assert_read_alike;
