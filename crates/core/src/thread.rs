@@ -214,7 +214,9 @@ impl WallAccount {
         self.asked.load(Ordering::Acquire) != self.taken.load(Ordering::Acquire)
     }
 
-    /// Resets the account for a new thread that begins at `now_ns`.
+    /// Resets the account for a new thread that begins at `now_ns`. `is_runnable` keeps its value until the
+    /// thread is asked for a sample, and `cpu_ns`, `was_waiting` and `waiting_at` until the thread has taken
+    /// one. The handler and the sampler read them only afterwards.
     pub fn reset(&self, now_ns: u64) {
         self.born_ns.store(now_ns, Ordering::Relaxed);
         self.is_forgotten.store(false, Ordering::Relaxed);
