@@ -17,7 +17,7 @@ use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
 use super::selection::{Window, text_of};
 use super::summed::{Summed, Values};
 use super::thread_role::ThreadRole;
-use super::wait_state::{has_states, wait_state};
+use super::wait_state::wait_state;
 use super::waits::Waits;
 
 /// The self values of nodes.
@@ -166,7 +166,7 @@ impl<'w> Collected<'w> {
         let name = name.unwrap_or_default();
         // SANITY: 2^32 names do not fit into memory.
         let next = self.group_ids.len() as GroupId;
-        let wait = has_states(profile).then(|| wait_state(profile, sample.sample)).flatten();
+        let wait = wait_state(profile, sample.sample);
         let group = Group { name, role: sample.thread, wait };
         let group = *self.group_ids.entry(group).or_insert(next);
         self.of_labels.insert(sample.labels, group);

@@ -1,17 +1,16 @@
 //! Idle threads that are not the program's Java threads: the VM's own, and those of native code. They have
 //! most of the time of a wall-clock profile.
 
-use otlpprof_model::thread_states::{PARKED, RUNNABLE, RUNNING, WAITING};
-use otlpprof_model::{attribute_keys, types};
+use otlpprof_model::attribute_keys;
+use otlpprof_model::thread_states::{PARKED, WAITING};
 use otlpprof_otlp::encoded::EncodedTables;
 use otlpprof_otlp::lookup::Tables as _;
 
 use super::measure::Measure;
 use super::selection::text_of;
+use super::thread_activity::Activity;
 use super::thread_role::OwnCode;
 
-/// The states of a thread that is not idle.
-const BUSY: [&str; 2] = [RUNNING, RUNNABLE];
 /// The methods in which a thread waits for references to objects that are garbage. JDK 19 to 21 park there.
 const QUEUE: &str = "java.lang.ref.ReferenceQueue.remove";
 
@@ -29,7 +28,7 @@ impl Idleness {
     /// program's Java threads. A thread without an id, such as a virtual one, is taken for one of those, and
     /// a thread without a state for busy.
     pub(super) fn of(measure: &Measure, tables: EncodedTables<'_>, attribute_indices: &[i32]) -> Self {
-        if measure.name != types::WALL.name {
+        if !measure.is_wall_clock() {
             return Self::Busy;
         }
         let (mut has_java_id, mut has_os_id, mut name, mut state) = (false, false, None, None);
@@ -43,7 +42,8 @@ impl Idleness {
                 _ => {}
             }
         }
-        let Some(state) = state.filter(|state| !BUSY.contains(&&**state)) else { return Self::Busy };
+        let state = state.filter(|state| Activity::of(state) == Activity::Waits);
+        let Some(state) = state else { return Self::Busy };
         if !has_java_id {
             return if has_os_id { Self::Idle } else { Self::Busy };
         }

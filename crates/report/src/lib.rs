@@ -45,6 +45,7 @@
 //! | Waits | Duty |
 //! |---|---|
 //! | [`waits`] | the waits of threads, by state and by what is waited for |
+//! | `thread_activity` | whether a thread runs or waits, by its state |
 //! | `wait_state` | the states of threads that wait |
 //! | `wait_operation` | the operation by which a thread entered a wait |
 //!
@@ -100,6 +101,7 @@ pub mod sides;
 pub mod state_times;
 pub mod summed;
 pub mod survey;
+mod thread_activity;
 pub mod thread_role;
 mod wait_operation;
 mod wait_state;

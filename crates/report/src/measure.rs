@@ -75,6 +75,11 @@ impl Measure {
         }
     }
 
+    /// Whether the measure is wall-clock time, whose samples have the states of threads.
+    pub fn is_wall_clock(&self) -> bool {
+        self.name == types::WALL.name
+    }
+
     /// Whether a profile of this measure is the state at a moment. Such states are never added up.
     pub fn is_snapshot(&self) -> bool {
         // The last two are Go's: the present goroutines, and the threads created so far.

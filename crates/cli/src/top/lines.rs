@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use otlpprof_model::types;
 use otlpprof_report::frame_table::FrameKind;
 use otlpprof_report::function_sums::SortBy;
 use otlpprof_report::measure::Measure;
@@ -78,7 +77,7 @@ impl Lines {
         let (functions, threads) = (functions.collect(), threads.collect());
         let types = measures.iter().map(|&other| (other.name.clone(), Some(other) == measure)).collect();
         let mut head = head(of, totals, view, measure, ranking.whole);
-        if recent.reader.idle != 0 && measure.is_some_and(|measure| measure.name == types::WALL.name) {
+        if recent.reader.idle != 0 && measure.is_some_and(Measure::is_wall_clock) {
             head.push_str("  without idle VM and native threads (--idle)");
         }
         let kinds = ranking.kinds.and_then(|kinds| kinds::line(&kinds, ranking.whole));
