@@ -7,6 +7,7 @@
 use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -176,66 +177,81 @@ impl<T: Hash + Eq, I: Id> Interner<T, I> {
     }
 }
 
-/// Interns sequences, stored one after another.
-#[derive(Clone, Debug)]
-pub struct SliceInterner<T, I> {
-    items: Vec<T>,
-    /// The end of each sequence in `items`.
+/// The places of sequences that are stored one after another.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    /// The end of each sequence.
     ends: Vec<usize>,
     /// Indices of the first `indices.len()` sequences.
     indices: HashTable<Slot>,
     hasher: RandomState,
+}
+
+impl Places {
+    fn range(&self, index: usize) -> Range<usize> {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        start..self.ends[index]
+    }
+
+    fn hash(&self, sequence: &(impl Hash + ?Sized)) -> u32 {
+        Slot::half_of(self.hasher.hash_one(sequence))
+    }
+
+    /// The id of the sequence with this hash that `is_at` finds in its range.
+    fn find<I: Id>(&self, hash: u32, is_at: impl Fn(Range<usize>) -> bool) -> Option<I> {
+        let is_found = |slot: &Slot| slot.hash == hash && is_at(self.range(slot.index as usize));
+        self.indices.find(Slot::spread(hash), is_found).map(|known| I::from_index(known.index))
+    }
+
+    /// Adds a sequence that ends at `end`.
+    fn push<I: Id>(&mut self, end: usize) -> I {
+        let id = next_id(self.ends.len());
+        self.ends.push(end);
+        id
+    }
+
+    /// Lets [`Places::find`] find the next sequence.
+    fn index_next(&mut self, hash: u32) {
+        let slot = Slot { hash, index: self.indices.len() as u32 };
+        self.indices.insert_unique(slot.place(), slot, Slot::place);
+    }
+}
+
+/// Interns sequences, stored one after another.
+#[derive(Clone, Debug)]
+pub struct SliceInterner<T, I> {
+    items: Vec<T>,
+    places: Places,
     id: PhantomData<I>,
 }
 
 impl<T, I> Default for SliceInterner<T, I> {
     fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            ends: Vec::new(),
-            indices: HashTable::new(),
-            hasher: RandomState::default(),
-            id: PhantomData,
-        }
+        Self { items: Vec::new(), places: Places::default(), id: PhantomData }
     }
-}
-
-/// The range of sequence `index` in the flat storage.
-fn range(ends: &[usize], index: usize) -> std::ops::Range<usize> {
-    let start = if index == 0 { 0 } else { ends[index - 1] };
-    start..ends[index]
 }
 
 impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
     /// Returns the id of `slice`, which is copied if it is new.
     pub fn intern(&mut self, slice: &[T]) -> I {
-        while self.indices.len() < self.ends.len() {
-            let index = self.indices.len() as u32;
-            let hash = self.hasher.hash_one(&self.items[range(&self.ends, index as usize)]);
-            self.index(Slot { hash: Slot::half_of(hash), index });
+        for index in self.places.indices.len()..self.len() {
+            let hash = self.places.hash(&self.items[self.places.range(index)]);
+            self.places.index_next(hash);
         }
-        let hash = Slot::half_of(self.hasher.hash_one(slice));
-        let stored = |index: u32| &self.items[range(&self.ends, index as usize)];
-        let is_slice = |slot: &Slot| slot.hash == hash && stored(slot.index) == slice;
-        if let Some(known) = self.indices.find(Slot::spread(hash), is_slice) {
-            return I::from_index(known.index);
+        let hash = self.places.hash(slice);
+        if let Some(known) = self.places.find(hash, |range| self.items[range] == *slice) {
+            return known;
         }
         let id = self.push_distinct(slice);
-        self.index(Slot { hash, index: id.index() as u32 });
+        self.places.index_next(hash);
         id
     }
 
     /// Stores a sequence that the caller knows to be new. It is hashed only by the next call of
     /// [`SliceInterner::intern`].
     pub fn push_distinct(&mut self, slice: &[T]) -> I {
-        let id: I = next_id(self.ends.len());
         self.items.extend_from_slice(slice);
-        self.ends.push(self.items.len());
-        id
-    }
-
-    fn index(&mut self, slot: Slot) {
-        self.indices.insert_unique(slot.place(), slot, Slot::place);
+        self.places.push(self.items.len())
     }
 
     /// Returns the sequence of `id`.
@@ -243,22 +259,22 @@ impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
     /// # Panics
     /// If `id` came from another interner and is too large for this one.
     pub fn get(&self, id: I) -> &[T] {
-        &self.items[range(&self.ends, id.index())]
+        &self.items[self.places.range(id.index())]
     }
 
     /// The sequences in the order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> {
-        (0..self.ends.len()).map(|index| &self.items[range(&self.ends, index)])
+        (0..self.len()).map(|index| &self.items[self.places.range(index)])
     }
 
     /// The number of sequences.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.places.ends.len()
     }
 
     /// Whether there are no sequences.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.places.ends.is_empty()
     }
 }
 
@@ -266,21 +282,13 @@ impl<T: Copy + Hash + Eq, I: Id> SliceInterner<T, I> {
 #[derive(Clone, Debug)]
 pub struct StringInterner<I> {
     text: String,
-    ends: Vec<usize>,
-    indices: HashTable<Slot>,
-    hasher: RandomState,
+    places: Places,
     id: PhantomData<I>,
 }
 
 impl<I> Default for StringInterner<I> {
     fn default() -> Self {
-        Self {
-            text: String::new(),
-            ends: Vec::new(),
-            indices: HashTable::new(),
-            hasher: RandomState::default(),
-            id: PhantomData,
-        }
+        Self { text: String::new(), places: Places::default(), id: PhantomData }
     }
 }
 
@@ -288,37 +296,29 @@ impl<I: Id> StringInterner<I> {
     /// Makes room for this many more strings, of so many bytes together.
     pub fn reserve(&mut self, count: usize, bytes: usize) {
         self.text.reserve(bytes);
-        self.ends.reserve(count);
-        self.indices.reserve(count, Slot::place);
+        self.places.ends.reserve(count);
+        self.places.indices.reserve(count, Slot::place);
     }
 
     /// Returns the id of `string`, which is copied if it is new.
     pub fn intern(&mut self, string: &str) -> I {
-        let hash = self.hash(string);
+        let hash = self.places.hash(string);
         if let Some(id) = self.find_by(hash, string) {
             return id;
         }
-        let id: I = next_id(self.ends.len());
         self.text.push_str(string);
-        self.ends.push(self.text.len());
-        let slot = Slot { hash, index: id.index() as u32 };
-        self.indices.insert_unique(slot.place(), slot, Slot::place);
+        let id = self.places.push(self.text.len());
+        self.places.index_next(hash);
         id
     }
 
     /// Returns the id of `string`, if it is stored.
     pub fn find(&self, string: &str) -> Option<I> {
-        self.find_by(self.hash(string), string)
-    }
-
-    fn hash(&self, string: &str) -> u32 {
-        Slot::half_of(self.hasher.hash_one(string))
+        self.find_by(self.places.hash(string), string)
     }
 
     fn find_by(&self, hash: u32, string: &str) -> Option<I> {
-        let stored = |index: u32| &self.text[range(&self.ends, index as usize)];
-        let is_string = |slot: &Slot| slot.hash == hash && stored(slot.index) == string;
-        self.indices.find(Slot::spread(hash), is_string).map(|known| I::from_index(known.index))
+        self.places.find(hash, |range| self.text[range] == *string)
     }
 
     /// Returns the string of `id`.
@@ -326,17 +326,17 @@ impl<I: Id> StringInterner<I> {
     /// # Panics
     /// If `id` came from another interner and is too large for this one.
     pub fn get(&self, id: I) -> &str {
-        &self.text[range(&self.ends, id.index())]
+        &self.text[self.places.range(id.index())]
     }
 
     /// The number of strings.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.places.ends.len()
     }
 
     /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.places.ends.is_empty()
     }
 }
 
