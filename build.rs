@@ -26,11 +26,9 @@ fn link_agent() {
     }
 }
 
-/// Selects the linker that crate `context` has chosen. Programs that contain the library, such as tests,
-/// export its thread-local variable as well.
+/// Passes on the link options of crate `context`, which choose the linker. Programs that contain the library,
+/// such as tests, export its thread-local variable as well.
 fn export_thread_context() {
-    if let Ok(folder) = env::var("DEP_OTEL_THREAD_CTX_V1_LLD") {
-        println!("cargo::rustc-link-arg=-B{folder}");
-        println!("cargo::rustc-link-arg=-fuse-ld=lld");
-    }
+    let options = env::var("DEP_OTEL_THREAD_CTX_V1_LINK_OPTIONS").unwrap_or_default();
+    options.split_terminator('\t').for_each(|option| println!("cargo::rustc-link-arg={option}"));
 }

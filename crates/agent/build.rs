@@ -1,12 +1,10 @@
-//! Selects the linker that crate `context` has chosen, for the tests of this package: a program that links
-//! that crate exports its thread-local variable.
+//! Passes on the link options of crate `context`, which choose the linker, for the tests of this package: a
+//! program that links that crate exports its thread-local variable.
 
 use std::env;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    if let Ok(folder) = env::var("DEP_OTEL_THREAD_CTX_V1_LLD") {
-        println!("cargo::rustc-link-arg=-B{folder}");
-        println!("cargo::rustc-link-arg=-fuse-ld=lld");
-    }
+    let options = env::var("DEP_OTEL_THREAD_CTX_V1_LINK_OPTIONS").unwrap_or_default();
+    options.split_terminator('\t').for_each(|option| println!("cargo::rustc-link-arg={option}"));
 }

@@ -1,9 +1,9 @@
-//! Decides whether the thread-local variable `otel_thread_ctx_v1` is exported, which LLD alone can do.
+//! Decides whether the thread-local variable `otel_thread_ctx_v1` is exported, which only LLD can do.
 //!
 //! Rust refers to an exported symbol as to data of an object file of its own, and GNU ld refuses a
 //! thread-local symbol in its place. LLD comes with Rust, and is zig's linker, which links a release
-//! (`OTLPPROF_PORTABLE`, set by `scripts/build-release.sh`). A package that links this crate reads the folder
-//! of the `ld.lld` to link with from `DEP_OTEL_THREAD_CTX_V1_LLD`, in its build script.
+//! (`OTLPPROF_PORTABLE`, set by `scripts/build-release.sh`). A package that links this crate reads the link
+//! options, with tabs between them, from `DEP_OTEL_THREAD_CTX_V1_LINK_OPTIONS`, in its build script.
 
 use std::env;
 use std::path::PathBuf;
@@ -17,9 +17,9 @@ fn main() {
         println!("cargo::rustc-cfg=exports_thread_context");
     } else if let Some(folder) = find_lld() {
         println!("cargo::rustc-cfg=exports_thread_context");
-        println!("cargo::metadata=lld={}", folder.display());
-        println!("cargo::rustc-link-arg=-B{}", folder.display());
-        println!("cargo::rustc-link-arg=-fuse-ld=lld");
+        let options = [format!("-B{}", folder.display()), "-fuse-ld=lld".to_owned()];
+        options.iter().for_each(|option| println!("cargo::rustc-link-arg={option}"));
+        println!("cargo::metadata=link_options={}", options.join("\t"));
     } else {
         println!(
             "cargo::warning=no LLD in Rust's folder: the agent will not publish contexts to other processes"
