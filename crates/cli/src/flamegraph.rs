@@ -18,7 +18,7 @@ use otlpprof_report::selection::Window;
 use otlpprof_report::sides::{self, Comparison};
 use otlpprof_report::survey::Survey;
 
-use super::outputs::DEFAULT_PAGE;
+use super::output_args::DEFAULT_PAGE;
 use super::print::time;
 use super::report::amount::amount;
 use super::report::compare_args::{CompareArgs, empty_side, measure_of_either};

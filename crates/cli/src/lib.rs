@@ -15,7 +15,7 @@
 //! | `executable` | the file of a program that a command line names |
 //! | `main_class` | the main class of a JVM, by the arguments of its launcher |
 //! | `signals` | the signals that end a command, and those that a terminal sends to its view |
-//! | `outputs` | the pages and profiles that such a command leaves in files |
+//! | `output_args` | the files that the user has such a command write: pages, and profiles |
 //! | `results` | the report on the terminal, and the files, when profiling has ended |
 //! | `browser` | the browser that shows a page |
 //!
@@ -87,7 +87,7 @@ mod input;
 mod main_class;
 mod merge;
 mod message_frames;
-mod outputs;
+mod output_args;
 mod payload;
 mod print;
 mod recording;

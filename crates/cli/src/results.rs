@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use super::outputs::Outputs;
+use super::output_args::OutputFiles;
 use super::report::DEFAULT_TOP;
 use super::report::idle_args::IdleArgs;
 use super::report::selection_args::SelectionArgs;
@@ -54,7 +54,7 @@ pub(super) fn say(line: &str) {
 }
 
 /// Writes all results of these files, one for each process. A line reports each that fails.
-pub(super) fn write(report: &ReportArgs, outputs: &Outputs, files: &[PathBuf], to: Stream) -> Written {
+pub(super) fn write(report: &ReportArgs, outputs: &OutputFiles, files: &[PathBuf], to: Stream) -> Written {
     let mut written = Written::default();
     let mut succeeds = |result: anyhow::Result<()>| match result {
         Err(error) if !is_closed_pipe(&error) => {

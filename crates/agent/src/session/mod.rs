@@ -3,7 +3,7 @@
 //! | Module | Duty |
 //! |---|---|
 //! | `running_threads` | the threads that work for a session until it ends |
-//! | `labels` | the names of the sampled threads |
+//! | `label_collector` | collects the names of the sampled threads |
 //! | `clocks` | the monotonic clock and the time of day at one moment |
 //! | `drain` | the move of samples from the buffer to the interval's sums |
 //! | `interval_end` | the end of an interval: its sums become profiles, which are sent |
@@ -13,7 +13,7 @@ mod announcement;
 mod clocks;
 mod drain;
 mod interval_end;
-mod labels;
+mod label_collector;
 mod running_threads;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ use thiserror::Error;
 
 use self::drain::Drain;
 use self::interval_end::IntervalEnd;
-use self::labels::SessionLabels;
+use self::label_collector::LabelCollector;
 use self::running_threads::RunningThreads;
 use super::engines::{self, description, is_any_enabled};
 use super::events::ProgramEvent;
@@ -85,7 +85,7 @@ pub(super) struct ProfilingSession {
     options: Arc<Options>,
     vm: &'static Vm,
     drain: Drain,
-    labels: SessionLabels,
+    labels: LabelCollector,
     interval_end: IntervalEnd,
     threads: RunningThreads,
     /// Stop sampling when they are dropped.
@@ -136,7 +136,7 @@ impl ProfilingSession {
             options,
             vm,
             drain,
-            labels: SessionLabels::new(vm),
+            labels: LabelCollector::new(vm),
             threads,
             guards: Mutex::new(guards),
             end,

@@ -19,7 +19,7 @@ use super::refused_options::refuse;
 use super::state::print_warnings;
 use super::target_args::{AgentArgs, Target};
 use crate::exit_codes::{EXIT_BAD_INPUT, EXIT_FAILED};
-use crate::outputs::{OutputArgs, Outputs};
+use crate::output_args::{OutputArgs, OutputFiles};
 use crate::results::{self, ReportArgs, Stream, Written, say};
 use crate::{agent_string, browser, duration, spool, terminal};
 
@@ -72,7 +72,7 @@ enum Recorded {
 }
 
 pub(crate) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
-    let outputs = Outputs::of(&args.outputs)?;
+    let outputs = OutputFiles::of(&args.outputs)?;
     let mut interrupts = Interrupts::new(args.target.timeout)?;
     let recorded = match take_recording(args, &mut interrupts) {
         Err(error) => match error.downcast_ref() {
@@ -251,7 +251,7 @@ fn note(line: &str) {
 }
 
 /// Prints the report of the messages and writes the files. Returns whether a result is missing.
-fn show(args: &RecordArgs, outputs: &Outputs, messages: &File) -> bool {
+fn show(args: &RecordArgs, outputs: &OutputFiles, messages: &File) -> bool {
     let source = PathBuf::from(format!("/proc/self/fd/{}", messages.as_raw_fd()));
     let Written { pages, has_failed } = results::write(&args.report, outputs, &[source], Stream::Output);
     if args.outputs.open

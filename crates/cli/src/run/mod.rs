@@ -38,7 +38,7 @@ use self::launcher::Loading;
 use self::profile_folder::ProfileFolder;
 use self::program_signals::ProgramSignals;
 use super::event_args::EventArgs;
-use super::outputs::{OutputArgs, Outputs};
+use super::output_args::{OutputArgs, OutputFiles};
 use super::results::{self, ReportArgs, Stream, Written, say};
 use super::{agent_library, agent_string, browser, duration};
 
@@ -75,7 +75,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some((name, arguments)) = args.program.split_first() else { bail!("no program after --") };
     let options = agent_options::with_duration(args.events.with_events(&args.options)?, args.duration)?;
-    let outputs = Outputs::of(&args.outputs)?;
+    let outputs = OutputFiles::of(&args.outputs)?;
     let library = agent_library::find(args.library.as_deref())?;
     // From now on, no signal ends the command before it has removed the folder.
     let signals = ProgramSignals::block();

@@ -1,4 +1,4 @@
-//! The names of a session's threads.
+//! Collects the names of the threads that a session samples.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use crate::thread_names::ThreadLabel;
 use crate::vm::Vm;
 
 /// The names of a session's threads.
-pub(super) struct SessionLabels {
+pub(super) struct LabelCollector {
     vm: &'static Vm,
     pub(super) java: ThreadLabels,
     pub(super) native: NativeThreadNames,
 }
 
-impl SessionLabels {
+impl LabelCollector {
     pub(super) fn new(vm: &'static Vm) -> Self {
         Self { vm, java: ThreadLabels::default(), native: NativeThreadNames::default() }
     }
@@ -32,7 +32,7 @@ impl SessionLabels {
         IntervalLabels { java, native }
     }
 
-    /// Returns the names of the interval so far, as [`SessionLabels::of_interval`]. The interval goes on.
+    /// Returns the names of the interval so far, as [`LabelCollector::of_interval`]. The interval goes on.
     pub(super) fn so_far(&self, env: Option<*mut JNIEnv>) -> IntervalLabels {
         let java = self.java.so_far(self.live_threads(env));
         let java_names = java.values().map(|label| label.name.as_str());

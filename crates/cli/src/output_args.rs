@@ -1,4 +1,4 @@
-//! The files that commands which profile leave: pages, and profiles.
+//! The options of commands that profile for the files to write: pages, and profiles.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(super) const DEFAULT_PAGE: &str = "otlpprof.html";
 
 /// The files to write when profiling has ended.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Outputs {
+pub(super) struct OutputFiles {
     pub(super) pages: Vec<PathBuf>,
     /// Files of OTLP profiles.
     pub(super) profiles: Vec<PathBuf>,
@@ -52,7 +52,7 @@ impl Content {
     }
 }
 
-impl Outputs {
+impl OutputFiles {
     /// The files that the options name.
     ///
     /// # Errors
@@ -89,14 +89,19 @@ impl Outputs {
 mod tests {
     use super::*;
 
-    fn outputs(output: &[&str], keep: Option<&str>, no_page: bool, open: bool) -> anyhow::Result<Outputs> {
+    fn outputs(
+        output: &[&str],
+        keep: Option<&str>,
+        no_page: bool,
+        open: bool,
+    ) -> anyhow::Result<OutputFiles> {
         let output = output.iter().map(PathBuf::from).collect();
-        Outputs::of(&OutputArgs { output, keep: keep.map(PathBuf::from), no_page, open })
+        OutputFiles::of(&OutputArgs { output, keep: keep.map(PathBuf::from), no_page, open })
     }
 
     #[test]
     fn endings_say_what_a_file_is_to_have() {
-        let expected = |pages: &[&str], profiles: &[&str]| Outputs {
+        let expected = |pages: &[&str], profiles: &[&str]| OutputFiles {
             pages: pages.iter().map(PathBuf::from).collect(),
             profiles: profiles.iter().map(PathBuf::from).collect(),
         };
