@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use otlpprof_cli::collect::{Server, Store, Stored};
-use otlpprof_export::{Endpoint, Message, UploadConfig, Uploader};
+use otlpprof_export::{Endpoint, OutgoingMessage, UploadConfig, Uploader};
 use otlpprof_otlp::read;
 use otlpprof_otlp::wire::{ExportProfilesServiceResponse, ProfilesData, Status};
 use otlpprof_sampling::own_threads;
@@ -153,7 +153,7 @@ fn the_exporter_and_the_receiver_understand_each_other() {
     let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
     uploader.submit(protobuf_message("shop"));
     uploader.submit(json_message("cart"));
-    uploader.submit(Message { body: vec![0xff; 9], ..protobuf_message("") });
+    uploader.submit(OutgoingMessage { body: vec![0xff; 9], ..protobuf_message("") });
     let stats = uploader.shutdown(AMPLE);
     assert_eq!((stats.sent.messages, stats.sent.samples), (2, 4));
     assert_eq!(stats.lost_by(otlpprof_export::stats::Fate::Rejected).messages, 1);

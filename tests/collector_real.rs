@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use otlpprof_export::stats::{Loss, Tally, UploadStats};
-use otlpprof_export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
+use otlpprof_export::{ContentType, Endpoint, OutgoingMessage, UploadConfig, Uploader};
 use otlpprof_sampling::own_threads;
 use otlpprof_testkit::collector::{Collector, samples_of};
 use otlpprof_testkit::recordings::converted::convert_to_bytes;
@@ -50,14 +50,14 @@ fn a_real_collectors_refusals_are_understood() {
     // The request exceeds the collector's limit of 20 MiB only after decompression. The collector answers
     // 400.
     let uploader = upload_to(&collector, |config| config.max_request_bytes = usize::MAX);
-    let large = Message { body: vec![0; 21 << 20], content_type: ContentType::Protobuf, samples: 1 };
+    let large = OutgoingMessage { body: vec![0; 21 << 20], content_type: ContentType::Protobuf, samples: 1 };
     let bytes = large.body.len() as u64;
     uploader.submit(large);
     let stats = uploader.shutdown(AMPLE);
     assert_eq!(stats.lost(Loss::TooLarge), Tally { messages: 1, samples: 1, bytes }, "{stats:?}");
 
     let uploader = upload_to(&collector, |_| {});
-    uploader.submit(Message { body: vec![0xff; 9], content_type: ContentType::Protobuf, samples: 1 });
+    uploader.submit(OutgoingMessage { body: vec![0xff; 9], content_type: ContentType::Protobuf, samples: 1 });
     let stats = uploader.shutdown(AMPLE);
     assert_eq!(stats.lost(Loss::Refused), Tally { messages: 1, samples: 1, bytes: 9 }, "{stats:?}");
     assert_eq!(collector.received(), [Vec::new(), Vec::new()]);
@@ -81,7 +81,7 @@ fn a_real_collector_takes_converted_recordings_of_every_writer() {
                 convert_to_bytes(&otlpprof_testkit::recordings::corpus()[name], &["--format", format]);
             let converted = samples_of(&body);
             assert!(converted.len() > 100, "{name}: {}", converted.len());
-            uploader.submit(Message { body, content_type, samples: converted.len() as u64 });
+            uploader.submit(OutgoingMessage { body, content_type, samples: converted.len() as u64 });
             expected.extend(converted);
             messages += 1;
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use otlpprof_export::stats::{Fate, Loss, Tally, UploadStats};
 use otlpprof_export::upload::{Compression, ConfigError, RetryPolicy, Room, Splitter};
-use otlpprof_export::{ContentType, Endpoint, Message, UploadConfig, Uploader};
+use otlpprof_export::{ContentType, Endpoint, OutgoingMessage, UploadConfig, Uploader};
 use otlpprof_otlp::read::decode_json;
 use otlpprof_otlp::{Format, halve};
 use otlpprof_sampling::own_threads;
@@ -84,7 +84,7 @@ fn json_goes_uncompressed_where_that_is_asked_for() {
     let mut config = config(Endpoint::signal(&format!("http://{}/my/path", server.address)).unwrap());
     config.compression = Compression::None;
     let uploader = Uploader::start(config, None, own_threads::spawn).unwrap();
-    uploader.submit(Message { body: b"{}".to_vec(), content_type: ContentType::Json, samples: 0 });
+    uploader.submit(OutgoingMessage { body: b"{}".to_vec(), content_type: ContentType::Json, samples: 0 });
     let request = server.request();
     assert_eq!(request.line, "POST /my/path HTTP/1.1");
     assert_eq!(request.header("content-type"), ["application/json"]);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use otlpprof_export::{ContentType, Endpoint, Message};
+use otlpprof_export::{ContentType, Endpoint, OutgoingMessage};
 
 /// The server's reaction to the next request, after reading it.
 #[derive(Clone, Debug)]
@@ -168,6 +168,6 @@ pub fn read_request(stream: impl Read) -> Option<Request> {
 }
 
 /// A protobuf message of `bytes` bytes that counts as `samples` samples.
-pub fn message(bytes: usize, samples: u64) -> Message {
-    Message { body: vec![7; bytes], content_type: ContentType::Protobuf, samples }
+pub fn message(bytes: usize, samples: u64) -> OutgoingMessage {
+    OutgoingMessage { body: vec![7; bytes], content_type: ContentType::Protobuf, samples }
 }

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use otlpprof_export::{ContentType, Message};
+use otlpprof_export::{ContentType, OutgoingMessage};
 use otlpprof_otlp::lookup::{Lookup, Tables as _};
 use otlpprof_otlp::wire::*;
 use prost::Message as _;
@@ -160,15 +160,15 @@ pub fn json_profile(service: &str) -> String {
 }
 
 /// [`profile`] as a protobuf message.
-pub fn protobuf_message(service: &str) -> Message {
+pub fn protobuf_message(service: &str) -> OutgoingMessage {
     let body = profile(service).encode_to_vec();
-    Message { body, content_type: ContentType::Protobuf, samples: 2 }
+    OutgoingMessage { body, content_type: ContentType::Protobuf, samples: 2 }
 }
 
 /// [`profile`] as a JSON message.
-pub fn json_message(service: &str) -> Message {
+pub fn json_message(service: &str) -> OutgoingMessage {
     let body = json_profile(service).into_bytes();
-    Message { body, content_type: ContentType::Json, samples: 2 }
+    OutgoingMessage { body, content_type: ContentType::Json, samples: 2 }
 }
 
 /// All samples of a message, sorted.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use otlpprof_convert::{AddError, ConvertOptions, JfrToOtlp, Window};
+use otlpprof_convert::{AddError, ConvertOptions, JfrToOtlp, RequestedTime};
 use otlpprof_otlp::validate::rules::Severity;
 use otlpprof_otlp::validate::validate;
 use otlpprof_otlp::wire::ProfilesData;
@@ -113,8 +113,10 @@ fn windows_of_a_stream_follow_one_another() {
         chunk[32..40].copy_from_slice(&at(seconds).to_be_bytes());
         chunk
     };
-    let asked_for =
-        |start: i64, end: i64| Window { start_unix_nano: Some(at(start)), end_unix_nano: Some(at(end)) };
+    let asked_for = |start: i64, end: i64| RequestedTime {
+        start_unix_nano: Some(at(start)),
+        end_unix_nano: Some(at(end)),
+    };
     let mut converter = converter();
     converter.set_window(asked_for(-60, 60));
     let mut window_of = |seconds: i64| {

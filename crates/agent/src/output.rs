@@ -10,7 +10,7 @@ use otlpprof_export::notice::Notices;
 use otlpprof_export::stats::{FileStats, UploadStats};
 use otlpprof_export::stream::Readers;
 use otlpprof_export::upload::{ConfigError, Room, Splitter};
-use otlpprof_export::{ContentType, FileExporter, Message, Uploader};
+use otlpprof_export::{ContentType, FileExporter, OutgoingMessage, Uploader};
 use otlpprof_model::Batch;
 use otlpprof_options::Options;
 use otlpprof_otlp::{EncodeOptions, Format, Split, encode_split, halve};
@@ -110,7 +110,7 @@ impl Output {
             file.retry();
         }
         for (number, part) in split.messages.into_iter().enumerate() {
-            let message = Message { body: part.bytes, content_type, samples: part.samples };
+            let message = OutgoingMessage { body: part.bytes, content_type, samples: part.samples };
             if let Some(file) = &self.file {
                 // A failure is counted and logged by the exporter.
                 let _ = file.write(&message);
@@ -204,7 +204,12 @@ impl Output {
     }
 }
 
-fn wait_for_room(uploader: &Uploader, message: &Message, deadline: Instant, meanwhile: impl Fn() -> bool) {
+fn wait_for_room(
+    uploader: &Uploader,
+    message: &OutgoingMessage,
+    deadline: Instant,
+    meanwhile: impl Fn() -> bool,
+) {
     while Instant::now() < deadline
         && uploader.wait_for_room(message.body.len(), ROOM_WAIT) == Room::NotYet
         && meanwhile()

@@ -154,8 +154,8 @@ impl Dictionary {
     }
 
     /// The values, for resolving references.
-    pub fn values(&self) -> Values<'_> {
-        Values(self.entries.lock())
+    pub fn values(&self) -> LockedValues<'_> {
+        LockedValues(self.entries.lock())
     }
 
     /// The number of values.
@@ -196,9 +196,9 @@ impl Dictionary {
 }
 
 /// The values of a dictionary, locked against changes.
-pub struct Values<'a>(MutexGuard<'a, Entries>);
+pub struct LockedValues<'a>(MutexGuard<'a, Entries>);
 
-impl Values<'_> {
+impl LockedValues<'_> {
     /// The value of a reference; `None` if it has been reclaimed.
     pub fn get(&self, reference: ValueRef) -> Option<&str> {
         let entry = self.0.entries.get(usize::from(reference.index()))?;

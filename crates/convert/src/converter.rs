@@ -87,7 +87,7 @@ pub struct JfrToOtlp {
     lost_samples: u64,
     problems: Vec<String>,
     /// The window of the current recording that the caller wants.
-    wanted: Window,
+    wanted: RequestedTime,
     /// The time from the first chunk's start to the last chunk's end, within the wanted window.
     window: Option<(i64, i64)>,
     /// The time from the first chunk's start to the last chunk's end, without regard to the wanted window.
@@ -97,9 +97,10 @@ pub struct JfrToOtlp {
     pub(super) parser: PushParser,
 }
 
-/// A span of time, in nanoseconds since 1970-01-01 UTC. A missing bound is the recording's.
+/// The span of time whose events are wanted, in nanoseconds since 1970-01-01 UTC. A missing bound is the
+/// bound of the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct RequestedTime {
     /// The first nanosecond.
     pub start_unix_nano: Option<i64>,
     /// One past the last nanosecond.
@@ -191,7 +192,7 @@ impl EventCount {
     }
 }
 
-impl Window {
+impl RequestedTime {
     fn contains(&self, unix_nano: i64) -> bool {
         let lasts = self.start_unix_nano.is_none_or(|start| start <= unix_nano);
         lasts && self.end_unix_nano.is_none_or(|end| unix_nano < end)
@@ -229,7 +230,7 @@ impl JfrToOtlp {
     /// Sets the window of the recordings that are added from now on: events outside are skipped. The profiles
     /// have the window's bounds. If a recording arrives while it is written ([`JfrToOtlp::push`]), each batch
     /// covers the part of the window that has arrived.
-    pub fn set_window(&mut self, window: Window) {
+    pub fn set_window(&mut self, window: RequestedTime) {
         self.wanted = window;
     }
 
@@ -301,7 +302,7 @@ impl JfrToOtlp {
     /// Adds all events of a chunk.
     pub(super) fn add_chunk(&mut self, chunk: Chunk<'_>) -> Result<(), JfrError> {
         self.end_chunk();
-        self.begin(chunk, Window::or);
+        self.begin(chunk, RequestedTime::or);
         self.note_libraries(chunk)?;
         let mut skipped = SkippedTypes::default();
         let added = self.add_events(chunk, &mut skipped);
@@ -343,7 +344,7 @@ impl JfrToOtlp {
 
     /// Begins a chunk, or continues one with new metadata. `bounds` returns the wanted part of the chunk's
     /// time.
-    fn begin(&mut self, chunk: Chunk<'_>, bounds: impl FnOnce(&Window, i64, i64) -> (i64, i64)) {
+    fn begin(&mut self, chunk: Chunk<'_>, bounds: impl FnOnce(&RequestedTime, i64, i64) -> (i64, i64)) {
         let (offset, metadata) = (chunk.offset(), chunk.metadata_offset());
         let settings = match self.chunk.take() {
             Some(before) if before.offset == offset => before.settings,
@@ -414,7 +415,7 @@ impl JfrToOtlp {
             if self.chunk.as_ref().is_some_and(|state| state.offset != place.0) {
                 self.end_chunk();
             }
-            self.begin(chunk, Window::clip);
+            self.begin(chunk, RequestedTime::clip);
         }
         let position = of.position();
         let known = self.chunk.as_ref().and_then(|state| state.types.get(position));

@@ -9,7 +9,7 @@ use otlpprof_model::{
 };
 
 use super::event_plan::{EventPlan, Slot};
-use super::labels::{self, Labels};
+use super::labels::{self, ChunkLabels};
 use super::libraries::Libraries;
 use super::stacks::{self, Stacks};
 use super::witness::{Occurrence, Witness};
@@ -34,7 +34,7 @@ pub enum Links {
 #[derive(Debug, Default)]
 pub(super) struct Identities {
     stacks: Stacks,
-    labels: Labels,
+    labels: ChunkLabels,
     spans: HashMap<(Slot, i64), AttributeId, RandomState>,
 }
 

@@ -15,7 +15,7 @@ use super::witness::EventThread;
 
 /// The converted threads, states and contexts of one chunk.
 #[derive(Debug, Default)]
-pub(super) struct Labels {
+pub(super) struct ChunkLabels {
     threads: ConvertedConstants<AttributeSetId>,
     /// `None` for a state that becomes no attribute.
     states: ConvertedConstants<Option<AttributeId>>,
@@ -50,7 +50,7 @@ impl ExtendedSets {
     }
 }
 
-impl Labels {
+impl ChunkLabels {
     /// The set extended by the attribute.
     #[inline]
     pub(super) fn with(

@@ -49,10 +49,10 @@ mod stacks;
 mod subjects;
 mod witness;
 
-pub use converter::{ConvertOptions, EventCount, JfrToOtlp, Window};
+pub use converter::{ConvertOptions, EventCount, JfrToOtlp, RequestedTime};
 pub use feed::AddError;
 pub use growing::{Growing, GrowingRead};
 pub use identity::Links;
 pub use packed::{PackedError, Unpacked};
 pub use requested::{InvalidEvent, RequestedEvent};
-pub use witness::{EventThread, KnownContext, Labels, Occurrence, Witness};
+pub use witness::{ContextLabels, EventThread, KnownContext, Occurrence, Witness};

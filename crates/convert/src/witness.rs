@@ -46,13 +46,13 @@ pub struct Occurrence {
 }
 
 /// Pairs of a key and a value.
-pub type Labels = Vec<(String, String)>;
+pub type ContextLabels = Vec<(String, String)>;
 
 /// The context of a thread: the work that it was doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownContext {
     /// The attributes, with their keys.
-    pub labels: Arc<Labels>,
+    pub labels: Arc<ContextLabels>,
     /// The span; the empty link if there is none.
     pub link: Link,
 }

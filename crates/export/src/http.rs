@@ -16,7 +16,7 @@ use ureq::{Agent, Body, Error, Timeout};
 
 use super::config_error::ConfigError;
 use super::endpoint::{Endpoint, check_authority};
-use super::message::{ContentType, Message};
+use super::message::{ContentType, OutgoingMessage};
 use super::notice::printable;
 use super::peer::{PeerProtocol, Protocol, WatchConnector};
 use super::response;
@@ -169,7 +169,7 @@ impl Client {
     }
 
     /// Compresses a message as configured.
-    pub(super) fn encode(&self, message: &Message) -> Encoded {
+    pub(super) fn encode(&self, message: &OutgoingMessage) -> Encoded {
         let (gzip, body) = match self.compression {
             Compression::None => (false, message.body.clone()),
             Compression::Gzip => (true, gzip(&message.body)),

@@ -1,6 +1,6 @@
 //! Encoded messages to files and collectors.
 //!
-//! The input is OTLP messages that are already encoded ([`Message`]). The output is bytes in a file
+//! The input is OTLP messages that are already encoded ([`OutgoingMessage`]). The output is bytes in a file
 //! ([`mod@file`]) or at a collector ([`upload`]), and counters that account for every message. No code here
 //! reads or changes a message. A message that a collector finds too large goes back to the caller's splitter
 //! ([`upload::Splitter`]).
@@ -64,5 +64,5 @@ pub mod upload;
 
 pub use endpoint::Endpoint;
 pub use file::FileExporter;
-pub use message::{ContentType, Message};
+pub use message::{ContentType, OutgoingMessage};
 pub use upload::{UploadConfig, Uploader};

@@ -22,7 +22,7 @@ impl ContentType {
 /// One encoded `ExportProfilesServiceRequest`. In a file it is read as `ProfilesData`, which has the same
 /// layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct OutgoingMessage {
     /// The encoded bytes, without framing or compression.
     pub body: Vec<u8>,
     /// The encoding of `body`.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::message::Message;
+use super::message::OutgoingMessage;
 use super::stats::Tally;
 
 /// The most that may wait in a queue.
@@ -18,7 +18,7 @@ pub(super) struct Limits {
 #[derive(Debug)]
 pub(super) struct Queue {
     limits: Limits,
-    waiting: VecDeque<Message>,
+    waiting: VecDeque<OutgoingMessage>,
     waiting_bytes: usize,
     /// Memory in bytes of the message that was taken and is not yet settled.
     taken_bytes: Option<usize>,
@@ -31,7 +31,7 @@ impl Queue {
 
     /// Appends a message. Returns the messages that no longer fit: the oldest, or the new message itself if
     /// not even an empty queue has room for it.
-    pub(super) fn push(&mut self, message: Message) -> Vec<Message> {
+    pub(super) fn push(&mut self, message: OutgoingMessage) -> Vec<OutgoingMessage> {
         let bytes = message.body.capacity();
         if !self.fits(1, bytes, 0, 0) {
             return vec![message];
@@ -57,7 +57,7 @@ impl Queue {
 
     /// Puts the pieces of the message that was settled last at the front, in their order. Returns the pieces
     /// that do not fit, which are the first ones of the message.
-    pub(super) fn push_front(&mut self, pieces: Vec<Message>) -> Vec<Message> {
+    pub(super) fn push_front(&mut self, pieces: Vec<OutgoingMessage>) -> Vec<OutgoingMessage> {
         let mut dropped = Vec::new();
         for piece in pieces.into_iter().rev() {
             let bytes = piece.body.capacity();
@@ -72,7 +72,7 @@ impl Queue {
     }
 
     /// Takes the oldest message to send it. It counts against the limits until [`settle`](Self::settle).
-    pub(super) fn take(&mut self) -> Option<Message> {
+    pub(super) fn take(&mut self) -> Option<OutgoingMessage> {
         let message = self.pop()?;
         self.taken_bytes = Some(message.body.capacity());
         Some(message)
@@ -89,12 +89,12 @@ impl Queue {
     }
 
     /// Takes all waiting messages.
-    pub(super) fn drain(&mut self) -> Vec<Message> {
+    pub(super) fn drain(&mut self) -> Vec<OutgoingMessage> {
         self.waiting_bytes = 0;
         self.waiting.drain(..).collect()
     }
 
-    fn pop(&mut self) -> Option<Message> {
+    fn pop(&mut self) -> Option<OutgoingMessage> {
         let message = self.waiting.pop_front()?;
         self.waiting_bytes -= message.body.capacity();
         Some(message)
@@ -113,11 +113,11 @@ mod tests {
     use super::super::ContentType;
     use super::*;
 
-    fn message(bytes: usize) -> Message {
-        Message { body: vec![0; bytes], content_type: ContentType::Protobuf, samples: bytes as u64 }
+    fn message(bytes: usize) -> OutgoingMessage {
+        OutgoingMessage { body: vec![0; bytes], content_type: ContentType::Protobuf, samples: bytes as u64 }
     }
 
-    fn sizes(messages: Vec<Message>) -> Vec<usize> {
+    fn sizes(messages: Vec<OutgoingMessage>) -> Vec<usize> {
         messages.iter().map(|message| message.body.len()).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Counters of what became of each message. They add up to the number of messages submitted.
 
-use super::message::Message;
+use super::message::OutgoingMessage;
 
 /// An amount of messages, by three measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Tally {
 
 impl Tally {
     /// The amount that one message counts as.
-    pub fn of(message: &Message) -> Self {
+    pub fn of(message: &OutgoingMessage) -> Self {
         Self { messages: 1, samples: message.samples, bytes: message.body.len() as u64 }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::{JfrError, Problem};
 use super::framing::{CHECKPOINT, EventPlace, METADATA, frame_at, is_cut};
 use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
@@ -79,7 +79,7 @@ impl<'a> OpenChunk<'a> {
         header: ChunkHeader,
         base: u64,
     ) -> Result<Self, JfrError> {
-        let cursor = Cursor::new(bytes, 0, base, header.compressed_integers());
+        let cursor = ChunkCursor::new(bytes, 0, base, header.compressed_integers());
         let frame = frame_at(cursor, header.metadata_offset)?;
         let (metadata, metadata_at) = (known.read(cursor, &frame)?, base + frame.at as u64);
         let mut checkpoints = Vec::new();
@@ -119,7 +119,7 @@ impl<'a> OpenChunk<'a> {
         base: u64,
     ) -> Result<Self, JfrError> {
         let within = &bytes[..size.unwrap_or(bytes.len())];
-        let mut cursor = Cursor::new(within, HEADER_LEN, base, header.compressed_integers());
+        let mut cursor = ChunkCursor::new(within, HEADER_LEN, base, header.compressed_integers());
         let mut problem = None;
         let mut metadata: Option<Result<(Arc<Metadata>, u64), JfrError>> = None;
         let mut checkpoints = Vec::new();
@@ -218,9 +218,9 @@ impl<'c> Chunk<'c> {
     }
 
     #[inline]
-    pub(super) fn cursor(&self, at: usize, end: usize) -> Cursor<'c> {
+    pub(super) fn cursor(&self, at: usize, end: usize) -> ChunkCursor<'c> {
         let header = &self.index.header;
-        Cursor::new(self.bytes, at, self.index.base, header.compressed_integers()).up_to(end)
+        ChunkCursor::new(self.bytes, at, self.index.base, header.compressed_integers()).up_to(end)
     }
 
     /// The first byte of a constant's value; 0 if the chunk does not have this key. For [`Numbers::each`],

@@ -8,7 +8,7 @@ use super::integers::{
 
 /// A position in a chunk. Values are read from there up to an end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor<'c> {
+pub(super) struct ChunkCursor<'c> {
     /// The chunk's bytes. They may extend beyond `end`, since integers are loaded as whole words.
     bytes: &'c [u8],
     at: usize,
@@ -19,7 +19,7 @@ pub(super) struct Cursor<'c> {
     compressed: bool,
 }
 
-impl<'c> Cursor<'c> {
+impl<'c> ChunkCursor<'c> {
     /// Reads `bytes[at..]`. `bytes` begins with the chunk's first byte, whose offset in the recording is
     /// `base`. `compressed` is the header's flag.
     #[inline]
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn no_value_extends_beyond_the_end() {
         let bytes = [0x81, 0x82, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
-        let cursor = |end| Cursor::new(&bytes, 0, 0, true).up_to(end);
+        let cursor = |end| ChunkCursor::new(&bytes, 0, 0, true).up_to(end);
         assert!(cursor(2).long().is_err() && cursor(2).skip_compressed(1).is_err());
         assert_eq!(cursor(3).long().unwrap(), 0xc101);
         assert!(cursor(3).skip_compressed(1).is_ok() && cursor(3).skip_compressed(2).is_err());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::{JfrError, Problem};
 use super::strings::RawString;
 
@@ -32,7 +32,7 @@ pub(super) struct Element {
 
 impl Elements {
     /// Reads the strings and the tree. The cursor is after the event's id.
-    pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
+    pub(super) fn parse(cursor: &mut ChunkCursor<'_>) -> Result<Self, JfrError> {
         let mut tree = Self::default();
         for _ in 0..cursor.count()? {
             let text = RawString::read(cursor)?.text().unwrap_or_default();
@@ -55,7 +55,7 @@ impl Elements {
     }
 
     /// Reads one element without its children. Returns the number of children.
-    fn element(&mut self, cursor: &mut Cursor<'_>, parent: Option<u32>) -> Result<usize, JfrError> {
+    fn element(&mut self, cursor: &mut ChunkCursor<'_>, parent: Option<u32>) -> Result<usize, JfrError> {
         let name = self.string(cursor)?;
         let first = self.attributes.len() as u32;
         for _ in 0..cursor.count()? {
@@ -67,7 +67,7 @@ impl Elements {
         cursor.count()
     }
 
-    fn string(&self, cursor: &mut Cursor<'_>) -> Result<u32, JfrError> {
+    fn string(&self, cursor: &mut ChunkCursor<'_>) -> Result<u32, JfrError> {
         let at = *cursor;
         let index = cursor.int()? as u32;
         if index as usize >= self.strings.len() {

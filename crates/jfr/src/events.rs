@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::chunk::Chunk;
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::JfrError;
 use super::framing::{CHECKPOINT, EventPlace, METADATA};
 use super::header::HEADER_LEN;
@@ -60,7 +60,7 @@ impl<'c> Chunk<'c> {
 #[derive(Clone, Debug)]
 pub struct Events<'c> {
     chunk: Chunk<'c>,
-    cursor: Cursor<'c>,
+    cursor: ChunkCursor<'c>,
     unknown: u64,
 }
 

@@ -1,6 +1,6 @@
 //! The boundaries and type ids of events: all that can be known without metadata.
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::{JfrError, Problem};
 use super::header::HEADER_LEN;
 
@@ -25,7 +25,7 @@ impl EventPlace {
     /// Reads the size and type id of the event at the cursor, and moves the cursor past the event. An error
     /// leaves the cursor in place.
     #[inline]
-    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
+    pub(super) fn read(cursor: &mut ChunkCursor<'_>) -> Result<Self, JfrError> {
         // The cursor is not copied here: a copy for each event would stall on the position that was just
         // stored in the cursor.
         let start = cursor.at();
@@ -36,7 +36,7 @@ impl EventPlace {
     }
 
     #[inline(always)]
-    fn try_read(cursor: &mut Cursor<'_>) -> Option<Self> {
+    fn try_read(cursor: &mut ChunkCursor<'_>) -> Option<Self> {
         let (at, left) = (cursor.at(), cursor.left());
         let (size, type_id) = match cursor.short_pair() {
             Some((size, type_id)) => (size as usize, i64::from(type_id)),
@@ -52,7 +52,7 @@ impl EventPlace {
 }
 
 /// The event at an offset that the header gives.
-pub(super) fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<EventPlace, JfrError> {
+pub(super) fn frame_at(mut cursor: ChunkCursor<'_>, offset: i64) -> Result<EventPlace, JfrError> {
     let at = usize::try_from(offset).ok().filter(|&at| at >= HEADER_LEN && at < cursor.end());
     let Some(at) = at else { return Err(cursor.error(Problem::OutOfBounds)) };
     cursor.seek(at);
@@ -60,7 +60,7 @@ pub(super) fn frame_at(mut cursor: Cursor<'_>, offset: i64) -> Result<EventPlace
 }
 
 /// Whether the event at the cursor may be valid but lacks its last bytes.
-pub(super) fn is_cut(mut cursor: Cursor<'_>) -> bool {
+pub(super) fn is_cut(mut cursor: ChunkCursor<'_>) -> bool {
     let left = cursor.left();
     match cursor.int() {
         Ok(size) => size as u32 as usize > left || (size > 0 && cursor.long().is_err()),
@@ -69,7 +69,7 @@ pub(super) fn is_cut(mut cursor: Cursor<'_>) -> bool {
 }
 
 #[cold]
-fn impossible(start: Cursor<'_>) -> JfrError {
+fn impossible(start: ChunkCursor<'_>) -> JfrError {
     let left = start.left();
     let mut cursor = start;
     let size = cursor.int().map_or(0, |size| u64::from(size as u32));

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::{JfrError, Problem};
 use super::framing::{EventPlace, METADATA};
 use super::metadata::Metadata;
@@ -22,7 +22,11 @@ pub struct KnownMetadata {
 
 impl KnownMetadata {
     /// The metadata of this event, parsed or from the cache.
-    pub(super) fn read(&mut self, cursor: Cursor<'_>, frame: &EventPlace) -> Result<Arc<Metadata>, JfrError> {
+    pub(super) fn read(
+        &mut self,
+        cursor: ChunkCursor<'_>,
+        frame: &EventPlace,
+    ) -> Result<Arc<Metadata>, JfrError> {
         let mut cursor = cursor.up_to(frame.end);
         cursor.seek(frame.payload);
         if frame.type_id != METADATA {

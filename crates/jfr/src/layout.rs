@@ -1,6 +1,6 @@
 //! The layout of values that are skipped, compiled once for each type of a chunk.
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::{JfrError, Problem};
 use super::strings::RawString;
 use super::types::{Field, FieldKind, Type, TypeIndex};
@@ -133,7 +133,7 @@ impl Layout {
 
     /// Skips the values.
     #[inline(always)]
-    pub(super) fn skip(&self, cursor: &mut Cursor<'_>, layouts: &Layouts) -> Result<(), JfrError> {
+    pub(super) fn skip(&self, cursor: &mut ChunkCursor<'_>, layouts: &Layouts) -> Result<(), JfrError> {
         // Fast paths for the most frequent layouts.
         match (&self.steps[..], self.broken) {
             ([], None) => Ok(()),
@@ -142,7 +142,7 @@ impl Layout {
         }
     }
 
-    fn skip_at(&self, cursor: &mut Cursor<'_>, layouts: &Layouts, level: usize) -> Result<(), JfrError> {
+    fn skip_at(&self, cursor: &mut ChunkCursor<'_>, layouts: &Layouts, level: usize) -> Result<(), JfrError> {
         for step in &self.steps {
             match *step {
                 Step::Integers(count) => cursor.skip_compressed(count)?,
@@ -177,7 +177,7 @@ fn element(kind: FieldKind, compressed: bool) -> Result<Element, Problem> {
 pub(super) fn skip_values(
     kind: FieldKind,
     count: usize,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut ChunkCursor<'_>,
     layouts: &Layouts,
 ) -> Result<(), JfrError> {
     match element(kind, cursor.compressed()) {
@@ -191,7 +191,7 @@ pub(super) fn skip_values(
 #[inline]
 pub(super) fn count_structs(
     of: TypeIndex,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut ChunkCursor<'_>,
     layouts: &Layouts,
 ) -> Result<usize, JfrError> {
     let (at, count) = (*cursor, cursor.count()?);
@@ -204,7 +204,7 @@ pub(super) fn count_structs(
 /// Skips an array. Its count is at most the number of bytes left, so no loop is longer than the recording.
 fn skip_array(
     element: Element,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut ChunkCursor<'_>,
     layouts: &Layouts,
     level: usize,
 ) -> Result<(), JfrError> {
@@ -218,7 +218,7 @@ fn skip_array(
 fn skip_elements(
     element: Element,
     count: usize,
-    cursor: &mut Cursor<'_>,
+    cursor: &mut ChunkCursor<'_>,
     layouts: &Layouts,
     level: usize,
 ) -> Result<(), JfrError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::elements::{Element, Elements};
 use super::error::{JfrError, Problem};
 use super::key_index::KeyIndex;
@@ -50,7 +50,7 @@ enum Owner {
 
 impl Metadata {
     /// Parses the event after its id. Errors are reported at `start`.
-    pub(super) fn parse(start: Cursor<'_>, cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
+    pub(super) fn parse(start: ChunkCursor<'_>, cursor: &mut ChunkCursor<'_>) -> Result<Self, JfrError> {
         let elements = Elements::parse(cursor)?;
         Self::of_elements(&elements, cursor.compressed()).map_err(|problem| start.error(problem))
     }

@@ -1,7 +1,7 @@
 //! Finds the chunk after a truncated one, whose end is not where its header says: another recording may
 //! follow it in the file.
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::framing::{CHECKPOINT, EventPlace, METADATA, frame_at};
 use super::header::{ChunkHeader, HEADER_LEN, begins_chunk};
 use super::known_metadata::KnownMetadata;
@@ -47,7 +47,7 @@ fn is_followed(bytes: &[u8], size: usize) -> bool {
 fn is_intact(bytes: &[u8], header: &ChunkHeader) -> bool {
     let size = usize::try_from(header.size).ok().filter(|&size| size <= bytes.len());
     let Some(bytes) = size.map(|size| &bytes[..size]) else { return false };
-    let cursor = Cursor::new(bytes, 0, 0, header.compressed_integers());
+    let cursor = ChunkCursor::new(bytes, 0, 0, header.compressed_integers());
     [(header.metadata_offset, METADATA), (header.checkpoint_offset, CHECKPOINT)]
         .into_iter()
         .all(|(at, of)| frame_at(cursor, at).is_ok_and(|frame| frame.type_id == of))
@@ -55,7 +55,7 @@ fn is_intact(bytes: &[u8], header: &ChunkHeader) -> bool {
 
 /// Whether the bytes are a sequence of events up to their end or to the next chunk.
 fn is_framed(bytes: &[u8], header: &ChunkHeader) -> bool {
-    let mut cursor = Cursor::new(bytes, HEADER_LEN, 0, header.compressed_integers());
+    let mut cursor = ChunkCursor::new(bytes, HEADER_LEN, 0, header.compressed_integers());
     while cursor.left() > 0 && !begins_chunk(&bytes[cursor.at()..]) {
         if EventPlace::read(&mut cursor).is_err() {
             return false;
@@ -99,7 +99,7 @@ fn leads_to_metadata(bytes: &[u8], header: &ChunkHeader, candidates: &mut u32) -
         let is_credible = header.size > at && header.clock.ticks_per_second > 0;
         return if is_credible { ChunkSearch::Perhaps { needed: head_end } } else { ChunkSearch::Nothing };
     }
-    let cursor = Cursor::new(bytes, 0, 0, header.compressed_integers());
+    let cursor = ChunkCursor::new(bytes, 0, 0, header.compressed_integers());
     match frame_at(cursor, at) {
         Ok(frame) if frame.type_id == METADATA => {
             *candidates -= 1;

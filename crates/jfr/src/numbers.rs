@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::chunk::Chunk;
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::JfrError;
 use super::layout::Layout;
 use super::types::{Constant, Field, FieldKind, TypeIndex};
@@ -178,7 +178,8 @@ impl Numbers {
             return Ok(());
         }
         for _ in 0..array.len() {
-            let pass_rest = |cursor: &mut Cursor<'_>| self.after.skip(cursor, chunk.metadata().layouts());
+            let pass_rest =
+                |cursor: &mut ChunkCursor<'_>| self.after.skip(cursor, chunk.metadata().layouts());
             with(self.next(&mut cursor, chunk, four, pass_rest)?);
         }
         Ok(())
@@ -189,10 +190,10 @@ impl Numbers {
     #[inline(always)]
     fn next<'c, const N: usize>(
         &self,
-        cursor: &mut Cursor<'c>,
+        cursor: &mut ChunkCursor<'c>,
         chunk: Chunk<'_>,
         four: Option<(&FourIntegers, &[u8; N])>,
-        pass_rest: impl FnOnce(&mut Cursor<'c>) -> Result<(), JfrError>,
+        pass_rest: impl FnOnce(&mut ChunkCursor<'c>) -> Result<(), JfrError>,
     ) -> Result<[i64; N], JfrError> {
         if let Some((four, of_slots)) = four {
             if let Some(values) = cursor.four_short() {
@@ -209,7 +210,12 @@ impl Numbers {
     }
 
     #[inline]
-    fn read_at(&self, cursor: &mut Cursor<'_>, chunk: Chunk<'_>, into: &mut [i64]) -> Result<(), JfrError> {
+    fn read_at(
+        &self,
+        cursor: &mut ChunkCursor<'_>,
+        chunk: Chunk<'_>,
+        into: &mut [i64],
+    ) -> Result<(), JfrError> {
         let metadata = chunk.metadata();
         for step in &self.steps {
             let (slot, kind) = match step {

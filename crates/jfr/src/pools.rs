@@ -1,7 +1,7 @@
 //! The constants of a chunk, to which events refer by key. They are found in the chunk's checkpoints. Only
 //! their places are kept; a value is read when a caller asks for it.
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::{JfrError, Problem};
 use super::framing::{CHECKPOINT, EventPlace};
 use super::key_index::KeyIndex;
@@ -47,7 +47,7 @@ pub(super) struct Checkpoint {
 
 impl Checkpoint {
     /// Reads the head of a checkpoint. The cursor is after the event's type id.
-    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, JfrError> {
+    pub(super) fn read(cursor: &mut ChunkCursor<'_>) -> Result<Self, JfrError> {
         let _ticks = cursor.long()?;
         let _duration_ticks = cursor.long()?;
         let delta = cursor.long()?;
@@ -84,7 +84,7 @@ impl Pools {
     pub(super) fn add(
         &mut self,
         frame: &EventPlace,
-        bytes: Cursor<'_>,
+        bytes: ChunkCursor<'_>,
         metadata: &Metadata,
     ) -> Result<Checkpoint, JfrError> {
         self.has_checkpoint = true;
@@ -128,7 +128,7 @@ impl Pools {
 impl Pool {
     fn add(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut ChunkCursor<'_>,
         of: TypeIndex,
         metadata: &Metadata,
         news: &mut Option<Vec<Constant>>,
@@ -165,7 +165,7 @@ impl Pool {
 /// DataDog/java-profiler (flightRecorder.cpp, `writeStackTraces`) omits the field for such stacks. A complete
 /// stack begins with the same byte, 0, which is followed by the count. After a bare stack follows the key of
 /// the next stack, which has more than 32 bits, or the type of the next pool.
-fn is_bare_stack(cursor: Cursor<'_>, layout: &Layout, metadata: &Metadata, is_last: bool) -> bool {
+fn is_bare_stack(cursor: ChunkCursor<'_>, layout: &Layout, metadata: &Metadata, is_last: bool) -> bool {
     let mut after_zero = cursor;
     if after_zero.byte() != Ok(0) {
         return false;

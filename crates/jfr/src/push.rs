@@ -12,7 +12,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 
 use super::chunk::{Chunk, ChunkIndex};
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::{JfrError, Problem};
 use super::events::Event;
 use super::framing::{CHECKPOINT, EventPlace, METADATA, is_cut};
@@ -217,7 +217,7 @@ impl GrowingChunk {
         let within = &bytes[..self.size.map_or(bytes.len(), |size| size.min(bytes.len()))];
         let is_whole = self.size == Some(within.len());
         let mut cursor =
-            Cursor::new(within, self.framed, self.index.base, self.index.header.compressed_integers());
+            ChunkCursor::new(within, self.framed, self.index.base, self.index.header.compressed_integers());
         let mut has_ended = is_whole;
         while !self.is_broken && cursor.left() > 0 {
             if self.size.is_none() {
@@ -274,7 +274,7 @@ impl GrowingChunk {
     fn framed_event(
         &mut self,
         known: &mut KnownMetadata,
-        cursor: Cursor<'_>,
+        cursor: ChunkCursor<'_>,
         frame: &EventPlace,
         bytes: &[u8],
         deliver: &mut dyn FnMut(&Event<'_>),
@@ -316,7 +316,7 @@ impl GrowingChunk {
         if !self.has_metadata {
             return;
         }
-        let cursor = Cursor::new(bytes, 0, self.index.base, self.index.header.compressed_integers());
+        let cursor = ChunkCursor::new(bytes, 0, self.index.base, self.index.header.compressed_integers());
         for frame in std::mem::take(&mut self.checkpoints) {
             if let Err(error) = self.index.pools.add(&frame, cursor, &self.index.metadata) {
                 self.found(error);

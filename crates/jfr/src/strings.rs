@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::{JfrError, Problem};
 
 const NULL: u8 = 0;
@@ -33,14 +33,14 @@ pub enum RawString<'c> {
 /// UTF-16 code units, each encoded as a char of the chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct Utf16Units<'c> {
-    first: Cursor<'c>,
+    first: ChunkCursor<'c>,
     count: usize,
 }
 
 impl<'c> RawString<'c> {
     /// Reads a string.
     #[inline]
-    pub(super) fn read(cursor: &mut Cursor<'c>) -> Result<Self, JfrError> {
+    pub(super) fn read(cursor: &mut ChunkCursor<'c>) -> Result<Self, JfrError> {
         let at = *cursor;
         match cursor.byte()? {
             NULL => Ok(Self::Null),
@@ -65,7 +65,7 @@ impl<'c> RawString<'c> {
     }
 
     /// Skips a string.
-    pub(super) fn skip(cursor: &mut Cursor<'_>) -> Result<(), JfrError> {
+    pub(super) fn skip(cursor: &mut ChunkCursor<'_>) -> Result<(), JfrError> {
         let at = *cursor;
         match cursor.byte()? {
             NULL | EMPTY => Ok(()),
@@ -122,7 +122,7 @@ impl Utf16Units<'_> {
     }
 }
 
-fn skip_chars(cursor: &mut Cursor<'_>, count: usize) -> Result<(), JfrError> {
+fn skip_chars(cursor: &mut ChunkCursor<'_>, count: usize) -> Result<(), JfrError> {
     if cursor.compressed() {
         cursor.skip_compressed(count)
     } else {
@@ -179,9 +179,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn text(bytes: &[u8], compressed: bool) -> Option<String> {
-        let mut cursor = Cursor::new(bytes, 0, 0, compressed);
+        let mut cursor = ChunkCursor::new(bytes, 0, 0, compressed);
         let string = RawString::read(&mut cursor).unwrap();
-        let mut skipping = Cursor::new(bytes, 0, 0, compressed);
+        let mut skipping = ChunkCursor::new(bytes, 0, 0, compressed);
         RawString::skip(&mut skipping).unwrap();
         assert_eq!((cursor.at(), skipping.at()), (bytes.len(), bytes.len()));
         string.text().map(Cow::into_owned)
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(text(&[4, 2, 0x61, 0xac, 0x41], true).as_deref(), Some("a€"));
         assert_eq!(text(&[4, 3, 0xbd, 0xb0, 3, 0x80, 0xb8, 3, 0x21], true).as_deref(), Some("\u{1f400}!"));
         assert_eq!(text(b"\x05\x03a\xe4b", true).as_deref(), Some("aäb"));
-        let pooled = RawString::read(&mut Cursor::new(&[2, 0x85, 1], 0, 0, true)).unwrap();
+        let pooled = RawString::read(&mut ChunkCursor::new(&[2, 0x85, 1], 0, 0, true)).unwrap();
         assert!(matches!(pooled, RawString::Pool(133)));
     }
 
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn beginnings_have_whole_characters() {
         let begin = |bytes: &[u8], most| {
-            let mut cursor = Cursor::new(bytes, 0, 0, true);
+            let mut cursor = ChunkCursor::new(bytes, 0, 0, true);
             RawString::read(&mut cursor).unwrap().up_to(most).text().map(Cow::into_owned)
         };
         assert_eq!(begin(b"\x03\x04a\xc3\xa4b", 2).as_deref(), Some("a"));
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_unknown_encoding_is_refused_where_it_stands() {
-        let error = RawString::read(&mut Cursor::new(&[0, 9], 1, 100, true)).unwrap_err();
+        let error = RawString::read(&mut ChunkCursor::new(&[0, 9], 1, 100, true)).unwrap_err();
         assert_eq!(error, Problem::StringEncoding(9).at(101));
     }
 

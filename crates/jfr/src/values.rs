@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::chunk::Chunk;
-use super::cursor::Cursor;
+use super::cursor::ChunkCursor;
 use super::error::{JfrError, Problem};
 use super::layout::{count_structs, skip_values};
 use super::metadata::Metadata;
@@ -180,7 +180,7 @@ impl<'c> Struct<'c> {
     }
 
     #[inline]
-    pub(super) fn cursor(&self) -> Cursor<'c> {
+    pub(super) fn cursor(&self) -> ChunkCursor<'c> {
         self.chunk.cursor(self.at, self.end)
     }
 }
@@ -190,7 +190,7 @@ impl<'c> Struct<'c> {
 pub struct Fields<'c> {
     chunk: Chunk<'c>,
     rest: std::slice::Iter<'c, Field>,
-    cursor: Cursor<'c>,
+    cursor: ChunkCursor<'c>,
     pending: Pending,
 }
 
@@ -246,13 +246,13 @@ impl<'c> Array<'c> {
     }
 
     /// A cursor at the first value.
-    pub(super) fn cursor(&self) -> Cursor<'c> {
+    pub(super) fn cursor(&self) -> ChunkCursor<'c> {
         self.chunk.cursor(self.at, self.end)
     }
 
     /// The values. After an error the iterator ends.
-    pub fn values(&self) -> Values<'c> {
-        Values {
+    pub fn values(&self) -> ArrayValues<'c> {
+        ArrayValues {
             chunk: self.chunk,
             kind: self.kind,
             left: self.count,
@@ -264,15 +264,15 @@ impl<'c> Array<'c> {
 
 /// Values of an [`Array`].
 #[derive(Clone, Debug)]
-pub struct Values<'c> {
+pub struct ArrayValues<'c> {
     chunk: Chunk<'c>,
     kind: FieldKind,
     left: usize,
-    cursor: Cursor<'c>,
+    cursor: ChunkCursor<'c>,
     pending: Pending,
 }
 
-impl<'c> Iterator for Values<'c> {
+impl<'c> Iterator for ArrayValues<'c> {
     type Item = Result<Value<'c>, JfrError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -293,7 +293,7 @@ impl<'c> Iterator for Values<'c> {
 
 impl Pending {
     #[inline(always)]
-    pub(super) fn pass(&mut self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
+    pub(super) fn pass(&mut self, cursor: &mut ChunkCursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
         match self {
             Self::Nothing => Ok(()),
             // Rare and much code, so this is not inlined.
@@ -302,7 +302,7 @@ impl Pending {
     }
 
     #[inline(never)]
-    fn pass_it(&mut self, cursor: &mut Cursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
+    fn pass_it(&mut self, cursor: &mut ChunkCursor<'_>, metadata: &Metadata) -> Result<(), JfrError> {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing => Ok(()),
             Self::Struct(of) => metadata.layouts().of(of).skip(cursor, metadata.layouts()),
@@ -315,7 +315,7 @@ impl Pending {
 /// its first value.
 #[inline]
 pub(super) fn read_value<'c>(
-    cursor: &mut Cursor<'c>,
+    cursor: &mut ChunkCursor<'c>,
     kind: FieldKind,
     is_array: bool,
     chunk: Chunk<'c>,
@@ -330,7 +330,7 @@ pub(super) fn read_value<'c>(
 /// the processor would stall on the stores, which are narrower than the copy's loads.
 #[inline(always)]
 pub(super) fn read_value_to<'c, T>(
-    cursor: &mut Cursor<'c>,
+    cursor: &mut ChunkCursor<'c>,
     kind: FieldKind,
     is_array: bool,
     chunk: Chunk<'c>,

@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use otlpprof_protobuf::{Cursor, RawField, decoded, fields, payloads};
+use otlpprof_protobuf::{ByteCursor, RawField, decoded, fields, payloads};
 use prost::Message;
 
 use super::bounds::{ELEMENT_BYTES, ELEMENT_PARTS, ELEMENTS, FRAMES, FRAMES_FOR_EACH_BYTE, STACK_FRAMES};
@@ -252,7 +252,7 @@ impl<'a> EncodedTables<'a> {
 
     fn at(self, table: usize, index: usize) -> Option<&'a [u8]> {
         let offset = *self.index().elements[table].get(index)?;
-        let mut rest = Cursor::new(self.message.bytes.get(usize::try_from(offset).ok()?..)?);
+        let mut rest = ByteCursor::new(self.message.bytes.get(usize::try_from(offset).ok()?..)?);
         let (_, wire_type) = rest.key().ok()?;
         Some(rest.value(wire_type).ok()?.1)
     }

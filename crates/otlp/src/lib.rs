@@ -102,7 +102,7 @@ pub use halve::halve;
 pub use json_transcode::to_json;
 pub use message_write::Payload;
 pub use profile_id::new_profile_id;
-pub use split::{Message, Split, encode_split};
+pub use split::{Split, SplitMessage, encode_split};
 
 /// The code of the README, which is compiled with the tests.
 #[cfg(doctest)]

@@ -10,7 +10,7 @@ use super::encode_options::EncodeOptions;
 use super::field_writer::FieldWriter;
 use super::locations::WireLocation;
 use super::profile_id::new_profile_id;
-use super::samples::{Shape, Window, for_each_sample};
+use super::samples::{ProfileWindow, Shape, for_each_sample};
 use super::schema::{
     any_value, dictionary as table, function, key_value, key_value_and_unit, line, link, location, mapping,
     profile as field, profiles_data, resource, resource_profiles, sample, scope, scope_profiles, stack,
@@ -147,7 +147,7 @@ fn write_profile<W: FieldWriter>(
     let profile_type = profile.profile_type;
     let samples = selection.samples.clone();
     let shape = Shape::of(profile, samples.clone(), options);
-    let window = Window::of(profile, shape);
+    let window = ProfileWindow::of(profile, shape);
     let sample_type = (profile_type.sample_type, profile_type.sample_unit);
     let period_type = (profile_type.period_type, profile_type.period_unit);
     w.message(field::SAMPLE_TYPE, |w| write_value_type(w, dictionary, sample_type));

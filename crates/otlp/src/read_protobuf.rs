@@ -6,7 +6,7 @@
 //! indices refer to the wrong tables. The check allocates memory only for its reports, so a declared length
 //! costs nothing until its bytes have arrived.
 
-use otlpprof_protobuf::{Cursor, Malformed, WireType, count_small_varints};
+use otlpprof_protobuf::{ByteCursor, Malformed, WireType, count_small_varints};
 
 use super::bounds::{self, Bounds};
 use super::old_layout::{self, SampleLayout, SeenFields};
@@ -58,7 +58,7 @@ pub(super) fn begins_like_message(bytes: &[u8]) -> bool {
 }
 
 fn has_fields_of_message(bytes: &[u8], may_break_off: bool) -> bool {
-    let mut rest = Cursor::new(bytes);
+    let mut rest = ByteCursor::new(bytes);
     while !rest.is_empty() {
         let Ok((number, wire_type)) = rest.key() else { return false };
         let field = schema::PROFILES_DATA.by_number(number);
@@ -122,7 +122,7 @@ impl Walk {
         let is_sample = std::ptr::eq(schema, &schema::SAMPLE);
         let mut seen = SeenFields::default();
         let mut counts = [0_usize; MAX_FIELDS];
-        let mut rest = Cursor::new(bytes);
+        let mut rest = ByteCursor::new(bytes);
         while !rest.is_empty() {
             let start = base + rest.at as u64;
             let (number, wire_type) = rest.key().map_err(|why| self.malformed(why, start, None))?;
@@ -216,7 +216,7 @@ impl Walk {
         if let Some(count) = count_small_varints(bytes).filter(|_| wire_type == WireType::Varint) {
             return Ok(first + count);
         }
-        let mut rest = Cursor::new(bytes);
+        let mut rest = ByteCursor::new(bytes);
         let mut here = (field, first);
         while !rest.is_empty() {
             let start = base + rest.at as u64;

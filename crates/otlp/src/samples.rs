@@ -60,12 +60,12 @@ pub(super) fn times(profile: &Profile, samples: Range<usize>) -> u64 {
 
 /// The window of a profile. It is not empty if times must lie in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct ProfileWindow {
     pub(super) start_unix_nano: u64,
     pub(super) duration_nano: u64,
 }
 
-impl Window {
+impl ProfileWindow {
     pub(super) fn of(profile: &Profile, shape: Shape) -> Self {
         let least = u64::from(shape != Shape::Value);
         let start_unix_nano = profile.start_unix_nano.min(u64::MAX - least);
@@ -109,7 +109,7 @@ pub(super) fn for_each_sample(
     } else {
         (Cow::Borrowed(profile), range)
     };
-    let window = Window::of(&profile, shape);
+    let window = ProfileWindow::of(&profile, shape);
     let (mut attributes, mut values, mut times) = (Vec::new(), Vec::new(), Vec::new());
     for position in range {
         let sample = &profile.samples()[position];

@@ -11,7 +11,7 @@ use super::samples::{MOST_TIMES, Shape, times};
 
 /// One encoded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct SplitMessage {
     /// The encoded message, which is self-contained.
     pub bytes: Vec<u8>,
     /// The number of samples in the message.
@@ -24,7 +24,7 @@ pub struct Message {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
     /// The messages, in the order of the samples; empty if there was no sample.
-    pub messages: Vec<Message>,
+    pub messages: Vec<SplitMessage>,
     /// The number of samples that were dropped because each alone exceeds the limit.
     pub dropped_samples: u64,
     /// The number of additions to the model that the dropped samples summed up.
@@ -105,7 +105,7 @@ impl Splitter<'_> {
     fn push(&mut self, bytes: Vec<u8>, selections: &[Selection], options: &EncodeOptions) {
         let samples = self.samples(selections).count() as u64;
         let additions = self.additions(selections);
-        self.split.messages.push(Message { bytes, samples, additions });
+        self.split.messages.push(SplitMessage { bytes, samples, additions });
         for selection in selections.iter().filter(|selection| !selection.samples.is_empty()) {
             self.all[selection.profile].with_counts = false;
             let profile = &self.batch.profiles[selection.profile];

@@ -11,14 +11,14 @@
 //! A wrong guess ends in an error: OTLP's reader refuses a varint in field 1, and pprof's reader refuses a
 //! profile without sample types or with a text that is no string.
 
-use otlpprof_protobuf::{Cursor, WireType, fields};
+use otlpprof_protobuf::{ByteCursor, WireType, fields};
 
 /// Whether these are the first bytes of a profile in pprof's format, decompressed. Each field must be one of
 /// pprof's, with its wire type. A short text may be taken for one, so a caller asks first whether the bytes
 /// are text.
 pub fn is_pprof(first: &[u8]) -> bool {
     use WireType::{Delimited, Varint};
-    let mut rest = Cursor::new(first);
+    let mut rest = ByteCursor::new(first);
     let mut is_decided = false;
     while !rest.is_empty() {
         let Ok((number, wire_type)) = rest.key() else { return false };
@@ -41,7 +41,7 @@ pub fn is_pprof(first: &[u8]) -> bool {
 
 /// Whether all of the bytes are varints in the fields 1 and 2.
 fn is_value_type(bytes: &[u8]) -> bool {
-    let mut rest = Cursor::new(bytes);
+    let mut rest = ByteCursor::new(bytes);
     while !rest.is_empty() {
         let Ok((1 | 2, WireType::Varint)) = rest.key() else { return false };
         if rest.varint().is_err() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use otlpprof_protobuf::{Cursor, Malformed, WireType, fields, payloads};
+use otlpprof_protobuf::{ByteCursor, Malformed, WireType, fields, payloads};
 use prost::Message;
 
 use super::error::PprofError;
@@ -56,7 +56,7 @@ impl<'b> Parts<'b> {
     /// Finds the parts.
     pub(super) fn of(bytes: &'b [u8]) -> Result<Self, PprofError> {
         let mut parts = Self { bytes, ..Self::default() };
-        let mut rest = Cursor::new(bytes);
+        let mut rest = ByteCursor::new(bytes);
         let mut count = 0_usize;
         let most = FEW_PARTS.max(bytes.len() / BYTES_FOR_EACH).min(MOST_PARTS);
         while !rest.is_empty() {
@@ -121,7 +121,7 @@ impl<'b> Parts<'b> {
             (12, Varint) => self.period = value,
             (13, Varint) if self.comments.len() < MOST_COMMENTS => self.comments.push(value),
             (13, Delimited) => {
-                let mut packed = Cursor::new(part);
+                let mut packed = ByteCursor::new(part);
                 while !packed.is_empty() && self.comments.len() < MOST_COMMENTS {
                     self.comments.push(packed.varint().map_err(|why| why.to_string())? as i64);
                 }

@@ -58,13 +58,13 @@ pub enum Malformed {
 }
 
 /// Reads forward through bytes.
-pub struct Cursor<'a> {
+pub struct ByteCursor<'a> {
     bytes: &'a [u8],
     /// The offset of the next byte.
     pub at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> ByteCursor<'a> {
     /// Returns a cursor at the first byte.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
@@ -190,7 +190,7 @@ impl RawField<'_> {
         if self.wire_type == WireType::Varint {
             return take(self.value);
         }
-        let mut rest = Cursor::new(self.payload);
+        let mut rest = ByteCursor::new(self.payload);
         while !rest.is_empty()
             && let Ok(number) = rest.varint()
         {
@@ -202,7 +202,7 @@ impl RawField<'_> {
 /// The fields of a message that has been checked. The iterator ends at the first field that cannot be read.
 #[inline]
 pub fn fields(bytes: &[u8]) -> impl Iterator<Item = RawField<'_>> {
-    let mut rest = Cursor::new(bytes);
+    let mut rest = ByteCursor::new(bytes);
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
@@ -243,10 +243,10 @@ mod tests {
             for value in [1 << bits, u64::MAX >> bits] {
                 let bytes = varint(value);
                 for end in 0..bytes.len() {
-                    assert_eq!(Cursor::new(&bytes[..end]).varint(), Err(Malformed::TruncatedVarint));
+                    assert_eq!(ByteCursor::new(&bytes[..end]).varint(), Err(Malformed::TruncatedVarint));
                 }
                 let followed = [&bytes[..], &[0x80]].concat();
-                let mut cursor = Cursor::new(&followed);
+                let mut cursor = ByteCursor::new(&followed);
                 assert_eq!((cursor.varint(), cursor.at), (Ok(value), bytes.len()));
             }
         }

@@ -1,6 +1,6 @@
 //! The fields of an encoded location, without decoding it as a whole: a message has thousands of locations.
 
-use otlpprof_protobuf::{Cursor, fields};
+use otlpprof_protobuf::{ByteCursor, fields};
 
 /// Fields of Location.
 const MAPPING: u32 = 1;
@@ -44,7 +44,7 @@ impl<'a> LocationFields<'a> {
     pub(super) fn attributes(self) -> impl Iterator<Item = i32> + use<'a> {
         // An encoder may pack the indices or not (protobuf's encoding guide, "Packed Repeated Fields").
         fields(self.encoded).filter(|field| field.number == ATTRIBUTES).flat_map(|field| {
-            let mut packed = Cursor::new(field.payload);
+            let mut packed = ByteCursor::new(field.payload);
             let single = field.payload.is_empty().then_some(field.value);
             let packed =
                 std::iter::from_fn(move || if packed.is_empty() { None } else { packed.varint().ok() });

@@ -11,7 +11,7 @@ use otlpprof_aggregate::NameSelection;
 use otlpprof_context::changes::{Change, ChangeReader, Noted, RINGS};
 use otlpprof_context::dictionary::DICTIONARY;
 use otlpprof_context::slot_names::SLOT_NAMES;
-use otlpprof_convert::{EventThread, KnownContext, Labels, Occurrence, Witness};
+use otlpprof_convert::{ContextLabels, EventThread, KnownContext, Occurrence, Witness};
 use otlpprof_core::context::{ContextRecord, SLOTS, ValueRef};
 use otlpprof_model::{Link, StackId, Tables};
 use otlpprof_sampling::threads;
@@ -54,7 +54,7 @@ pub(super) struct Contexts {
     reader: ChangeReader<'static>,
     pub(super) clocks: RecordingClocks,
     history: History,
-    labels: HashMap<[ValueRef; SLOTS], Arc<Labels>, RandomState>,
+    labels: HashMap<[ValueRef; SLOTS], Arc<ContextLabels>, RandomState>,
     pub(super) found: ContextCounts,
 }
 
@@ -112,7 +112,7 @@ impl Contexts {
 
 /// Resolves the texts that a record refers to.
 fn resolved(
-    known: &mut HashMap<[ValueRef; SLOTS], Arc<Labels>, RandomState>,
+    known: &mut HashMap<[ValueRef; SLOTS], Arc<ContextLabels>, RandomState>,
     record: &ContextRecord,
 ) -> KnownContext {
     if known.len() >= MOST_LABELS {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use otlpprof_convert::Window;
+use otlpprof_convert::RequestedTime;
 
 use crate::duration;
 use crate::time_bound::{self, TimeBound};
@@ -27,14 +27,14 @@ impl Bounds {
     }
 
     /// The window of a recording. Relative bounds are omitted if the recording's beginning is not known.
-    pub(super) fn window(&self, begins_unix_nano: Option<i64>) -> Window {
+    pub(super) fn window(&self, begins_unix_nano: Option<i64>) -> RequestedTime {
         let begins_ns = begins_unix_nano.and_then(|begins| u64::try_from(begins).ok());
         let times_ns = begins_ns.map(|begins_ns| (begins_ns, u64::MAX));
         let of = |bound: Option<TimeBound>| {
             let unix_ns = bound?.unix_ns(times_ns).ok()?;
             Some(i64::try_from(unix_ns).unwrap_or(i64::MAX))
         };
-        Window { start_unix_nano: of(self.start), end_unix_nano: of(self.end) }
+        RequestedTime { start_unix_nano: of(self.start), end_unix_nano: of(self.end) }
     }
 
     fn are_empty(&self) -> bool {
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(parse_bound("2.5"), Ok(TimeBound::At(2_500_000_000)));
         assert!(parse_bound("-1m").unwrap_err().contains("+1m30s"));
         let bounds = Bounds { start: Some(TimeBound::AfterBegin(5)), end: Some(TimeBound::At(200)) };
-        let window = |start, end| Window { start_unix_nano: start, end_unix_nano: end };
+        let window = |start, end| RequestedTime { start_unix_nano: start, end_unix_nano: end };
         assert_eq!(bounds.window(Some(100)), window(Some(105), Some(200)));
         assert_eq!(bounds.window(None), window(None, Some(200)));
     }

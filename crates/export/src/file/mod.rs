@@ -26,7 +26,7 @@ use nix::unistd::{AccessFlags, access};
 use parking_lot::Mutex;
 
 use super::file_error::FileError;
-use super::message::{ContentType, Message};
+use super::message::{ContentType, OutgoingMessage};
 use super::notice::Notices;
 use super::pattern::PathPattern;
 use super::queue::{Limits, Queue};
@@ -74,7 +74,7 @@ impl Default for State {
 
 impl State {
     /// Keeps a message for another attempt. Messages for which there is no room are counted as failed.
-    fn keep(&mut self, message: Message) {
+    fn keep(&mut self, message: OutgoingMessage) {
         let evicted = self.kept.push(message);
         self.stats.failed += evicted.iter().map(Tally::of).sum();
     }
@@ -126,7 +126,7 @@ impl FileExporter {
     /// # Errors
     /// The message could not be written. It is kept for another attempt, unless no attempt can succeed. The
     /// first error of each kind is logged as a warning.
-    pub fn write(&self, message: &Message) -> Result<PathBuf, FileError> {
+    pub fn write(&self, message: &OutgoingMessage) -> Result<PathBuf, FileError> {
         let mut state = self.state.lock();
         let result = self.attempt(&mut state, message);
         match &result {
@@ -176,7 +176,7 @@ impl FileExporter {
         }
     }
 
-    fn attempt(&self, state: &mut State, message: &Message) -> Result<PathBuf, FileError> {
+    fn attempt(&self, state: &mut State, message: &OutgoingMessage) -> Result<PathBuf, FileError> {
         match self.period {
             Some(period) => {
                 let path = self.current_file(&mut state.current, period);
@@ -195,7 +195,7 @@ impl FileExporter {
 
     /// Writes the message under a temporary name, then renames the file to the first of its names that is
     /// free.
-    fn write_own_file(&self, message: &Message) -> Result<PathBuf, FileError> {
+    fn write_own_file(&self, message: &OutgoingMessage) -> Result<PathBuf, FileError> {
         let now = SystemTime::now();
         let path = self.pattern.expand(now, 0);
         let failed = |reason| FileError::Io { path: path.clone(), reason };
@@ -245,7 +245,7 @@ impl FileExporter {
         &self,
         path: PathBuf,
         checked: &mut Option<(u64, u64)>,
-        message: &Message,
+        message: &OutgoingMessage,
     ) -> Result<PathBuf, FileError> {
         let record = frame(&path, message)?;
         let folder = folder_of(&path)?;
@@ -286,7 +286,7 @@ impl FileExporter {
 }
 
 /// The message with its framing: a length prefix before it or a line break after it.
-fn frame(path: &Path, message: &Message) -> Result<Vec<u8>, FileError> {
+fn frame(path: &Path, message: &OutgoingMessage) -> Result<Vec<u8>, FileError> {
     let body = &message.body;
     let mut record = Vec::with_capacity(body.len() + 4);
     match message.content_type {

@@ -7,11 +7,11 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn message(content_type: ContentType, body: &[u8]) -> Message {
-    Message { body: body.to_vec(), content_type, samples: 7 }
+fn message(content_type: ContentType, body: &[u8]) -> OutgoingMessage {
+    OutgoingMessage { body: body.to_vec(), content_type, samples: 7 }
 }
 
-fn protobuf(body: &[u8]) -> Message {
+fn protobuf(body: &[u8]) -> OutgoingMessage {
     message(ContentType::Protobuf, body)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::super::message::Message;
+use super::super::message::OutgoingMessage;
 use super::super::notice::Notices;
 use super::super::queue::{Limits, Queue};
 use super::super::stats::{Loss, PartialSuccess, Tally, UploadStats};
@@ -118,7 +118,7 @@ impl Ledger {
 
     // Called by submitters.
 
-    pub(super) fn submit(&self, mut message: Message) {
+    pub(super) fn submit(&self, mut message: OutgoingMessage) {
         // The queue counts the memory that a body occupies. A body that grew while it was encoded occupies up
         // to twice its length.
         message.body.shrink_to_fit();
@@ -199,7 +199,7 @@ impl Ledger {
     // Called by the thread.
 
     /// Waits for the next message. Returns `None` when the thread is to end.
-    pub(super) fn take(&self) -> Option<Message> {
+    pub(super) fn take(&self) -> Option<OutgoingMessage> {
         let mut state = self.state.lock();
         loop {
             match state.phase {
@@ -245,7 +245,7 @@ impl Ledger {
     }
 
     /// Replaces the taken message by its pieces.
-    pub(super) fn split(&self, tally: Tally, mut pieces: Vec<Message>) {
+    pub(super) fn split(&self, tally: Tally, mut pieces: Vec<OutgoingMessage>) {
         pieces.iter_mut().for_each(|piece| piece.body.shrink_to_fit());
         let mut state = self.state.lock();
         if !state.settle() {
@@ -347,7 +347,7 @@ impl State {
         self.stats.lost[loss as usize] += tally;
     }
 
-    fn dropped(&mut self, messages: &[Message]) {
+    fn dropped(&mut self, messages: &[OutgoingMessage]) {
         self.lost(messages.iter().map(Tally::of).sum(), Loss::QueueFull);
     }
 

@@ -25,7 +25,7 @@ pub use super::config_error::ConfigError;
 use super::endpoint::Endpoint;
 use super::http::{Answer, Client, ClientConfig, Encoded};
 pub use super::http::{Compression, check_headers};
-use super::message::{ContentType, Message};
+use super::message::{ContentType, OutgoingMessage};
 use super::retry::Jitter;
 pub use super::retry::RetryPolicy;
 use super::stats::{Loss, Tally, UploadStats};
@@ -139,7 +139,7 @@ impl Uploader {
 
     /// Submits a message. Returns at once, whatever the collector does. The counters show what became of the
     /// message.
-    pub fn submit(&self, message: Message) {
+    pub fn submit(&self, message: OutgoingMessage) {
         self.ledger.submit(message);
     }
 
@@ -216,7 +216,7 @@ impl Exporter {
         self.ledger.ended();
     }
 
-    fn process(&mut self, message: &Message) {
+    fn process(&mut self, message: &OutgoingMessage) {
         let tally = Tally::of(message);
         let outcome = if message.body.len() > self.config.max_request_bytes {
             Outcome::TooLarge(format!("more than {} bytes", self.config.max_request_bytes))
@@ -231,13 +231,13 @@ impl Exporter {
         }
     }
 
-    fn split(&mut self, message: &Message, tally: Tally, reason: &str) {
+    fn split(&mut self, message: &OutgoingMessage, tally: Tally, reason: &str) {
         let content_type = message.content_type;
         let pieces = self.splitter.as_mut().and_then(|split| split(&message.body, content_type));
         let are_smaller =
             |pieces: &[(Vec<u8>, u64); 2]| pieces.iter().all(|(body, _)| body.len() < message.body.len());
         if let Some(pieces) = pieces.filter(are_smaller) {
-            let pieces = pieces.map(|(body, samples)| Message { body, content_type, samples });
+            let pieces = pieces.map(|(body, samples)| OutgoingMessage { body, content_type, samples });
             self.ledger.split(tally, pieces.into());
         } else {
             self.ledger.lose(tally, Loss::TooLarge);

@@ -40,7 +40,7 @@ pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
             ));
             for (profile, profile_index) in scope.profiles().zip(&mut profiles) {
                 let (part, of_profile) = (Part::Profile(profile_index), profile.header());
-                if !seen.insert(hasher.hash_one((origin, Window::of(&of_profile)))) {
+                if !seen.insert(hasher.hash_one((origin, ProfileIdentity::of(&of_profile)))) {
                     let name = check.tables.value_type(of_profile.sample_type).0;
                     check.breach(RuleId::ProfileDuplicate, part, || name.to_owned());
                 }
@@ -54,13 +54,13 @@ pub(super) fn check(check: &mut Check<'_>, ids: &mut ProfileIds) {
 
 /// The fields in which profiles with the same resource and scope must differ.
 #[derive(PartialEq, Eq, Hash)]
-struct Window {
+struct ProfileIdentity {
     sample_type: Option<ValueType>,
     period_type: Option<ValueType>,
     time: (u64, u64),
 }
 
-impl Window {
+impl ProfileIdentity {
     fn of(profile: &Profile) -> Self {
         Self {
             sample_type: profile.sample_type,

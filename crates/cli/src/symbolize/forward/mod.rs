@@ -24,7 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use otlpprof_export::message::{ContentType, Message};
+use otlpprof_export::message::{ContentType, OutgoingMessage};
 use otlpprof_export::stats::{Loss, UploadStats};
 use otlpprof_export::upload::{RetryPolicy, Room, check_headers};
 use otlpprof_export::{Endpoint, UploadConfig, Uploader};
@@ -165,7 +165,7 @@ impl Worker {
 }
 
 /// The message with its frames resolved.
-fn resolved(message: &Pending, symbolizer: &mut Symbolizer) -> Message {
+fn resolved(message: &Pending, symbolizer: &mut Symbolizer) -> OutgoingMessage {
     let decoded = match message.encoding {
         Encoding::Protobuf => EncodedMessage::of_protobuf(message.body.clone()),
         Encoding::Json => read::encoded_json(&message.body),
@@ -179,16 +179,16 @@ fn resolved(message: &Pending, symbolizer: &mut Symbolizer) -> Message {
         let Some(json) = named.to_json() else { return unresolved(message) };
         (json, ContentType::Json)
     };
-    Message { body, content_type, samples: message.samples }
+    OutgoingMessage { body, content_type, samples: message.samples }
 }
 
 /// The message as it was received.
-fn unresolved(message: &Pending) -> Message {
+fn unresolved(message: &Pending) -> OutgoingMessage {
     let content_type = match message.encoding {
         Encoding::Protobuf => ContentType::Protobuf,
         Encoding::Json => ContentType::Json,
     };
-    Message { body: message.body.clone(), content_type, samples: message.samples }
+    OutgoingMessage { body: message.body.clone(), content_type, samples: message.samples }
 }
 
 /// The two bodies that replace one that the backend finds too large.
