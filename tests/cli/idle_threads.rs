@@ -194,7 +194,8 @@ fn a_comparison_leaves_idle_threads_out_of_both_sides() {
     for comparison in [&["report", &*file, "--diff", &file][..], &["diff", &file, &file, "-o", &page]] {
         let refused =
             run_otlpprof(&[comparison, &["--frame", "futex"]].concat()).code(2).get_output().clone();
-        let reason = "neither side has a value to compare but those of idle VM and native threads (--idle)";
+        let reason =
+            "neither side has a value to compare except values of idle VM and native threads (--idle)";
         assert_eq!(String::from_utf8_lossy(&refused.stderr), format!("otlpprof: {reason}\n"));
     }
     let output = run_otlpprof(&["diff", &file, &file, "-o", &page]).success().get_output().clone();

@@ -233,7 +233,7 @@ fn a_miss_that_is_remembered_is_the_reason() {
         Locator::new(places).locate(&scene.library.identity()).unwrap_err().to_string()
     };
     assert!(!reason().contains(text(&miss)));
-    let why = format!("(not asked, for {} says that no server had the file)", miss.display());
+    let why = format!("(not asked, because {} says that no server had the file)", miss.display());
     assert!(reason().contains(&why), "{}", reason());
 }
 
@@ -695,7 +695,7 @@ fn our_client_retrieves_from_debians_debuginfod() {
         }
         if let Some(status) = server.0.try_wait().unwrap() {
             let log = fs::read_to_string(scene.directory.path().join("log")).unwrap_or_default();
-            // The machine may have no libmicrohttpd port to spare, which is no fault of the client's.
+            // The machine may have no libmicrohttpd port to spare, for which the client is not to blame.
             not_tested(&format!("Debian's debuginfod, which ended with {status}: {log}"));
             return;
         }

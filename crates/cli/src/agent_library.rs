@@ -17,7 +17,7 @@ pub(super) fn find(given: Option<&Path>) -> anyhow::Result<PathBuf> {
         }
         return Ok(found);
     }
-    let folders = folders().context("the path of this command")?;
+    let folders = folders().context("the command does not find its own path")?;
     installed(&folders).with_context(|| {
         let [beside, lib, own] = folders.each_ref().map(|folder| folder.display());
         format!(

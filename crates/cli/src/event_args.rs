@@ -32,7 +32,7 @@ pub(super) enum EventError {
     Twice(String),
     #[error("--event: at most one perf event, but there are {0} and {1}")]
     SeveralPerfEvents(String, String),
-    #[error("{0}: no comma may be in an interval, and no equals sign in an event")]
+    #[error("{0}: an interval may not contain a comma, and an event may not contain an equals sign")]
     Separator(String),
 }
 

@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(main("java -jar /opt/app.jar --port 1"), "/opt/app.jar");
         assert_eq!(main("java @args -m mod/app.Main"), "mod/app.Main");
         assert_eq!(main("java --module=mod x"), "mod");
-        // Regression: their values were taken for the main class.
+        // Regression: the values of these options were taken for the main class.
         for option in
             ["--enable-native-access ALL-UNNAMED", "--limit-modules java.base", "--patch-module a=b"]
         {

@@ -49,7 +49,7 @@ pub enum StoreError {
     #[error("no object in the store has these split units")]
     NoObject,
     /// The file has split units, which belong into a package.
-    #[error("split units alone: put them into a package by llvm-dwp -e PROGRAM -o PROGRAM.dwp")]
+    #[error("only split units: put them into a package by llvm-dwp -e PROGRAM -o PROGRAM.dwp")]
     Split,
     /// The identity is no key of files.
     #[error(transparent)]
@@ -352,7 +352,7 @@ impl Store {
         examined.debug_link.filter(|_| examined.build_id.is_none() && id.is_hash(&examined.htlhash))
     }
 
-    /// The quality of a file that the store has and that is the object's.
+    /// The quality of a file that the store has and that belongs to the object.
     fn quality_of(&self, id: &FileId, kind: FileKind) -> Option<Quality> {
         self.checked(id, kind).ok()
     }

@@ -105,7 +105,10 @@ pub enum DwarfError {
     #[error("more than {} functions inlined into each other", limits::CHAIN)]
     Nesting,
     /// A function's origin leads back to itself, or too far.
-    #[error("the origins of a function are a circle, or more than {}", limits::ORIGINS)]
+    #[error(
+        "the origins of a function lead to one another in a circle, or are more than {}",
+        limits::ORIGINS
+    )]
     Origins,
     /// A name or path is too long.
     #[error("a name of {len} bytes, more than {}", limits::TEXT)]

@@ -49,8 +49,8 @@ impl CompareArgs {
     }
 }
 
-/// The line about a side without values. `has_values` is of the base and the new side, `idle` has the sums of
-/// their idle threads that are left out.
+/// The line about a side without values. `has_values` is for the base and the new side, `idle` has the sums
+/// of their idle threads that are left out.
 ///
 /// # Errors
 /// If neither side has a value.
@@ -60,7 +60,7 @@ pub(crate) fn empty_side(has_values: [bool; 2], idle: [i64; 2]) -> anyhow::Resul
         [false, true] => Ok(Some("the base side has no value: everything is new")),
         [true, false] => Ok(Some("the new side has no value: everything is gone")),
         [false, false] if idle != [0, 0] => {
-            bail!("neither side has a value to compare but those of idle VM and native threads (--idle)")
+            bail!("neither side has a value to compare except values of idle VM and native threads (--idle)")
         }
         [false, false] => bail!("neither side has a value to compare, or none that the options select"),
     }

@@ -79,7 +79,7 @@ impl PlaceArgs {
             path.metadata().with_context(|| path.display().to_string())?;
         }
         if let Some(file) = self.debug_root.iter().find(|path| !path.is_dir()) {
-            bail!("{}: no folder", file.display());
+            bail!("{}: not a folder", file.display());
         }
         let debug_roots = match self.debug_root.is_empty() && !self.not_this_machine {
             true => vec![DEBUG_ROOT.into()],

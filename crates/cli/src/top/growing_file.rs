@@ -100,7 +100,8 @@ impl GrowingFile {
         let form = match self.form {
             Some(form) => form,
             None => {
-                let form = self.detect()?.context("another program's file has replaced the agent's")?;
+                let form =
+                    self.detect()?.context("a file of another program has replaced the agent's file")?;
                 *self.form.insert(form)
             }
         };
@@ -172,7 +173,7 @@ impl GrowingFile {
     }
 }
 
-/// The end of the time that a message covers: that of its first profile, in nanoseconds since 1970.
+/// The end of the time that a message covers: the end of its first profile, in nanoseconds since 1970.
 fn end_of(message: &EncodedMessage) -> u64 {
     let first = message
         .resources()
@@ -226,7 +227,7 @@ mod tests {
             std::fs::write(&path, first).unwrap();
             assert!(GrowingFile::open(&path).unwrap().is_none());
             let refused = format!("{:#}", empty.read(0).unwrap_err());
-            assert!(refused.contains("another program's file"), "{refused}");
+            assert!(refused.contains("a file of another program"), "{refused}");
         }
     }
 }

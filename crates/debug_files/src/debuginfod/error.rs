@@ -49,7 +49,7 @@ pub enum FetchError {
     #[error("no server has the file")]
     Absent,
     /// No server had the file a short time ago, as this file of the cache says. None was asked.
-    #[error("not asked, for {} says that no server had the file", .0.display())]
+    #[error("not asked, because {} says that no server had the file", .0.display())]
     RememberedAbsence(PathBuf),
     /// A server that may have the file did not give it.
     #[error("{0}")]
