@@ -1,6 +1,6 @@
 //! Measures the nanoseconds that a handler takes to find and copy the context of the interrupted thread, from
 //! the thread's own state: whether a virtual thread is mounted, its id, and its block, or else the block of
-//! the kernel thread. The JavaThread, the structures behind it and the layout are this program's, and are
+//! the kernel thread. The JavaThread, the structures behind it and the layout belong to this program, and are
 //! read like the VM's. From JDK 24 on the JavaThread has the id of the mounted virtual thread; until 23 the
 //! id is found through two objects. With many virtual threads each block is read once in a turn, and so is
 //! not in the processor's caches.
@@ -180,7 +180,7 @@ fn main() {
         }),
         Contender::new(names[3], &[], || {
             for n in 0..u64::from(READS) {
-                // In another order than that of the blocks in memory.
+                // In an order other than the order of the blocks in memory.
                 carrier.mount(n * 7_919 % VIRTUAL_THREADS + 1);
                 read(&walk_by_id, &by_id);
             }

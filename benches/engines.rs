@@ -5,10 +5,10 @@
 //! alone. The configurations take turns, each turn begins with another one, and a figure compares runs of one
 //! turn. One configuration is a second run without an agent: its apparent cost is the noise.
 //!
-//! The size of the output is that of the file, and that of the compressed file, as it would be sent. Beside
-//! it are the number of samples in the file (times that a stack was taken, or a waiting thread was counted
-//! once more), the number of sums that they are combined to, and the number of bytes in the functions' system
-//! names: those of methods with their descriptors.
+//! The size of the output is the size of the file, and the size of the compressed file, as it would be sent.
+//! Beside it are the number of samples in the file (times that a stack was taken, or a waiting thread was
+//! counted once more), the number of sums that they are combined to, and the number of bytes in the
+//! functions' system names: those of methods with their descriptors.
 
 mod measure;
 

@@ -1,4 +1,4 @@
-// Builds page/dist/page.html, the template that the command fills with a profile. Needs Node alone.
+// Builds page/dist/page.html, the template that the command fills with a profile. Needs only Node.
 //
 //   node page/build.mjs           writes the file
 //   node page/build.mjs --check   exits with 1 if the file differs from what would be written

@@ -6,8 +6,8 @@
 # (100) random ones. Ours is the command, from a message with these frames to one with their names: at the
 # object's first use, at the second, which makes the index, and from the index. The others read addresses and
 # print names. Prints for each the median of seconds (wall and user) and of peak memory. TURNS (5) is the
-# number of rounds. A contender that cannot be built is skipped. OTLPPROF_COMMAND is our command (default:
-# that of a release build).
+# number of rounds. A contender that cannot be built is skipped. OTLPPROF_COMMAND is our command (default: the
+# command of a release build).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/medians.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the offsets and sizes that the agent reads from a running HotSpot with those of HotSpot's debug
-# information: scripts/check-offsets.sh [RELEASE...]
+# Compares the offsets and sizes that the agent reads from a running HotSpot with the offsets and sizes in
+# HotSpot's debug information: scripts/check-offsets.sh [RELEASE...]
 #
 #   RELEASE  a feature release of Debian unstable; without any, all that the agent knows, and 28. Each one
 #            downloads about 400 MB.

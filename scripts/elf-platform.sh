@@ -2,7 +2,7 @@
 # Prints the platform that a library or program is for, such as linux-x86_64 or linux-aarch64-musl:
 # scripts/elf-platform.sh FILE
 #
-# The names are those of folders in the jar, among which io.otlpprof.EmbeddedLibrary chooses, and of archives.
+# The names are names of folders in the jar, among which io.otlpprof.EmbeddedLibrary chooses, and of archives.
 # -musl stands for musl in place of glibc.
 set -euo pipefail
 

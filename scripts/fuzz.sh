@@ -2,11 +2,11 @@
 # Runs fuzz targets on a number of inputs each: scripts/fuzz.sh [TARGET...]
 #
 # The default is all targets, one after another, which takes hours. RUNS (10,000,000) is the number of inputs
-# of each target. SANITIZER (address) is one of cargo-fuzz's; with none, a target that is safe Rust alone
-# takes a fraction of the time. A target begins with the corpus target/fuzz-corpus/TARGET, to which libFuzzer
-# adds: what is cheap to make is put there first, and the head of each target says what else is good. An
-# input that fails is kept in target/fuzz-artifacts. Prints a line for each target, and exits with 1 if an
-# input has failed.
+# of each target. SANITIZER (address) is one of cargo-fuzz's; with none, a target that is only safe Rust takes
+# a fraction of the time. A target begins with the corpus target/fuzz-corpus/TARGET, to which libFuzzer adds:
+# what is cheap to make is put there first, and the head of each target says what else is good. An input that
+# fails is kept in target/fuzz-artifacts. Prints a line for each target, and exits with 1 if an input has
+# failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,7 +53,7 @@ program() {
 
 # Writes two inputs of target dwarf: joined INPUT ROTATION FILE...
 # The last byte of an input rotates the roles of its files. Of an input of even length, the target reads the
-# debug information of a few addresses alone.
+# debug information of only a few addresses.
 joined() {
     local input=$1 byte="\\x0$2"
     shift 2
@@ -76,7 +76,7 @@ programs() {
     cp plain linked5 && cp plain other && dwz --dwarf-5 -m supplementary linked5 other
     program split4 -gdwarf-4 -gsplit-dwarf
     program split5 -gdwarf-5 -gsplit-dwarf
-    # This program of binutils reads DWARF 4 alone.
+    # This program of binutils reads only DWARF 4.
     dwp -e split4 -o package
 }
 

@@ -41,7 +41,7 @@ build() {
     local folder=$1 name=${1##*/} size
     # In units of 1024 bytes.
     size=$(find "$folder/usr" -type f -printf '%s\n' | awk '{ sum += $1 } END { print int(sum / 1024) + 1 }')
-    # All times are those of the package, as they are in the archive.
+    # All files have the time of the package, as in the archive.
     mkdir "$folder/DEBIAN"
     (cd "$folder" && find usr -type f -printf '%P\0' | sort -z | sed -z 's|^|usr/|' | xargs -0 md5sum) \
         >"$folder/DEBIAN/md5sums"

@@ -34,7 +34,7 @@ targets=()
 for triple in {x86_64,aarch64}-unknown-linux-{gnu,musl}; do
     targets+=(--target "$triple")
 done
-# --frozen: the texts are those in the crates, and nothing is asked of a server.
+# --frozen: the texts come from the crates, and nothing is asked of a server.
 cargo about -L error generate --frozen --fail --config packaging/about.toml "${targets[@]}" \
     --output-file "$work/crates.txt" packaging/about.hbs </dev/null
 

@@ -6,7 +6,7 @@
 #   otlpprof_VERSION-1_ARCH.deb, otlpprof-dbgsym_VERSION-1_ARCH.deb    the same as Debian packages
 #   otlpprof-VERSION.jar and further jars     scripts/package-jars.sh
 #   image/                                    the folder of the container image (scripts/package-image.sh)
-#   SHA256SUMS                                the sums of all files but those in image/
+#   SHA256SUMS                                the sums of all files except the files in image/
 #
 # Each RELEASE is a folder of scripts/build-release.sh. Without one, the releases of all platforms that this
 # machine can build are built, which takes about five minutes each. Everything that is in DIR is replaced.
@@ -36,8 +36,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 libraries=()
 
-# Adds a platform's licenses to those in the jar, which has the libraries of all platforms. A text that
-# differs from that of another platform gets a name of its own: add_licenses FOLDER PLATFORM
+# Adds a platform's licenses to the licenses in the jar, which has the libraries of all platforms. A text that
+# differs from the text of another platform gets a name of its own: add_licenses FOLDER PLATFORM
 add_licenses() {
     local text all=$work/notices/all/licenses
     mkdir -p "$all"

@@ -76,7 +76,7 @@ install_packages() {
             TMPDIR=$OTLPPROF_PAGE_PACKAGES/browser node --input-type=module -e \
                 "await (await import('@sparticuz/chromium')).default.executablePath()" 2>&1) ||
             fail "Chromium cannot be unpacked: $(echo "$said" | last_words)"
-        # Chromium ends where it finds no font, and the package's list of folders has others alone.
+        # Chromium ends where it finds no font, and the package's list of folders has only others.
         sed -i "s|<dir>/tmp/fonts</dir>|<dir>$FONTCONFIG_PATH</dir>|
             s|<cachedir>.*</cachedir>|<cachedir>$OTLPPROF_PAGE_PACKAGES/font-cache</cachedir>|" \
             "$FONTCONFIG_PATH/fonts.conf"

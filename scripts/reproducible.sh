@@ -1,6 +1,6 @@
 # Makes builds and artifacts independent of folders, time and settings; to be sourced in the project's folder.
 # Sets VERSION, which artifacts have in their names, and SOURCE_DATE_EPOCH, the time of every file in an
-# archive, in seconds: that of the commit.
+# archive, in seconds: the time of the commit.
 
 VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then

@@ -7,9 +7,9 @@
 #          for minutes.
 #   TEST   tests to run in place of those, by a part of their name.
 #
-# The JDKs are Debian's, from scripts/install-debian-jdks.sh. The agent and the libraries of tests are those
-# that scripts/test-aarch64.sh builds. The tests are those of tests/agent, in a program of this machine that
-# starts the emulator in place of a JVM. THREADS tests run at a time, by default as many as there are
+# The JDKs come from Debian, by scripts/install-debian-jdks.sh. The agent and the libraries of tests are those
+# that scripts/test-aarch64.sh builds. The tests are in tests/agent, compiled into a program of this machine
+# that starts the emulator in place of a JVM. THREADS tests run at a time, by default as many as there are
 # processors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -48,10 +48,10 @@ readonly ALL=(
 )
 
 # The tests of ALL that cannot pass, below the reason. docs/compatibility.md has the list of what an emulator
-# cannot show. Tests outside of ALL are of the kernel's events, of processes beside the JVM, of attaching, and
-# of code that does not depend on the architecture.
+# cannot show. Tests outside of ALL concern the kernel's events, processes beside the JVM, attaching, and
+# code that does not depend on the architecture.
 readonly NOT_EMULATED=(
-    # By frame pointers through code that has none, which has a caller on x86_64 alone: on aarch64 a call
+    # By frame pointers through code that has none, which has a caller only on x86_64: on aarch64 a call
     # leaves the return address in a register. by_timers:: walks code with frame pointers.
     walkers::fp_has_the_frames_of_a_library_with_and_without_frame_pointers
     walkers::native_frames_are_remote_in_every_walker

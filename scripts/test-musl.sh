@@ -103,7 +103,7 @@ run_host() {
     # Bracket expressions, since awk takes backslashes out of values.
     local release=$1 work jdk root='[[]ld-musl-x86_64[.]so[.]1[+]0x[0-9a-f]+[]];'
     work=$(mktemp -d)
-    # shellcheck disable=SC2064 # The folder's name is that of now.
+    # shellcheck disable=SC2064 # The folder's name is expanded now.
     trap "rm -rf '$work'" EXIT
     jdk=$(find_jdk)
     python3 -m ziglang cc -target x86_64-linux-musl -dynamic "-Wl,--dynamic-linker=$loader" \

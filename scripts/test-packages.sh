@@ -39,7 +39,7 @@ for archive in "$folder"/otlpprof-"$VERSION"-linux-*.tar.gz; do
     tar -xzf "$archive" -C "$work"
     [ "otlpprof-$VERSION-$(scripts/elf-platform.sh "$work/$name/lib/libotlpprof.so")" = "$name" ] ||
         fail "$name has a library for another platform"
-    # The bill and the licenses name the same crates; procedural macros are in the licenses alone.
+    # The bill and the licenses name the same crates; procedural macros are only in the licenses.
     python3 - "$work/$name" <<'END'
 import json, re, sys
 bill = json.load(open(sys.argv[1] + "/otlpprof.cdx.json"))

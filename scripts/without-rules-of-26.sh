@@ -3,8 +3,8 @@
 # nor numbers nor forms of code: scripts/without-rules-of-26.sh ARGUMENT...
 #
 # The agent must then find in the VM what it would have known. A build without debug assertions, such as one
-# for users, is refused. The builds have a target folder of their own, below that of others: the agent's file
-# has the same name, so that other tests would load it.
+# for users, is refused. The builds have a target folder of their own, below the folder of other builds: the
+# agent's file has the same name, so that other tests would load it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -48,7 +48,7 @@ fn assert_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }
 
-/// The rows of ARCHITECTURE.md's table: each crate with those that it imports.
+/// The rows of ARCHITECTURE.md's table: each crate with the crates that it imports.
 fn documented_imports() -> BTreeMap<String, BTreeSet<String>> {
     let document = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md"))
         .expect("ARCHITECTURE.md");
@@ -76,7 +76,7 @@ fn the_document_has_the_dependencies_of_the_crates() {
     assert_eq!(documented_imports(), held);
 }
 
-/// The sources that are compiled for one architecture, without those of the `other` alone.
+/// The sources that are compiled for one architecture, without the sources of the `other` only.
 fn sources_without(other: &str) -> Vec<Source> {
     let is_of_other = |source: &Source| {
         source.path.components().any(|part| Path::new(&part).file_stem().is_some_and(|name| name == other))

@@ -151,7 +151,7 @@ fn library_function(name: &CStr) -> *mut c_void {
 
 /// Burns CPU time below `depth` frames of the sample library.
 fn recurse(depth: u32) {
-    // SAFETY: the type is that of the C function.
+    // SAFETY: the type matches the C function.
     let recurse: extern "C" fn(u32, u64) -> u64 =
         unsafe { mem::transmute(library_function(c"ddprof_recurse")) };
     recurse(depth, 1_000_000);
@@ -469,7 +469,7 @@ fn an_allocation_in_a_handler_is_counted() {
     let _guard = SERIAL.lock();
     let before = IN_HANDLER.load(Ordering::Relaxed);
     let recurse_of_library: extern "C" fn(u32, u64) -> u64 =
-        // SAFETY: the type is that of the C function.
+        // SAFETY: the type matches the C function.
         unsafe { mem::transmute(library_function(c"ddprof_recurse")) };
     let sampling = Sampling::start(&ObjectRegistry::new(), false, 2048);
     sampling.call_in_samples(allocate);

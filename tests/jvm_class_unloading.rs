@@ -131,10 +131,10 @@ struct Java {
 impl Java {
     /// # Safety
     ///
-    /// `env` must be the current thread's.
+    /// `env` must belong to the current thread.
     unsafe fn new(env: *mut JNIEnv, layout: MethodLayout) -> Self {
-        // SAFETY: by this function's contract `env` is the current thread's. All names exist; a null ID fails
-        // the test at its first use.
+        // SAFETY: by this function's contract `env` belongs to the current thread. All names exist; a null ID
+        // fails the test at its first use.
         unsafe {
             let jni = &(**env).v1_2;
             let class = |name: &CStr| {
@@ -188,8 +188,8 @@ impl Java {
     /// Must run on the thread of `env`.
     unsafe fn see_class(&self, number: i32) -> Seen {
         let env = self.env;
-        // SAFETY: by this function's contract `env` is this thread's. All references belong to the local
-        // frame that is popped at the end.
+        // SAFETY: by this function's contract `env` belongs to this thread. All references belong to the
+        // local frame that is popped at the end.
         unsafe {
             let jni = &(**env).v1_2;
             assert_eq!((jni.PushLocalFrame)(env, 16), 0);

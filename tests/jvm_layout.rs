@@ -73,7 +73,7 @@ fn a_wrong_description_is_found_and_named() {
     for_each_jdk("child_finds_wrong_descriptions", "-XX:HeapBaseMinAddress=64g");
 }
 
-/// Every offset and size of the layout is that of the JVM's debug information.
+/// Every offset and size of the layout agrees with the JVM's debug information.
 #[test]
 #[ignore = "needs debug files of the JVMs: scripts/check-offsets.sh"]
 fn offsets_are_those_of_the_debug_information() {

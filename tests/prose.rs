@@ -36,7 +36,7 @@ fn comment<'a>(line: &'a str, sign: &str) -> Option<&'a str> {
         return Some(line.trim_start_matches(['/', '*', ' ']));
     }
     let begin = if line.starts_with(sign) { 0 } else { line.find(&format!(" {sign} "))? };
-    // A sign within a string is no comment's.
+    // A sign within a string begins no comment.
     if line[..begin].contains(['"', '\'']) {
         return None;
     }

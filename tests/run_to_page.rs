@@ -1,6 +1,6 @@
 //! From a program to the answer, by the real commands: `otlpprof run` on a JVM whose requests have labels and
 //! spans, the report on one endpoint, the page in headless Chromium as a person uses it, and the comparison
-//! with a run of a changed program. Sums are those of a reader in Python, independent of otlpprof.
+//! with a run of a changed program. Sums come from a reader in Python, which is independent of otlpprof.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ fn on_page(answer: &Value, side: usize, sides: usize) -> Functions {
     sums
 }
 
-/// The report on an endpoint. Its sums must be those of Python's reader.
+/// The report on an endpoint. Its sums must equal the sums of Python's reader.
 fn report(file: &str, endpoint: &str) -> Value {
     let filter = format!("endpoint={endpoint}");
     let document = json(&["report", file, "--where", &filter]);

@@ -32,7 +32,7 @@ fn adds_up_by_heirs(what: &str, program: fn()) {
 enum Settling {
     /// The threads' own samples: each thread goes on until little of its time is missing.
     OfThemselves,
-    /// The samples of later threads.
+    /// The samples of later threads, which stand for the missing time of ended threads.
     ByHeirs,
 }
 

@@ -1,7 +1,7 @@
 //! Signals of other code, and signals of ours that arrive too late.
 //!
 //! Every scenario runs in a forked child of this process, which is itself never profiled. So the chain of
-//! handlers belongs to the child alone, and the child may be killed.
+//! handlers belongs only to the child, and the child may be killed.
 
 use std::ffi::{CStr, CString, c_void};
 use std::io::ErrorKind;
@@ -247,7 +247,7 @@ fn timers_of_others_are_foreign() {
 }
 
 static OVER_OURS: AtomicUsize = AtomicUsize::new(0);
-/// The signals in `chaining` that a thread has raised. The others are of the session's timers.
+/// The signals in `chaining` that a thread has raised. The others come from the session's timers.
 static RAISED: AtomicU32 = AtomicU32::new(0);
 
 /// A handler that is installed over ours and calls the handler that it replaced, as handlers should.

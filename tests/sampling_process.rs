@@ -283,8 +283,8 @@ fn a_session_starts_or_says_why_in_a_line_at_any_limit_of_descriptors() {
 #[test]
 fn threads_without_a_timer_share_the_process_timer() {
     let _guard = serially();
-    // Eight threads of 0.3 s, of which OPEN is 2 %. The process timer's signals are those of whichever thread
-    // a tick interrupts, and some of them are credited to the thread that waits.
+    // Eight threads of 0.3 s, of which OPEN is 2 %. The process timer's signals go to whichever thread a tick
+    // interrupts, and some of them are credited to the thread that waits.
     assert_within(3.0, ClockKind::Itimer, "shared", share_the_process_timer);
 }
 

@@ -52,7 +52,7 @@ fn periods_of_samples() -> Vec<i64> {
         }
     });
     let periods_at = |begun_ns: &AtomicU64| {
-        // The time of a record is that of the handler's beginning.
+        // The time of a record is the time at which the handler began.
         let before = records.iter().filter(|(ns, _)| *ns <= begun_ns.load(Ordering::Relaxed));
         before.max().unwrap().1
     };

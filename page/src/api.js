@@ -58,7 +58,7 @@ export class Api {
 
   /**
    * The nodes of a graph in pre-order: `{ name, detail, level, parent, totals, self }`, with a value for each
-   * side. All nodes of inverted and sandwich views, too. Self values have a meaning in the main view alone.
+   * side. All nodes of inverted and sandwich views, too. Self values have a meaning only in the main view.
    */
   nodes(index = 0) {
     const { app } = this;

@@ -1,4 +1,4 @@
-// Elements of the page. Texts of a profile reach the page as text nodes alone.
+// Elements of the page. Texts of a profile reach the page only as text nodes.
 
 /**
  * Creates an element. Properties: `class`, `text`, `on` (handlers by event), `data` (data attributes), others

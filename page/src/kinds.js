@@ -42,6 +42,6 @@ export function kindShares(names, sums, whole) {
 
 /** With one digit behind the point. A number in the middle is rounded to an even digit, as by the command. */
 function tenths(number) {
-  // Of the numbers in the middle, a float can be those that end with .25 and .75.
+  // Of the numbers in the middle, a float can hold only numbers that end with .25 or .75.
   return (number % 1 === 0.25 ? number - 0.05 : number).toFixed(1);
 }

@@ -177,7 +177,7 @@ fn compile_java(
     classes
 }
 
-/// Returns the JDK of JAVA_HOME, or that of the javac in PATH, or the first one in Debian's directory.
+/// Returns the JDK of JAVA_HOME, or the JDK of the javac in PATH, or the first one in Debian's directory.
 fn find_jdk() -> Option<PathBuf> {
     let java_home = env::var_os("JAVA_HOME").map(PathBuf::from);
     let in_path = env::var_os("PATH")

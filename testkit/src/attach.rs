@@ -283,7 +283,7 @@ pub fn reply(mut connection: UnixStream, text: &str) {
     connection.write_all(text.as_bytes()).unwrap();
 }
 
-/// Runs `body` in a thread of another user. The system call changes one thread alone.
+/// Runs `body` in a thread of another user. The system call changes only one thread.
 fn as_user<T: Send + 'static>(uid: u32, body: impl FnOnce() -> T + Send + 'static) -> T {
     let thread = std::thread::spawn(move || {
         // SAFETY: the call accesses no memory.

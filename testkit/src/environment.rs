@@ -1,4 +1,4 @@
-//! The environment of programs whose profiler is configured by the test alone.
+//! The environment of programs whose profiler only the test configures.
 
 use std::process::Command;
 

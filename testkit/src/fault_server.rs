@@ -135,7 +135,7 @@ fn serve(
 /// Makes closing the connection send a reset.
 fn reset(stream: &TcpStream) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: the descriptor is open, and the option's value and size are those of a `linger`.
+    // SAFETY: the descriptor is open, and the option's value and size describe a `linger`.
     let result = unsafe {
         libc::setsockopt(
             stream.as_raw_fd(),

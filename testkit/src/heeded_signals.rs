@@ -14,6 +14,6 @@ pub fn heed_signals(command: &mut Command) {
         }
         Ok(())
     };
-    // SAFETY: the closure makes system calls alone, and allocates nothing.
+    // SAFETY: the closure makes only system calls, and allocates nothing.
     unsafe { command.pre_exec(heed) };
 }

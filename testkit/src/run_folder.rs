@@ -121,7 +121,7 @@ impl Started {
         String::from_utf8_lossy(&fs::read(&self.stderr).unwrap()).into_owned()
     }
 
-    /// Sends a signal to the command alone.
+    /// Sends a signal only to the command.
     #[track_caller]
     pub fn signal(&self, signal: libc::c_int) {
         kill(self.child.id(), signal);

@@ -75,7 +75,7 @@ pub fn call_in_samples(function: AsyncGetCallTrace) {
     assert!(threads::note_java_thread(gettid(), JAVA_THREAD));
 }
 
-/// A configuration with the default engine parameters, [`INTERVAL`], and this clock alone.
+/// A configuration with the default engine parameters, [`INTERVAL`], and only this clock.
 pub fn config(kind: ClockKind) -> Config {
     Config { interval: INTERVAL, clock: ClockChoice::Only(kind), ..Config::default() }
 }
@@ -148,7 +148,7 @@ pub fn process_cpu() -> Duration {
     duration(usage.ru_utime) + duration(usage.ru_stime)
 }
 
-/// The process's CPU time without that of the session's poller, which no sample stands for.
+/// The process's CPU time without the CPU time of the session's poller, which no sample stands for.
 pub fn program_cpu() -> Duration {
     let mut poller = POLLER.lock();
     let tid = *poller.get_or_insert_with(find_poller);

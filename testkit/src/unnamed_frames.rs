@@ -30,7 +30,7 @@ pub const LIBRARY: &str = otlpprof_testkit_products::DDPROFTEST;
 pub enum FrameForm {
     /// As this profiler writes frames: a mapping, an address, and the text as an attribute.
     Agent,
-    /// As OpenTelemetry's eBPF profiler: a mapping with an htlhash alone, and an address.
+    /// As OpenTelemetry's eBPF profiler: a mapping with only an htlhash, and an address.
     Htlhash,
     /// As pprof: run-time addresses, at a random base.
     RunTime,

@@ -14,7 +14,7 @@ const LEAST_PERCENT: &str = "99.5";
 const LEAST: u64 = 400;
 /// The seconds for which a program runs. The longer runs are for a machine that other programs use.
 const SECONDS: &[u32] = &[2, 6, 12];
-/// The least number of samples under an emulator, which delivers signals at jumps and calls alone: at the
+/// The least number of samples under an emulator, which delivers signals only at jumps and calls: at the
 /// places where stacks are hardest to walk.
 const LEAST_EMULATED: u64 = 1_000;
 /// The seconds under an emulator, to which a sample costs milliseconds.

@@ -8,8 +8,8 @@ use otlpprof_testkit::stacks::stacks_of;
 /// The distance by which the preloaded clock jumps again and again.
 const JUMP_NS: f64 = 3_600e9;
 
-/// Regression: under a preloaded library whose clock_gettime jumps, as that of libfaketime does, a profile
-/// had 1.5 billion samples, each of which stood for time that had not passed.
+/// Regression: under a preloaded library whose clock_gettime jumps, as in libfaketime, a profile had 1.5
+/// billion samples, each of which stood for time that had not passed.
 #[test]
 fn jumps_of_a_preloaded_clock_are_in_no_sample() {
     for home in newest_or_all() {

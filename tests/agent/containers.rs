@@ -48,7 +48,7 @@ fn every_engine_works_in_a_container_and_one_line_says_what_is_off() {
         for (profile, values) in PROFILES {
             let stacks = stacks_of(&messages, profile, (values, "count"));
             let is_of_program = |stack: &Stack| {
-                // Native memory is allocated by the VM, too, and here by the VM alone.
+                // Native memory is allocated by the VM, too, and here only by the VM.
                 profile == "nativemem"
                     || stack.frames.iter().any(|frame| frame.name.starts_with("programs.MixedWork."))
             };

@@ -118,7 +118,7 @@ fn no_sample_shows_a_mixture_however_fast_contexts_change() {
     }
 }
 
-/// Samples of threads that change their context by snapshots and scopes alone, in periods.
+/// Samples of threads that change their context only by snapshots and scopes, in periods.
 #[derive(Debug, Default)]
 struct Wholes {
     /// Samples in a setter, with one of the four contexts.

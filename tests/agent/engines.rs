@@ -98,7 +98,7 @@ fn allocated_bytes_and_objects_are_right_by_class_and_site() {
                 let lost = dropped(&run, "alloc") / (sampled(numbers[0] / numbers[1]) * numbers[1]);
                 let least = 1.0 - lost - STANDARD_ERRORS * error;
                 let most = 1.0 + excess + STANDARD_ERRORS * error;
-                // A few missing samples may be those of a few large objects.
+                // A few missing samples may belong to a few large objects.
                 let finds_errors = least > 1.0 / WRONG_FACTOR && most < WRONG_FACTOR;
                 assert!(finds_errors || numbers[1] < 1_000.0, "{label}: {}", run.stderr);
                 for (what, found, number) in

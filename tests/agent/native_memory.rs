@@ -85,7 +85,7 @@ fn assert_near(label: &str, found: f64, expected: f64, lost: f64) {
 /// addresses.
 fn lost(run: &Finished, truth: &Truth, count: f64, missing: f64) -> f64 {
     let lost = if count > 0.0 { missing / (truth.sampled * count) } else { 0.0 };
-    // A few missing samples may be those of a function that allocates a few hundred times.
+    // A few missing samples may belong to a function that allocates a few hundred times.
     assert!(lost < 0.25 || count < 1_000.0, "{}: too much is missing: {}", truth.function, run.stderr);
     lost
 }

@@ -1,5 +1,5 @@
 //! Reads OpenTelemetry's process context (OTEP 4719) and thread contexts (OTEP 4947) of another process,
-//! written from the specifications alone. It uses no code of this project; a library reads the ELF files.
+//! written only from the specifications. It uses no code of this project; a library reads the ELF files.
 
 use std::collections::BTreeMap;
 use std::fs;

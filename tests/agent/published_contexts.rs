@@ -358,10 +358,10 @@ fn others_process_context() -> String {
     encode_process_context(&resource, None).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Checks that there is one process context, that of the other publisher.
+/// Checks that there is one process context, which the other publisher owns.
 ///
 /// # Panics
-/// If not.
+/// If there is none, or another.
 fn hold_others(run: &Running) {
     let context = the_process_context(run).expect("the other's");
     let name = context.resource.get("service.name");

@@ -255,7 +255,7 @@ fn native_allocations_beyond_the_limit_are_compensated() {
     }
 }
 
-/// The live heap is as accurate as the allocations, and its period is that of its rarest samples.
+/// The live heap is as accurate as the allocations, and its period is the period of its rarest samples.
 #[test]
 fn live_objects_beyond_the_limit_are_compensated() {
     for home in newest_or_all() {

@@ -84,7 +84,7 @@ fn frames_are_at_the_lines_of_the_source_that_call_their_callees() {
                     stack.frames.iter().enumerate().filter(|(_, frame)| frame.object == library)
                 {
                     let file = frame.file.rsplit('/').next().unwrap();
-                    // Hand-written code has a symbol alone.
+                    // Hand-written code has only a symbol.
                     let Some(lines) = sources.get(file).filter(|_| frame.line > 0) else { continue };
                     let text = &lines[frame.line as usize - 1];
                     assert_eq!(

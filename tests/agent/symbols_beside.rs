@@ -142,7 +142,7 @@ fn native_threads_begin_in_functions_with_names() {
         let (mut of_library, mut of_vm) = (0, 0);
         for stack in &stacks {
             let Some([start, root]) = roots_in_libc(stack) else { continue };
-            // A thread that was sampled in the C library alone is at its very beginning or end.
+            // A thread that was sampled only in the C library is at its very beginning or end.
             if start.object != root.object {
                 panic!("{}: {:#?}", run.label, stack.frames);
             }
@@ -204,7 +204,7 @@ fn uses_the_systems_zlib(home: &Path) -> bool {
     String::from_utf8(output.stdout).unwrap().contains("[libz.so.1]")
 }
 
-/// Debian's zlib has exported functions alone, and most of its time is in others.
+/// Debian's zlib has symbols of exported functions only, and spends most of its time in others.
 #[test]
 fn functions_that_the_systems_zlib_does_not_export_have_the_librarys_name() {
     let (mut tested, mut bare) = (0, 0);

@@ -62,7 +62,7 @@ fn content(stack: &Stack) -> Content {
     let endpoint = stack.labels.get("rest_endpoint").map(String::as_str);
     match (ids, endpoint) {
         (None, None) => Content::Nothing,
-        // While its span changes, the carrier has its label alone.
+        // While its span changes, the carrier has only its label.
         (None, Some("/carrier")) => Content::Carrier,
         (Some([u64::MAX, u64::MAX, u64::MAX]), None | Some("/carrier")) => Content::Carrier,
         (Some([high, low, span]), endpoint) if high == !span && low == span => match endpoint {

@@ -312,7 +312,7 @@ fn assert_at_most(share: f64, in_a_row: i64, part: i64, all: i64, label: &str) {
     assert!(is_at_most(share, in_a_row, part, all), "{part} of {all} {label}");
 }
 
-/// Whether the JDK is one of the builds that leave Shenandoah out, as those of Oracle do.
+/// Whether the JDK is one of the builds that leave Shenandoah out, as Oracle's builds do.
 fn is_without_shenandoah(home: &Path) -> bool {
     let release = fs::read_to_string(home.join("release")).unwrap();
     release.contains("IMPLEMENTOR=\"Oracle Corporation\"")

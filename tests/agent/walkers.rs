@@ -546,7 +546,7 @@ fn a_stack_that_is_deeper_than_asked_for_is_cut_and_marked() {
     }
 }
 
-/// The longest stack that is kept, of a recursion with more frames.
+/// A recursion with more frames than the longest stack that is kept.
 #[test]
 fn a_recursion_that_is_deeper_than_any_stack_is_kept_is_cut_and_marked() {
     const DEPTH: usize = 2048;

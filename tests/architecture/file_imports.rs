@@ -115,7 +115,7 @@ impl<'s> Modules<'s> {
 
     /// The files of the module that a path from the crate's root leads to.
     fn files_of(&self, names: &[String]) -> Option<&BTreeSet<&'s Path>> {
-        // The last names are those of items.
+        // The last names name items.
         (0..=names.len()).rev().find_map(|length| self.0.get(&names[..length]))
     }
 

@@ -46,7 +46,8 @@ fn a_jvm_is_profiled_by_commands_alone() {
         let mistake = attach(pid, "remotsym", &folder);
         assert_eq!(exit_code(&mistake), 1);
         assert!(text_of(&mistake.stderr).contains("did you mean 'remotesym'?"));
-        // A relative path is the caller's, not the JVM's. Answers name the file as it is called.
+        // A relative path begins in the caller's folder, not in the JVM's. Answers name the file as it is
+        // called.
         let file = folder.join(format!("relative-{pid}.otlp"));
         let names_file =
             |output: &Output| text_of(&output.stdout).contains(&format!("destination  {}\n", file.display()));

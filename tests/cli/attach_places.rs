@@ -89,7 +89,7 @@ fn the_jvm_of_another_user_is_profiled_as_that_user() {
         assert_eq!(first_line("flush", pid), "flushed");
         assert_eq!(first_line("stop", pid), "stopped");
         assert!(!has_request(pid));
-        // The recording's file is the caller's, though the JVM's user has written the messages.
+        // The recording's file belongs to the caller, though the JVM's user has written the messages.
         let recorded = record(pid, folder.path());
         assert_eq!(std::fs::metadata(&recorded).unwrap().uid(), 0);
         profiles::assert_valid("another user's JVM", &recorded);
@@ -224,7 +224,8 @@ fn a_tmp_that_cannot_be_used_is_named_and_left_as_it_was() {
     }
 }
 
-/// Regression: paths in /proc/PID/maps begin at the root of the mount namespace, not at that of the process.
+/// Regression: paths in /proc/PID/maps begin at the root of the mount namespace, not at the root of the
+/// process.
 #[test]
 fn a_jvm_with_a_root_of_its_own_is_commanded_by_the_very_file() {
     for home in newest_or_all() {
@@ -250,7 +251,7 @@ fn has_jvm(pid: u32) -> bool {
     maps(pid).iter().any(|path| path.ends_with("libjvm.so"))
 }
 
-/// Process ids of another namespace would be those of other processes.
+/// Process ids of another namespace would denote other processes.
 #[test]
 fn a_proc_of_another_pid_namespace_is_refused() {
     let mut unshare = Command::new("unshare");

@@ -12,7 +12,7 @@ use otlpprof_testkit::profiles;
 use otlpprof_testkit::skipped::not_tested;
 use otlpprof_testkit::this_build::agent;
 
-/// Runs the command in a container of its own beside a JVM, of which it sees the processes alone. Temporary
+/// Runs the command in a container of its own beside a JVM, of which it sees only the processes. Temporary
 /// files belong into the folder `temporary`.
 fn in_sidecar(
     beside: u32,

@@ -154,7 +154,7 @@ fn contents_that_one_side_lacks_are_named() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(stderr.lines().take(5).collect::<Vec<_>>(), expected);
     assert_eq!(header(&page)["notes"], serde_json::json!(expected));
-    // A type of the base alone is compared with nothing.
+    // A type that only the base has is compared with nothing.
     let text = stdout(&["report", &new, "--diff", &base, "--type", "live-space"]);
     assert!(text.starts_with("live-space\nbase 5 B, new 0 B\n"), "{text}");
     assert_eq!(lines(&text), ["-5 B -100.0 points -5 B -100.0 points A.a (A.java)"]);

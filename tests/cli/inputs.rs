@@ -106,7 +106,7 @@ fn a_recordings_samples_have_threads_and_times() {
     assert_eq!(head(&alone).0.rsplit_once(": ").unwrap().1, of_thread.split(',').next().unwrap());
 }
 
-/// The page of a recording is that of the converted file with times: compared by a reader in Python.
+/// The page of a recording equals the page of the converted file with times: compared by a reader in Python.
 #[test]
 fn a_page_of_a_recording_has_every_sample_with_its_labels_and_time() {
     let folder = TempDir::new().unwrap();
@@ -146,7 +146,7 @@ fn compressed_files_and_standard_input_are_read_alike() {
     }
 }
 
-/// Regression: `print` took OTLP alone.
+/// Regression: `print` took only OTLP.
 #[test]
 fn print_shows_every_format_and_validate_names_the_command_that_converts() {
     let folder = TempDir::new().unwrap();

@@ -230,7 +230,7 @@ fn files_of_real_jvms_are_merged_without_loss() {
             let all = |kind| ["--top", "1000000", "--type", kind];
             for options in [&all("cpu")[..], &["--tree"], &all("alloc-space"), &all("live-space")] {
                 // The first line has the time: intervals have gaps, which the merged window includes. The
-                // order of rows with equal values is that of their first occurrence.
+                // order of rows with equal values is the order of their first occurrence.
                 let rest = |file: &str| {
                     let report = stdout(&[&["report", file], options].concat());
                     let mut lines: Vec<_> = report.lines().skip(1).map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! Commands that work on all processors: their results are those of one processor, byte for byte.
+//! Commands that work on all processors: their results equal the results of one processor, byte for byte.
 
 use std::path::Path;
 use std::process::Command;

@@ -128,7 +128,8 @@ fn functions_in_other_languages_are_called_by_their_language() {
     assert_eq!(kinds, [["Go", "goexit"], ["Java", "A.a"], ["Python", "handle"]], "{text}");
 }
 
-/// The time in the first line is that of the profiles in the window, as far as they can have samples there.
+/// The time in the first line is the time of the profiles in the window, as far as they can have samples
+/// there.
 #[test]
 fn the_profiled_time_is_that_of_the_window() {
     let files = Files::new();

@@ -57,7 +57,7 @@ fn a_launcher_is_profiled_without_a_word_of_the_agent() {
         java(&mut command, &home.join("bin/java"), &["RunAndExit"]);
         let (code, stdout, stderr) = parts(&command.output().unwrap());
         assert_eq!(code, 0, "{}: {stderr}", home.display());
-        // Standard output is the program's alone.
+        // Only the program writes to standard output.
         assert_eq!(stdout.lines().count(), 2, "{stdout}");
         assert!(stdout.ends_with("\nkept null\n"), "{stdout}");
         assert!(!stderr.contains("Picked up") && !stderr.contains("[otlpprof]"), "{stderr}");

@@ -34,7 +34,7 @@ fn on_a_terminal(command: &mut Command) -> OwnedFd {
     assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
     // SAFETY: openpty has just opened both descriptors, and nothing else owns them.
     let [ours, its] = [ours, its].map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) });
-    // Only the test holds this side, so that its end is the terminal's.
+    // Only the test holds this side, so that its end is the end of the terminal.
     // SAFETY: the call accesses no memory.
     unsafe { libc::fcntl(ours.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
     command.stdin(its);
@@ -44,7 +44,7 @@ fn on_a_terminal(command: &mut Command) -> OwnedFd {
         let failed = unsafe { libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 };
         if failed { Err(std::io::Error::last_os_error()) } else { Ok(()) }
     };
-    // SAFETY: the closure makes system calls alone, and allocates nothing.
+    // SAFETY: the closure makes only system calls, and allocates nothing.
     unsafe { command.pre_exec(lead) };
     ours
 }
@@ -101,7 +101,7 @@ fn an_interrupt_of_the_command_alone_arrives() {
     }
 }
 
-/// The kernel sends SIGHUP to the leader of the terminal's session alone.
+/// The kernel sends SIGHUP only to the leader of the terminal's session.
 #[test]
 fn a_hangup_of_the_terminal_reaches_the_program() {
     let place = RunFolder::new();

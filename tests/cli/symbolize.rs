@@ -128,7 +128,7 @@ fn a_package_of_split_units_is_found_in_the_store() {
             command.current_dir(folder.path()).arg("symbols").args(arguments).args(["--store", store]);
             String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap()
         };
-        // The package comes before its object, and one is of no object.
+        // The package comes before its object, and one package belongs to no object.
         let others = folder.path().join("others");
         fs::create_dir(&others).unwrap();
         fs::rename(folder.path().join("another.dwp"), others.join("another.dwp")).unwrap();
@@ -387,7 +387,7 @@ fn frames_that_cannot_be_resolved_stay_as_they_were() {
     assert!(stderr.contains("0 of 30 native frames resolved"), "{stderr}");
     assert!(stderr.contains("/opt/app/libddproftest.so: 30 frames: no file with build-id"), "{stderr}");
 
-    // A file of the same name that is another library's.
+    // A file of the same name that belongs to another library.
     let other = otlpprof_testkit::products::DDPROFTEST_FP;
     for name in ["libddproftest.so", "libddproftest.so.debug", "libddproftest.debug"] {
         fs::copy(other, folder.join(name)).unwrap();

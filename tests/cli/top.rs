@@ -199,7 +199,7 @@ fn a_jvm_is_shown_and_left_as_it_was() {
         assert!(top.text().contains("Java"), "{}", top.text());
         top.wait_for("types", |text| text.contains("types: cpu wall"));
         assert!(!is_idle(pid));
-        // Another type. Its values are of another measure, and of more threads.
+        // Another type. Its values have another measure, and come from more threads.
         top.press("t");
         top.wait_for("wall-clock time of a waiting thread", |text| text.contains("Reference Handl"));
         top.press("T");

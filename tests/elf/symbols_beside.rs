@@ -228,7 +228,7 @@ fn a_damaged_debug_file_is_not_used() {
 /// Reading such a file whole takes minutes.
 #[test]
 fn an_endless_debug_file_is_not_read() {
-    // A checksum is of the whole content.
+    // A checksum covers the whole content.
     let case = Case::without_build_id();
     let beside = case.library.with_file_name("libbeside.debug");
     write_debug_file(&case.whole, &beside);

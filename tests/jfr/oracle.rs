@@ -98,8 +98,8 @@ fn compare(wanted: impl Fn(&str) -> bool) -> usize {
     least_chunks
 }
 
-/// Whether a recording is of the newest JDK, or true if [`everything`] is: the JDK's reader needs seconds for
-/// each of the larger recordings.
+/// Whether the newest JDK has written a recording, or true if [`everything`] is: the JDK's reader needs
+/// seconds for each of the larger recordings.
 fn is_of_newest(name: &str) -> bool {
     let version = |name: &str| name.split('-').next()?.parse::<u32>().ok();
     everything() || version(name) == corpus().keys().filter_map(|name| version(name)).max()

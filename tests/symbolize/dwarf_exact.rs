@@ -287,7 +287,7 @@ fn symbols_without_a_size_are_exact() {
     assert_equal("labels", &asked, &answers(&mut compiled, &asked), &judged);
 }
 
-/// A stripped library and its debug file: the symbols are those of the debug file. MiniDebugInfo adds the
+/// A stripped library and its debug file: the symbols come from the debug file. MiniDebugInfo adds the
 /// symbols that `.dynsym` lacks.
 #[test]
 fn the_fullest_symbol_table_names_functions() {

@@ -82,7 +82,7 @@ fn the_better_file_replaces_the_worse_and_never_the_reverse() {
     store.add(&[&library.stripped]);
     assert_eq!(store.quality(&id, Executable), Some(Quality::DynamicSymbols));
     assert_eq!(store.quality(&id, DebugInfo), None);
-    // Symbols alone, then debug information, then the whole.
+    // Only symbols, then debug information, then the whole.
     let symbols = directory.path().join("symbols");
     output_of("objcopy", &["--strip-debug", text(&library.debug), text(&symbols)]);
     store.add(&[&symbols]);
@@ -149,7 +149,7 @@ fn what_is_no_whole_object_is_refused_in_one_line() {
     store.assert_nothing_incomplete();
 }
 
-/// Regression: a file of another class, which is no profiled object's, was stored.
+/// Regression: a file of another class, which belongs to no profiled object, was stored.
 #[test]
 fn files_of_another_class_or_byte_order_are_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -394,7 +394,7 @@ fn real_packages_of_debian_fill_the_store() {
 /// The path of an object whose frames are not machine code of the object.
 const INTERPRETER: &str = "/opt/app/interpreter";
 
-/// A profile with frames of objects: by mapping, by text alone, by content, one that has names, and one whose
+/// A profile with frames of objects: by mapping, only by text, by content, one that has names, and one whose
 /// code is not machine code of an object.
 fn profile(library: &Library, unknown: &str, anonymous: &Path) -> ProfilesData {
     let mut tables = Dictionary::new();

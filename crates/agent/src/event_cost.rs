@@ -1,5 +1,5 @@
-//! The cost of the VM's events in which no sample is taken: those in which a wait begins, and those in which
-//! virtual threads are mounted.
+//! The cost of the VM's events in which no sample is taken: the events in which a wait begins, and the events
+//! in which virtual threads are mounted.
 
 use otlpprof_signal::clock::monotonic_ns;
 use otlpprof_signal::counters::COUNTERS;

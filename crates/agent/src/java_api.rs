@@ -38,7 +38,7 @@ fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
 /// agent exists.
 ///
 /// # Safety
-/// `env` is the current thread's.
+/// `env` belongs to the current thread.
 unsafe fn agent(env: *mut JNIEnv) -> Option<&'static Agent> {
     if let Some(agent) = lifecycle::agent().filter(|agent| agent.vm.names().is_some()) {
         return Some(agent);
@@ -125,7 +125,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_start0(
 /// `disabled: ` means that the user has disabled the profiler.
 ///
 /// # Safety
-/// `env` is the current thread's. `options` is a live reference to a string.
+/// `env` belongs to the current thread. `options` is a live reference to a string.
 unsafe fn start(env: *mut JNIEnv, options: jstring) -> Result<(), String> {
     // SAFETY: the contract gives the current thread's `env` and a live string.
     let text = unsafe { text_of(env, options, usize::MAX) }.unwrap_or_default();
@@ -203,7 +203,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_setRegistered0(
 }
 
 /// # Safety
-/// `env` is the current thread's.
+/// `env` belongs to the current thread.
 unsafe fn set_registered(env: *mut JNIEnv, is_registered: bool) -> Option<()> {
     // SAFETY: the contract gives the current thread's `env`.
     let agent = unsafe { agent(env) }?;
@@ -286,7 +286,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_block0(env: *mut J
 }
 
 /// # Safety
-/// `env` is the current thread's.
+/// `env` belongs to the current thread.
 unsafe fn block_of_current_thread(env: *mut JNIEnv) -> Option<&'static ContextBlock> {
     // Blocks need the agent, whose callbacks give them back when threads end. SAFETY: the contract gives the
     // current thread's `env`.
@@ -335,7 +335,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_publishedRecord0(
 }
 
 /// # Safety
-/// `env` is the current thread's.
+/// `env` belongs to the current thread.
 unsafe fn record_of_current_thread(
     env: *mut JNIEnv,
     earlier: *const c_void,
@@ -371,7 +371,7 @@ pub(super) unsafe extern "system" fn Java_io_otlpprof_Natives_event0(
 }
 
 /// # Safety
-/// `env` is the current thread's. The arrays are live references.
+/// `env` belongs to the current thread. The arrays are live references.
 unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlongArray) -> Option<bool> {
     // SAFETY: the contract gives `env` and live arrays; the region is within Java's array and the buffer.
     let (given, [time_ns, high, low, span, thread_id, length]) = unsafe {
@@ -420,7 +420,7 @@ unsafe fn event(env: *mut JNIEnv, kind: jint, texts: jobjectArray, numbers: jlon
 }
 
 /// # Safety
-/// `env` is the current thread's.
+/// `env` belongs to the current thread.
 unsafe fn context_of_current_thread(env: *mut JNIEnv) -> Option<ContextRecord> {
     let agent = lifecycle::agent()?;
     // SAFETY: the thread is attached. A native method's local references are released when it returns.

@@ -8,7 +8,7 @@ use jni::sys::{JNIEnv, jint, jobjectArray, jstring, jvalue};
 /// Makes a Java string; null, with an exception pending, if the heap is full.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception.
+/// `env` belongs to the current thread, which has no pending exception.
 pub(super) unsafe fn new_string(env: *mut JNIEnv, text: &str) -> jstring {
     let utf16: Vec<u16> = text.encode_utf16().collect();
     // SAFETY: the contract gives the current thread's `env`, without a pending exception; the text is that
@@ -19,7 +19,7 @@ pub(super) unsafe fn new_string(env: *mut JNIEnv, text: &str) -> jstring {
 /// Returns the text of a string of at most `longest` UTF-16 units; `None` for a longer string or null.
 ///
 /// # Safety
-/// `env` is the current thread's. `string` is null or a live reference to a string.
+/// `env` belongs to the current thread. `string` is null or a live reference to a string.
 pub(super) unsafe fn text_of(env: *mut JNIEnv, string: jstring, longest: usize) -> Option<String> {
     if string.is_null() {
         return None;
@@ -36,7 +36,7 @@ pub(super) unsafe fn text_of(env: *mut JNIEnv, string: jstring, longest: usize) 
 /// Returns the strings of an array. An element may be null.
 ///
 /// # Safety
-/// `env` is the current thread's. `texts` is a live reference to an array of strings.
+/// `env` belongs to the current thread. `texts` is a live reference to an array of strings.
 pub(super) unsafe fn texts_of(env: *mut JNIEnv, texts: jobjectArray) -> Vec<Option<String>> {
     let mut all = Vec::new();
     // SAFETY: the contract gives `env` and a live array of strings; the indices are within the array.
@@ -53,7 +53,7 @@ pub(super) unsafe fn texts_of(env: *mut JNIEnv, texts: jobjectArray) -> Vec<Opti
 /// Throws an exception of a class of the boot loader whose constructor takes a message.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception.
+/// `env` belongs to the current thread, which has no pending exception.
 pub(super) unsafe fn throw(env: *mut JNIEnv, class: &CStr, message: &str) {
     // SAFETY: the contract gives the current thread's `env`, without a pending exception. A null result is
     // not used further; an exception is pending then. ThrowNew is avoided, since it takes the VM's modified

@@ -172,7 +172,7 @@ pub(super) unsafe fn make(
     agent.listen(callbacks).map_err(AgentStartError::Events)?;
     if agent.vm.jvmti.phase() == Ok(Phase::Live) {
         let env = agent.vm.attach_as_daemon(c"otlpprof").ok_or(SessionError::Attach)?;
-        // SAFETY: `env` is the current thread's environment.
+        // SAFETY: `env` belongs to the current thread.
         unsafe { agent.vm.learn(env) };
     }
     Ok(agent)
@@ -234,7 +234,7 @@ impl Agent {
     /// Begins the pending session, when the VM has entered its live phase.
     ///
     /// # Safety
-    /// `env` is the current thread's.
+    /// `env` belongs to the current thread.
     pub(super) unsafe fn vm_is_live(&'static self, env: *mut JNIEnv) {
         let change = self.changing.lock();
         let Some(PendingSession { options, .. }) = self.pending.lock().take() else { return };
@@ -335,7 +335,7 @@ impl Agent {
     /// Ends the session when the VM ends. Pending messages are sent, within a time limit.
     ///
     /// # Safety
-    /// `env` is the current thread's.
+    /// `env` belongs to the current thread.
     pub(super) unsafe fn vm_ends(&self, env: *mut JNIEnv) {
         self.forget_pending();
         self.end_for_good(Some(env));

@@ -69,7 +69,7 @@ pub(super) fn say_outcome(line: &str) {
     }
 }
 
-/// As [`say_outcome`], if the level is that of information or lower.
+/// As [`say_outcome`], if the level is information or lower.
 pub(super) fn announce(line: &str) {
     if log::log_enabled!(target: PROJECT, Level::Info) {
         say_outcome(line);

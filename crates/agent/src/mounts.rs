@@ -40,7 +40,7 @@ pub(super) fn listen(jvmti: Jvmti) -> Result<(), JvmtiError> {
             jvmti.enable_extension_event(VIRTUAL_THREAD_UNMOUNT, callbacks.unmounts)?;
             let mounts = jvmti.enable_extension_event(VIRTUAL_THREAD_MOUNT, callbacks.mounted);
             if mounts.is_err() {
-                // Unmount events alone are of no use, and cost time at each unmount.
+                // Unmount events without mount events are of no use, and cost time at each unmount.
                 let _ = jvmti.disable_extension_event(VIRTUAL_THREAD_UNMOUNT);
             }
             mounts?;

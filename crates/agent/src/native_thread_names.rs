@@ -1,4 +1,4 @@
-//! The kernel's names of threads that are not Java's: the VM's own, such as `GC Thread#0` and `C2
+//! The kernel's names of threads that are not Java threads: threads of the VM, such as `GC Thread#0` and `C2
 //! CompilerThre`, and threads that native code has named. The kernel keeps 15 bytes of a name; from JDK 26 on
 //! HotSpot gives it an abbreviation of a longer one, such as `C2 Comp..hread0`.
 //!
@@ -128,7 +128,7 @@ fn name_of(os_tid: i32) -> Option<String> {
     read(task_file::open(os_tid, "comm"))
 }
 
-/// Returns the process's name, which is that of its first thread.
+/// Returns the process's name, which is the name of its first thread.
 fn of_process() -> Option<String> {
     read(File::open("/proc/self/comm"))
 }

@@ -85,7 +85,7 @@ pub(super) fn withdraw_if_contested(vm: &Vm) {
     let contested = PUBLICATION.lock().take_if(|publication| publication.context.is_contested());
     if contested.is_some() {
         take_back(vm, contested);
-        // Logged afterwards: whoever reads this line finds the other publisher's context alone.
+        // Logged afterwards: whoever reads this line finds only the other publisher's context.
         log::info!("{}: the agent withdraws its own", ProcessContextError::Taken);
     }
 }

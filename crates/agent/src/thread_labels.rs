@@ -50,8 +50,8 @@ impl ThreadLabels {
         }
     }
 
-    /// Returns the labels for an interval that ends now, by incarnation: those of `live` threads, which are
-    /// given by kernel thread id, and those of threads that ended in the interval.
+    /// Returns the labels for an interval that ends now, by incarnation: the labels of `live` threads, which
+    /// are given by kernel thread id, and those of threads that ended in the interval.
     pub(super) fn of_interval(&self, live: HashMap<i32, ThreadLabel>) -> HashMap<u32, ThreadLabel> {
         let ended = std::mem::take(&mut *self.ended.lock());
         with_live(ended, live, |incarnation, label| THREAD_NAMES.compare(incarnation, &label.name))

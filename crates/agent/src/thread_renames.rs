@@ -44,7 +44,7 @@ pub(super) fn start(vm: &Vm) {
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
     let Some(mut changed) = CHANGED.lock() else { return };
     THREAD_NAMES.clear();
-    // SAFETY: `env` is the current thread's environment.
+    // SAFETY: `env` belongs to the current thread.
     match unsafe { take_over(vm, env) } {
         Ok(binding) => *changed = Some(binding),
         Err(reason) => {
@@ -54,7 +54,7 @@ pub(super) fn start(vm: &Vm) {
     }
     IS_FOLLOWING.store(true, Ordering::Release);
     let (Some(names), Some(layout)) = (vm.names(), vm.layout()) else { return };
-    // SAFETY: `env` is the current thread's environment.
+    // SAFETY: `env` belongs to the current thread.
     let present = unsafe { names.list(vm.jvmti, env, &ProcessMemory, &layout.thread) };
     for thread in present.unwrap_or_default() {
         if let Some(record) = record_of_tid(thread.os_tid) {
@@ -69,7 +69,8 @@ pub(super) fn stop(vm: &Vm) {
     IS_FOLLOWING.store(false, Ordering::Release);
     let Some(binding) = CHANGED.lock().and_then(|mut changed| changed.take()) else { return };
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
-    // SAFETY: `env` is the current thread's; `set_native_name` stays loaded, since calls may still be in it.
+    // SAFETY: `env` belongs to the current thread; `set_native_name` stays loaded, since calls may still be
+    // in it.
     if let Err(error) = unsafe { binding.unbind(env, &ProcessMemory, set_native_name as *mut c_void) } {
         log::debug!("Thread.setNativeName still calls the agent, which passes each call on: {error}");
     }
@@ -78,10 +79,10 @@ pub(super) fn stop(vm: &Vm) {
 /// Replaces the VM's function by [`set_native_name`].
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception.
+/// `env` belongs to the current thread, which has no pending exception.
 unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
     let layout = vm.layout().ok_or("this JVM's layout is not known")?;
-    // SAFETY: the contract gives the current thread's `env`, and the layout is this VM's.
+    // SAFETY: the contract gives the current thread's `env`, and the layout describes this VM.
     let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, SET_NATIVE_NAME) };
     let binding = binding.map_err(|error| error.to_string())?;
     ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
@@ -95,7 +96,7 @@ unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
 /// Stores the name of the current thread, which has just started.
 ///
 /// # Safety
-/// `env` is the current thread's, and `thread` is a live reference to it.
+/// `env` belongs to the current thread, and `thread` is a live reference to it.
 pub(super) unsafe fn thread_started(vm: &Vm, env: *mut JNIEnv, thread: jobject) {
     if !IS_FOLLOWING.load(Ordering::Acquire) {
         return;
@@ -124,8 +125,8 @@ unsafe extern "system" fn set_native_name(env: *mut JNIEnv, thread: jobject, nam
 }
 
 /// # Safety
-/// `env` is the current thread's, without a pending exception. The references are live, to a thread and a
-/// string.
+/// `env` belongs to the current thread, which has no pending exception. The references are live, to a thread
+/// and a string.
 unsafe fn renamed(vm: &Vm, env: *mut JNIEnv, thread: jobject, name: jstring) {
     let (Some(names), Some(layout)) = (vm.names(), vm.layout()) else { return };
     // SAFETY: the contract gives the current thread's `env` and a live `thread`.
@@ -140,7 +141,7 @@ unsafe fn renamed(vm: &Vm, env: *mut JNIEnv, thread: jobject, name: jstring) {
 }
 
 /// # Safety
-/// `env` is the current thread's. `string` is a live reference to a string.
+/// `env` belongs to the current thread. `string` is a live reference to a string.
 unsafe fn text_of(env: *mut JNIEnv, string: jstring) -> String {
     let mut units = [0; LONGEST as usize];
     // SAFETY: the contract gives `env` and a live string; the region is within the string and the buffer.

@@ -124,7 +124,7 @@ fn are_mounts_of_use() -> bool {
 /// Notes that a virtual thread has become the current thread.
 ///
 /// # Safety
-/// `env` is the current thread's. `thread` is a live reference to a thread.
+/// `env` belongs to the current thread. `thread` is a live reference to a thread.
 pub(super) unsafe fn mounted(vm: &Vm, env: *mut JNIEnv, thread: jobject) {
     if !are_mounts_of_use() {
         return;

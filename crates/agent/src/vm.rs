@@ -126,7 +126,7 @@ impl Vm {
         let flag = flags::address_of(structs, &ProcessMemory, "DebugNonSafepoints");
         match flag.map(|address| (address, ProcessMemory.load_u8(address))) {
             Some((address, Some(0))) => {
-                // SAFETY: the address is that of a boolean flag in libjvm's writable data, which holds a
+                // SAFETY: the address leads to a boolean flag in libjvm's writable data, which holds a
                 // boolean.
                 unsafe { (address as *mut u8).write_volatile(1) };
                 true
@@ -145,7 +145,7 @@ impl Vm {
     /// line in the log says what is missing.
     ///
     /// # Safety
-    /// `env` is the current thread's.
+    /// `env` belongs to the current thread.
     pub(super) unsafe fn learn(&self, env: *mut JNIEnv) {
         self.layout.get_or_init(|| {
             if let Err(error) = StubTable::replay(self.jvmti) {
@@ -210,7 +210,7 @@ impl Vm {
     /// layout has fields that a search has found.
     ///
     /// # Safety
-    /// `env` is the current thread's.
+    /// `env` belongs to the current thread.
     unsafe fn compare_stacks(
         &self,
         env: *mut JNIEnv,
@@ -338,7 +338,7 @@ impl Vm {
             }
             return;
         };
-        // SAFETY: `env` is the current thread's environment.
+        // SAFETY: `env` belongs to the current thread.
         if let Err(error) = unsafe { method_ids::make_all_ids(self.jvmti, env) } {
             log::warn!("the VM does not create ids of all methods: {error}");
         }

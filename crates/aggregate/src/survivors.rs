@@ -78,7 +78,7 @@ impl Survivors {
         self.samples.retain(|key, _| alive.contains_key(key));
     }
 
-    /// Takes over those samples of an interval that are in `alive`. `tables` are the interval's, and
+    /// Takes over those samples of an interval that are in `alive`. `tables` belong to the interval, and
     /// `stretches` the longest stretches of the engines in the interval.
     pub fn update(
         &mut self,
@@ -115,7 +115,7 @@ impl Survivors {
     }
 
     /// Returns an engine's profiles of all samples in `alive`, with everything that they refer to in
-    /// `tables`. Their period is that of the sample with the largest stretch and weight.
+    /// `tables`. Their period is the period of the sample with the largest stretch and weight.
     pub fn profiles(
         &self,
         engine: Engine,

@@ -11,8 +11,8 @@ use std::ffi::c_int;
 pub(super) fn return_freed_blocks(least_bytes: c_int) {
     #[cfg(target_env = "gnu")]
     for (parameter, value) in [(libc::M_ARENA_MAX, 2), (libc::M_MMAP_THRESHOLD, least_bytes)] {
-        // SAFETY: mallopt stores a number for the allocator, and the parameters are those of malloc.h. The
-        // call must not run beside another thread (mallopt(3), "ATTRIBUTES"); the callers have started none.
+        // SAFETY: mallopt stores a number for the allocator, and malloc.h defines the parameters. The call
+        // must not run beside another thread (mallopt(3), "ATTRIBUTES"); the callers have started none.
         unsafe { libc::mallopt(parameter, value) };
     }
     #[cfg(not(target_env = "gnu"))]

@@ -149,7 +149,7 @@ fn top(histogram: &Histogram, most: usize) -> Vec<(&'static str, &str, u64)> {
     entries
 }
 
-/// Counts by kind alone, the highest first.
+/// Counts by kind only, the highest first.
 fn by_kind(histogram: &Histogram) -> Vec<(&'static str, u64)> {
     let mut kinds = HashMap::<_, u64>::new();
     for (&(kind, _), &count) in histogram {

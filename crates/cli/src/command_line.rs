@@ -323,7 +323,7 @@ mod tests {
             ("otlpprof run cpu -oa.html java -o b", "otlpprof run cpu -oa.html -- java -o b"),
             ("otlpprof run --top=3 --agent x.so java A", "otlpprof run --top=3 --agent x.so -- java A"),
             ("otlpprof run java A -- b", "otlpprof run -- java A -- b"),
-            // No program of this name exists: the shell's code and message are those of a missing program.
+            // No program of this name exists: the shell's code and message say that a program is missing.
             ("otlpprof run jaav -jar a.jar", "otlpprof run -- jaav -jar a.jar"),
         ] {
             assert_eq!(normal(line).unwrap(), expected);

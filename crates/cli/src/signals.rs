@@ -66,7 +66,7 @@ impl Signals {
     pub(super) fn take(arrived: BorrowedFd<'_>) -> u8 {
         // SAFETY: the structure consists of integers, so zeros are a valid value.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer and the length are those of the structure.
+        // SAFETY: the pointer and the length describe the structure.
         unsafe { libc::read(arrived.as_raw_fd(), (&raw mut info).cast(), size_of_val(&info)) };
         u8::try_from(info.ssi_signo).unwrap_or(0)
     }

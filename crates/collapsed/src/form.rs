@@ -27,7 +27,7 @@ pub(super) struct Form {
     pub(super) program: Program,
 }
 
-/// The program that stacks are of, which decides which names are those of Java methods.
+/// The program that stacks are of, which decides which names denote Java methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     /// A JVM.

@@ -95,7 +95,7 @@ mod tests {
         assert!(names.list().is_empty());
         let eight: Vec<String> = (0..8).map(|number| format!("name{number}")).collect();
         names.slots_of(&eight).unwrap();
-        // There would have been room for one of them alone.
+        // There would have been room for only one of them.
         let refused = names.slots_of(&["ninth", "name3", "tenth"]).unwrap_err().to_string();
         assert!(refused.ends_with(", name7, and cannot add ninth, tenth"), "{refused}");
         assert_eq!(names.slots_of(&["another"]), Ok(vec![8]));

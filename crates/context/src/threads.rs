@@ -70,7 +70,7 @@ impl Current {
         self.entry().map(|entry| point(&entry.own, block)).is_some()
     }
 
-    /// Sets the context that is found for this thread to that of a virtual thread.
+    /// Makes readers find the context of a virtual thread for this thread.
     fn carry(&self, carried: Option<Carried>) {
         let Some(entry) = self.entry() else { return };
         if EVENTS_REPORT_MOUNTS.load(Ordering::Acquire) {

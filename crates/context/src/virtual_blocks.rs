@@ -47,7 +47,7 @@ impl Shard {
 fn place_of(thread_id: i64) -> Option<(&'static AtomicPtr<VirtualEntry>, &'static VirtualEntry)> {
     let mut place = bucket_of(thread_id)?;
     loop {
-        // SAFETY: the pointer is null or that of an entry, which is never freed.
+        // SAFETY: the pointer is null or leads to an entry, which is never freed.
         let entry: &'static VirtualEntry = unsafe { place.load(Ordering::Relaxed).as_ref() }?;
         if entry.owner.load(Ordering::Relaxed) == thread_id {
             return Some((place, entry));
@@ -57,7 +57,7 @@ fn place_of(thread_id: i64) -> Option<(&'static AtomicPtr<VirtualEntry>, &'stati
 }
 
 fn block_of(entry: &VirtualEntry) -> Option<&'static ContextBlock> {
-    // SAFETY: the pointer is null or that of a block, whose memory is never unmapped.
+    // SAFETY: the pointer is null or leads to a block, whose memory is never unmapped.
     unsafe { entry.block.load(Ordering::Relaxed).as_ref() }
 }
 

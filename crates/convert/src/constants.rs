@@ -17,7 +17,7 @@ impl<T> Default for ConvertedConstants<T> {
     }
 }
 
-/// The position of a constant among those of its type.
+/// The position of a constant among the constants of its type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConstantSlot {
     of: TypeIndex,

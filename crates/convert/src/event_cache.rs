@@ -11,7 +11,7 @@ const CACHED_EVENTS: usize = 512;
 /// The cache for the events of one type in one chunk. The key is the numbers that determine the sample.
 #[derive(Debug)]
 pub(super) struct EventCache {
-    /// The slots of these numbers.
+    /// The slots of the numbers that determine the sample.
     slots: Vec<usize>,
     /// The number of profiles that an event adds to.
     outcomes: usize,

@@ -183,7 +183,7 @@ impl EventPlan {
         if wanted.is_empty() {
             return None;
         }
-        // An empty name is no field's.
+        // No field has an empty name.
         let field_of = |slot: Slot| slot.field(event).unwrap_or_default();
         let mut names: Vec<&str> = Slot::ALL.into_iter().map(field_of).collect();
         let first_value = names.len();

@@ -55,7 +55,7 @@ pub enum Subset {
     /// All events: the type has one meaning.
     All,
     /// Samples by CPU time, or by another event that async-profiler counts instead. In the latter case the
-    /// profile is of that event.
+    /// profile describes that event.
     CpuClock,
     /// Samples by wall-clock time.
     WallClock,

@@ -44,7 +44,7 @@ pub enum GrowingRead {
 
 /// The part of the current chunk that can be read.
 enum Readable {
-    /// Nothing yet.
+    /// No part can be read yet.
     NotYet,
     /// The bytes up to this offset; more will follow.
     To(u64),

@@ -22,7 +22,7 @@ pub struct PackedError {
     why: io::Error,
 }
 
-/// Reads from a reader, and decompresses the bytes if their first bytes are those of a compressed format.
+/// Reads from a reader, and decompresses the bytes if their first bytes announce a compressed format.
 ///
 /// A sequence of gzip members or zstd frames is allowed. An error in the compressed bytes contains a
 /// [`PackedError`]. Other errors are the reader's own.

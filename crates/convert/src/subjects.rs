@@ -14,8 +14,8 @@ pub(super) enum Subject {
     Exception,
 }
 
-/// Fields that refer to a class or to an object with a class. The names are those of HotSpot, async-profiler
-/// and Datadog's profiler.
+/// Fields that refer to a class or to an object with a class. The names come from HotSpot, async-profiler and
+/// Datadog's profiler.
 const FIELDS: [(&str, Subject); 5] = [
     ("objectClass", Subject::Object),
     // In `jdk.OldObjectSample`.

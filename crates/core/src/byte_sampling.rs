@@ -19,7 +19,7 @@ fn probability(size: u64, interval: u64) -> f64 {
     if interval <= 1 || size == 0 { 1.0 } else { -(-(size as f64) / interval as f64).exp_m1() }
 }
 
-/// Thins the samples of `interval` to those of `longer_interval`. Whether an allocation of `size` bytes,
+/// Thins samples at `interval` to samples at `longer_interval`. Whether an allocation of `size` bytes,
 /// sampled with `interval`, is to be kept; it is kept with the probability that is right for its size.
 /// `random` is any number.
 pub fn is_sampled_at_longer_interval(size: u64, interval: u64, longer_interval: u64, random: u64) -> bool {

@@ -213,14 +213,14 @@ impl BlockEntry {
     /// Returns the block of the platform thread itself.
     #[inline]
     pub fn own_block(&self) -> Option<&'static ContextBlock> {
-        // SAFETY: null, or a block, whose memory is never unmapped.
+        // SAFETY: the pointer is null, or leads to a block, whose memory is never unmapped.
         unsafe { self.own.load(Ordering::Acquire).as_ref() }
     }
 
     /// Returns the block of the virtual thread that is mounted according to the VM's events.
     #[inline]
     pub fn mounted_block(&self) -> Option<&'static ContextBlock> {
-        // SAFETY: null, or a block, whose memory is never unmapped.
+        // SAFETY: the pointer is null, or leads to a block, whose memory is never unmapped.
         unsafe { self.mounted.load(Ordering::Acquire).as_ref() }
     }
 }
@@ -294,7 +294,7 @@ mod tests {
                 slots,
             },
         );
-        // SAFETY: the block's own bytes.
+        // SAFETY: the block has these bytes, and nobody changes them meanwhile.
         let bytes = unsafe { &*(&raw const block).cast::<[u8; 64]>() };
         assert_eq!(bytes[..16], [0xa1; 16]);
         assert_eq!(bytes[16..24], [0xb2; 8]);

@@ -15,7 +15,7 @@ pub enum StackWalker {
     Fp,
     /// Native frames on top by unwind tables; Java frames from AsyncGetCallTrace.
     Dwarf,
-    /// Java frames alone, through HotSpot's structures.
+    /// Java frames only, through HotSpot's structures.
     No,
 }
 

@@ -96,7 +96,7 @@ pub fn removals_of(thread_id: i64) -> Option<&'static AtomicU32> {
 #[inline]
 pub fn virtual_block_of(thread_id: i64) -> Option<&'static ContextBlock> {
     let entry = virtual_entry_of(thread_id)?;
-    // SAFETY: null, or a block, whose memory is never unmapped.
+    // SAFETY: the pointer is null, or leads to a block, whose memory is never unmapped.
     unsafe { entry.block.load(Ordering::Relaxed).as_ref() }
 }
 
@@ -122,7 +122,7 @@ pub fn virtual_entry_of(thread_id: i64) -> Option<&'static VirtualEntry> {
 fn in_chain(thread_id: i64) -> Option<&'static VirtualEntry> {
     let mut place = bucket_of(thread_id)?;
     for _ in 0..MOST_STEPS {
-        // SAFETY: null, or an entry, which is never freed.
+        // SAFETY: the pointer is null, or leads to an entry, which is never freed.
         let entry = unsafe { place.load(Ordering::Acquire).as_ref() }?;
         if entry.owner.load(Ordering::Acquire) == thread_id {
             return Some(entry);

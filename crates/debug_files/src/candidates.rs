@@ -88,8 +88,8 @@ impl Candidates {
         }
     }
 
-    /// Adds a file beside an object, of a name that debug files have, if it is the object's: by its build-id,
-    /// or by the checksum of the object's debug link.
+    /// Adds a file beside an object, of a name that debug files have, if it belongs to the object: by its
+    /// build-id, or by the checksum of the object's debug link.
     pub(super) fn add_beside(&mut self, path: &Path, object: &Candidate) {
         let Some(examined) = self.examine(path) else { return };
         let is_objects = match (&examined.build_id, &object.examined.build_id) {
@@ -178,7 +178,7 @@ impl Candidates {
         selected.rev().max_by_key(|candidate| candidate.examined.quality)
     }
 
-    /// The first file that was expected to be the object's and is not.
+    /// The first file that was expected to belong to the object and does not.
     pub(super) fn into_rejected(self) -> Option<Rejected> {
         self.rejected
     }

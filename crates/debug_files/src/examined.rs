@@ -35,7 +35,7 @@ pub struct Examined {
     pub has_symbol_table: bool,
     /// Whether the file is a package of split units (`.dwp`).
     pub is_package: bool,
-    /// Whether the file has one object's split units alone (`.dwo`).
+    /// Whether the file has only split units of one object (`.dwo`).
     pub is_split: bool,
     /// The debug file that the file names.
     pub debug_link: Option<DebugLink>,

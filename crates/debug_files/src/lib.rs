@@ -2,11 +2,11 @@
 //!
 //! In: an object's identity, as a profile gives it ([`ObjectIdentity`]), and the places to search
 //! ([`Places`]). Out: the paths of the object's files ([`ObjectFiles`]), or the reason why there is none.
-//! Also the store of `otlpprof symbols` ([`store`]). Called by the command alone.
+//! Also the store of `otlpprof symbols` ([`store`]). Called only by the command.
 //!
-//! A file is used only if it is the object's: by its GNU build-id, by the hash of its content (htlhash), or
-//! by the name and CRC-32 of a debug link in a file that is the object's. Of several files the one that tells
-//! most is used ([`Quality`]), whatever place it is in.
+//! A file is used only if it belongs to the object: by its GNU build-id, by the hash of its content
+//! (htlhash), or by the name and CRC-32 of a debug link in a file that belongs to the object. Of several
+//! files the one that tells most is used ([`Quality`]), whatever place it is in.
 //!
 //! | Search | Duty |
 //! |---|---|

@@ -167,11 +167,11 @@ impl Locator {
         }
     }
 
-    /// Adds the files of servers, where better ones than those that were found may be. Returns the reasons
-    /// why servers have not given one.
+    /// Adds the files of servers, which may have better files than the files that were found. Returns the
+    /// reasons why servers have not given one.
     fn add_served(&self, found: &mut Candidates) -> Vec<FetchError> {
         let mut failures = Vec::new();
-        // The debug file of an object without a build-id is known by the object alone.
+        // The debug file of an object without a build-id is known only by the object.
         let is_by_hash = found.identity().build_id.is_none();
         let order = match is_by_hash {
             true => [FileKind::Executable, FileKind::DebugInfo],

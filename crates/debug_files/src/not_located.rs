@@ -18,12 +18,12 @@ pub enum NotLocated {
         identity: Box<ObjectIdentity>,
         /// The places that were searched.
         places: Vec<String>,
-        /// The first file that was expected to be the object's and is not.
+        /// The first file that was expected to belong to the object and does not.
         rejected: Option<Box<Rejected>>,
     },
 }
 
-/// A file that was expected to be an object's and is not used.
+/// A file that was expected to belong to an object and is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// The file.

@@ -1,7 +1,7 @@
 //! Names that are in another unit, or in the supplementary file: references between units (link-time
 //! optimisation, dwz), and into the file that dwz shares among several objects.
 //!
-//! The units are read again for the names alone. Each round follows all references by one step out of their
+//! The units are read again only for the names. Each round follows all references by one step out of their
 //! units, so that two or three rounds do.
 
 use std::collections::{BTreeSet, HashMap};

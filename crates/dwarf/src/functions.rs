@@ -18,7 +18,7 @@ use super::ranges;
 use super::sections::Bytes;
 use super::texts::SharedTexts;
 
-/// The number of no function.
+/// The number that stands for no function.
 pub(super) const NO_FUNCTION: u32 = u32::MAX;
 
 /// A function, or one place at which it is inlined.

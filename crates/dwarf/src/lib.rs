@@ -3,10 +3,10 @@
 //! In: the bytes of an object's ELF files ([`Inputs`]); which files belong together is decided elsewhere.
 //! Out: for an address, the chain of functions from the innermost inlined one to the function that has the
 //! code, each with its linkage name, file, line and column; and an index ([`index`]) that answers the same
-//! questions without the debug information. Called by the command alone: a debug file may take hundreds of
+//! questions without the debug information. Called only by the command: a debug file may take hundreds of
 //! megabytes.
 //!
-//! The answers are those of llvm-symbolizer 19 (`-f=linkage --no-demangle -i`). Its rules, from
+//! The answers are the same as llvm-symbolizer 19 gives (`-f=linkage --no-demangle -i`). Its rules, from
 //! llvm/lib/DebugInfo/DWARF and llvm/lib/DebugInfo/Symbolize, are stated where they are followed. Debug
 //! information that breaks the format loses the unit that breaks it, and the loss is reported
 //! ([`Compiled::problems`]). Sizes that a file declares are checked against [`limits`] before memory is

@@ -135,9 +135,9 @@ pub(super) struct Lines<'u, 'a> {
     pub(super) cut: Option<DwarfError>,
 }
 
-/// Reads the line table of a unit. Sequences that begin outside `code` are those of functions that a linker
-/// has removed. Sequences without a `wanted` address, which ascend, have no place: all are wanted if there is
-/// no list.
+/// Reads the line table of a unit. Sequences that begin outside `code` belong to functions that a linker has
+/// removed. Sequences without a `wanted` address, which ascend, have no place: all are wanted if there is no
+/// list.
 ///
 /// # Errors
 /// If a path is too long.

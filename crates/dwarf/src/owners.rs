@@ -10,7 +10,7 @@ use super::sections::Bytes;
 
 /// The address ranges of `.debug_aranges`, by the offset of their unit. A set that is damaged ends the list.
 ///
-/// Units that the section has are described by it alone, and the others by their own ranges, as in LLVM.
+/// Units that the section has are described only by it, and the others by their own ranges, as in LLVM.
 pub(super) fn read_aranges(section: Bytes<'_>) -> HashMap<u64, Vec<Range<u64>>> {
     let mut found: HashMap<u64, Vec<Range<u64>>> = HashMap::new();
     let mut sets = DebugAranges::from(section).headers();

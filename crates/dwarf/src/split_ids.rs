@@ -54,8 +54,8 @@ pub fn package_has(package: &(dyn Source + Sync), ids: &[u64]) -> Result<bool, D
     Ok(ids.iter().all(|&id| units.row(id).is_some()))
 }
 
-/// The id of the split unit that a unit stands for. `abbreviations` are those of the object, once a unit has
-/// needed them.
+/// The id of the split unit that a unit stands for. `abbreviations` are the abbreviations of the object, once
+/// a unit has needed them.
 fn id_of(
     object: &Object<'_>,
     unit: &UnitBytes,

@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// Regression: the marks were those of this processor, whatever processor the file is for.
+    /// Regression: the marks of this processor were used, whatever processor the file is for.
     #[test]
     fn marks_are_those_of_the_files_processor() {
         const EM_X86_64: u16 = 62;

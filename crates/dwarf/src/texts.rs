@@ -10,7 +10,7 @@ use super::error::DwarfError;
 use super::limits;
 use super::text_list::TextList;
 
-/// The number of no text.
+/// The number that stands for no text.
 pub(super) const NO_TEXT: u32 = u32::MAX;
 
 /// Texts that several threads add to.

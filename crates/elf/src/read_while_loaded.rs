@@ -8,7 +8,7 @@ impl LoadedImage {
     ///
     /// `read` may allocate, because the dynamic linker's lock is not held meanwhile. Instead, `read` is
     /// called again if any object was unloaded during the call. After too many repetitions, the result counts
-    /// if the image is still listed in the end. In this case alone, a replacement by another file with the
+    /// if the image is still listed in the end. Only in this case, a replacement by another file with the
     /// same name, address and headers goes unnoticed.
     pub fn read_while_loaded<T>(&self, read: impl Fn(&Self) -> T) -> Option<T> {
         let mut before = counts_if_listed(self)?;

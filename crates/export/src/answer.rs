@@ -190,7 +190,7 @@ impl SessionState {
 pub fn peer(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: both pointers are to variables of this frame, and the length is that of the first.
+    // SAFETY: both pointers are to variables of this frame, and the length is the size of the first.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

@@ -180,7 +180,7 @@ fn memory_file() -> Option<OwnedFd> {
     // Kernels before 6.3 do not know MFD_NOEXEC_SEAL.
     [flags | MFD_NOEXEC_SEAL, flags].into_iter().find_map(|flags| {
         // The raw system call is used because glibc before 2.27 has no function memfd_create.
-        // SAFETY: the name is a C string, and the returned descriptor is owned here alone.
+        // SAFETY: the name is a C string, and the returned descriptor is owned only here.
         let file = unsafe {
             let descriptor = libc::syscall(libc::SYS_memfd_create, NAME.as_ptr(), flags);
             (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor as RawFd))

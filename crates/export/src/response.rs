@@ -35,7 +35,7 @@ pub(super) fn partial_success(mime: &str, body: &[u8]) -> Option<PartialSuccess>
 
 /// Describes a successful answer that is not one of OTLP/HTTP ("OTLP/HTTP Response": protobuf or JSON, and
 /// the content type says which). Returns `None` if the answer is one, or has no body. A body that is not
-/// `whole` is judged by its type alone.
+/// `whole` is judged only by its type.
 pub(super) fn foreign(mime: &str, body: &[u8], whole: bool) -> Option<String> {
     let kind = mime.split(';').next().unwrap_or_default().trim();
     let is_protobuf = ["application/x-protobuf", "application/protobuf"].contains(&kind);

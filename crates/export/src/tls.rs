@@ -145,7 +145,8 @@ pub(super) fn advice(error: &rustls::Error, has_authorities: bool) -> &'static s
             | CertificateError::NotValidYetContext { .. } => {
                 "renew the server's certificate, or set this machine's clock"
             }
-            // rustls has no name for this error: the certificate is an authority's, by its basic constraints.
+            // rustls has no name for this error: by its basic constraints the certificate belongs to an
+            // authority.
             CertificateError::Other(_) => {
                 "if it is an authority's own (CA:TRUE), set certificate=PATH to this certificate"
             }

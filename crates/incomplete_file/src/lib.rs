@@ -33,7 +33,7 @@ impl IncompleteFile {
     /// # Errors
     /// If the folder does not exist or cannot be written.
     pub fn inside(folder: &Path) -> io::Result<Self> {
-        // An empty path is the parent of a name alone.
+        // An empty path is the parent of a path that is only a name.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let mut options = OpenOptions::new();
         options.read(true).write(true);

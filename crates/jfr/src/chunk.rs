@@ -233,8 +233,8 @@ impl<'c> Chunk<'c> {
         at.and_then(|at| self.bytes.get(at).copied()).unwrap_or(0)
     }
 
-    /// The position of a constant among those of its type. Positions count from 0 in the order in which the
-    /// constants were found, so a consumer can keep its own data about constants in a vector.
+    /// The position of a constant among the constants of its type. Positions count from 0 in the order in
+    /// which the constants were found, so a consumer can keep its own data about constants in a vector.
     #[inline]
     pub fn constant_position(&self, constant: Constant) -> Option<usize> {
         self.index.pools.position(constant.of, constant.key)

@@ -64,7 +64,7 @@ impl Pools {
         pool.keys.find(key).map(|position| pool.offsets[position])
     }
 
-    /// The position of a key among those of its type.
+    /// The position of a key among the keys of its type.
     #[inline]
     pub(super) fn position(&self, of: TypeIndex, key: i64) -> Option<usize> {
         self.by_type.get(of.0 as usize)?.keys.find(key)

@@ -178,7 +178,7 @@ impl Type {
         self.field_position(name).map(|position| &self.fields[position])
     }
 
-    /// Whether the type is an event's. In the JDK all events are derived from `jdk.jfr.Event`.
+    /// Whether the type describes events. In the JDK all events are derived from `jdk.jfr.Event`.
     pub fn is_event(&self) -> bool {
         self.super_type.as_deref() == Some("jdk.jfr.Event")
     }

@@ -29,7 +29,7 @@ pub enum BootClassError {
 /// Lets the module of `class`, java.base, read the module of `other`.
 ///
 /// # Safety
-/// `env` must be the current thread's; `class` and `other` must be live references to classes.
+/// `env` must belong to the current thread; `class` and `other` must be live references to classes.
 pub unsafe fn let_module_read(
     jvmti: Jvmti,
     env: *mut JNIEnv,
@@ -52,9 +52,9 @@ pub unsafe fn let_module_read(
 /// Whether an exception is pending; clears the exception.
 ///
 /// # Safety
-/// `env` must be the current thread's.
+/// `env` must belong to the current thread.
 unsafe fn take_exception(env: *mut JNIEnv) -> bool {
-    // SAFETY: `env` is the current thread's by this function's contract.
+    // SAFETY: `env` belongs to the current thread by this function's contract.
     unsafe {
         let is_pending = ((**env).v1_2.ExceptionCheck)(env);
         if is_pending {
@@ -68,12 +68,12 @@ unsafe fn take_exception(env: *mut JNIEnv) -> bool {
 /// or `None` if the VM refuses. `name` has slashes.
 ///
 /// # Safety
-/// `env` must be the current thread's, without a pending exception.
+/// `env` must belong to the current thread, which has no pending exception.
 pub unsafe fn boot_class(env: *mut JNIEnv, name: &str, class_file: &[u8]) -> Option<jclass> {
     let name = CString::new(name).ok()?;
     let length = jint::try_from(class_file.len()).ok()?;
-    // SAFETY: `env` is the current thread's by this function's contract. `bytes` has `length` bytes, and a
-    // null loader means the boot loader. An exception that was thrown is cleared.
+    // SAFETY: `env` belongs to the current thread by this function's contract. `bytes` has `length` bytes,
+    // and a null loader means the boot loader. An exception that was thrown is cleared.
     unsafe {
         let no_loader = std::ptr::null_mut();
         let bytes = class_file.as_ptr().cast();
@@ -111,7 +111,8 @@ pub unsafe fn class_with_native(
     function: *mut c_void,
 ) -> Result<jclass, BootClassError> {
     let file = file.map_err(|error| BootClassError::File(method.class, error))?;
-    // SAFETY: `env` is the current thread's, without a pending exception, by this function's contract.
+    // SAFETY: `env` belongs to the current thread, which has no pending exception, by this function's
+    // contract.
     let class = unsafe { boot_class(env, method.class, &file) }.ok_or(BootClassError::Class(method.class))?;
     let [Ok(name), Ok(descriptor)] = [method.name, method.descriptor].map(CString::new) else {
         return Err(BootClassError::Method(method.class));

@@ -35,7 +35,7 @@ pub struct Java(*mut JNIEnv);
 ///
 /// # Safety
 ///
-/// `env` must be the current thread's JNIEnv, without a pending exception, in the VM's live phase. `body`
+/// `env` must belong to the current thread, which has no pending exception, in the VM's live phase. `body`
 /// must use each reference according to its type, and let none escape.
 pub unsafe fn in_frame<T>(env: *mut JNIEnv, body: impl FnOnce(Java) -> T) -> T {
     // SAFETY: the contract gives the current thread's `env`, without a pending exception. The frame is popped
@@ -90,7 +90,7 @@ impl LongMethod {
 impl Java {
     /// Looks up a class by its name with slashes.
     pub fn class(self, name: &CStr) -> Result<jclass, CallError> {
-        // SAFETY: the environment is the current thread's, by the contract of `in_frame`.
+        // SAFETY: the environment belongs to the current thread, by the contract of `in_frame`.
         let class = unsafe { ((**self.0).v1_2.FindClass)(self.0, name.as_ptr()) };
         self.clear();
         let missing = || CallError::NoClass(name.to_string_lossy().replace('/', "."));
@@ -101,7 +101,7 @@ impl Java {
     pub fn string(self, text: &str) -> Result<jobject, CallError> {
         let units: Vec<u16> = text.encode_utf16().collect();
         let length = jni::sys::jint::try_from(units.len()).unwrap_or(jni::sys::jint::MAX);
-        // SAFETY: the environment is the current thread's, by the contract of `in_frame`; `units` has
+        // SAFETY: the environment belongs to the current thread, by the contract of `in_frame`; `units` has
         // `length` elements.
         let string = unsafe { ((**self.0).v1_2.NewString)(self.0, units.as_ptr(), length) };
         self.checked(string)
@@ -165,7 +165,7 @@ impl Java {
         arguments: &[jvalue],
     ) -> Result<jobject, CallError> {
         // SAFETY: the contract gives live references, and arguments of the signature's types. The constructor
-        // is of this class and signature.
+        // belongs to this class and has this signature.
         unsafe {
             let functions = &(**self.0).v1_2;
             let method = (functions.GetMethodID)(self.0, class, c"<init>".as_ptr(), signature.as_ptr());
@@ -186,7 +186,7 @@ impl Java {
         arguments: &[jvalue],
     ) -> Result<jobject, CallError> {
         // SAFETY: the contract gives a live `object`, live references, and arguments of the signature's
-        // types. The method is of the object's class and this signature.
+        // types. The method belongs to the object's class and has this signature.
         unsafe {
             let method = self.method_of(object, name, signature)?;
             let call = (**self.0).v1_2.CallObjectMethodA;
@@ -200,7 +200,8 @@ impl Java {
     ///
     /// As for [`Java::call`].
     pub unsafe fn call_boolean(self, object: jobject, name: &CStr) -> Result<bool, CallError> {
-        // SAFETY: the contract gives a live `object`; the method is of the object's class and takes nothing.
+        // SAFETY: the contract gives a live `object`; the method belongs to the object's class and takes
+        // nothing.
         unsafe {
             let method = self.method_of(object, name, c"()Z")?;
             let call = (**self.0).v1_2.CallBooleanMethodA;
@@ -221,7 +222,7 @@ impl Java {
         arguments: &[jvalue],
     ) -> Result<(), CallError> {
         // SAFETY: the contract gives a live `object`, live references, and arguments of the signature's
-        // types. The method is of the object's class and this signature.
+        // types. The method belongs to the object's class and has this signature.
         unsafe {
             let method = self.method_of(object, name, signature)?;
             ((**self.0).v1_2.CallVoidMethodA)(self.0, object, method, arguments.as_ptr());
@@ -259,7 +260,8 @@ impl Java {
     ///
     /// As for [`Java::call`].
     pub unsafe fn to_text(self, object: jobject) -> Option<String> {
-        // SAFETY: the contract gives a live `object`; the method is of the object's class and takes nothing.
+        // SAFETY: the contract gives a live `object`; the method belongs to the object's class and takes
+        // nothing.
         unsafe {
             let method = self.method_of(object, c"toString", c"()Ljava/lang/String;").ok()?;
             let string = ((**self.0).v1_2.CallObjectMethodA)(self.0, object, method, ptr::null());
@@ -306,8 +308,8 @@ impl Java {
 
     /// The value; if an exception is pending, clears it and returns it as an error.
     fn checked<T>(self, value: T) -> Result<T, CallError> {
-        // SAFETY: the environment is the current thread's, by the contract of `in_frame`; the VM returned the
-        // reference `thrown`.
+        // SAFETY: the environment belongs to the current thread, by the contract of `in_frame`; the VM
+        // returned the reference `thrown`.
         unsafe {
             let thrown = ((**self.0).v1_2.ExceptionOccurred)(self.0);
             if thrown.is_null() {
@@ -321,7 +323,7 @@ impl Java {
 
     /// Clears a pending exception. Returns whether there was one.
     fn clear(self) -> bool {
-        // SAFETY: the environment is the current thread's, by the contract of `in_frame`.
+        // SAFETY: the environment belongs to the current thread, by the contract of `in_frame`.
         unsafe {
             let functions = &(**self.0).v1_2;
             let is_pending = (functions.ExceptionCheck)(self.0);

@@ -227,7 +227,7 @@ impl Jvmti {
     /// this returns.
     pub fn generate_events(self, event: JvmtiEvent) -> Result<(), JvmtiError> {
         let table = self.live_table("GenerateEvents")?;
-        // SAFETY: takes an event number.
+        // SAFETY: the function takes an event number.
         let code = unsafe { table.generate_events()(self.as_raw(), event as jint) };
         check("GenerateEvents", code)
     }
@@ -421,7 +421,7 @@ impl Jvmti {
 
     /// Sets the mean number of bytes between two sampled allocations of a thread; 0 samples all allocations.
     pub fn set_heap_sampling_interval(self, bytes: jint) -> Result<(), JvmtiError> {
-        // SAFETY: takes a number.
+        // SAFETY: the function takes a number.
         let code = unsafe { self.table().set_heap_sampling_interval()(self.as_raw(), bytes) };
         check("SetHeapSamplingInterval", code)
     }
@@ -468,8 +468,8 @@ impl Jvmti {
     ///
     /// `memory` must be null or come from this environment, and must not be used afterwards.
     pub unsafe fn deallocate(self, memory: *mut u8) {
-        // SAFETY: by the contract the memory is null or this environment's, and is not used afterwards. With
-        // such a pointer Deallocate cannot fail.
+        // SAFETY: by the contract the memory is null or belongs to this environment, and is not used
+        // afterwards. With such a pointer Deallocate cannot fail.
         unsafe { self.table().deallocate()(self.as_raw(), memory) };
     }
 

@@ -61,7 +61,7 @@ pub type ClassCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, job
 /// A callback with the environment and the JNI environment.
 pub type VmCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv);
 
-/// A callback with the environment alone.
+/// A callback that gets only the environment.
 pub type PlainCallback = unsafe extern "system" fn(*mut RawEnv);
 
 /// The callback of [`JvmtiEvent::Exception`]: thread, method, bytecode index, exception, catching method and

@@ -10,7 +10,7 @@ const MAX_REFERENCES: usize = 65_536;
 ///
 /// # Safety
 ///
-/// `env` must be the current thread's JNIEnv, without a pending exception.
+/// `env` must belong to the current thread, which has no pending exception.
 pub unsafe fn expect(env: *mut JNIEnv, count: usize) {
     // SAFETY: the contract gives the current thread's `env`, without a pending exception. If the VM refuses,
     // the only effect is a warning of -Xcheck:jni.

@@ -26,14 +26,14 @@ pub fn are_wanted() -> bool {
 /// [`make_ids_of`] for new classes. Live phase only.
 ///
 /// # Safety
-/// `env` must be the current thread's.
+/// `env` must belong to the current thread.
 pub unsafe fn make_all_ids(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), JvmtiError> {
     ARE_WANTED.store(true, Ordering::Release);
     for event in EVENTS {
         jvmti.set_event_enabled(event, true)?;
     }
     let classes = jvmti.loaded_classes()?;
-    // SAFETY: `env` is the current thread's by this function's contract.
+    // SAFETY: `env` belongs to the current thread by this function's contract.
     unsafe { local_references::expect(env, classes.len()) };
     for class in classes {
         // SAFETY: the reference is this thread's own, and not used after its deletion.

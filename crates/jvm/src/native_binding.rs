@@ -67,7 +67,8 @@ impl Binding {
     ///
     /// # Safety
     ///
-    /// `env` must be the current thread's JNIEnv, without a pending exception, and `layout` that VM's.
+    /// `env` must belong to the current thread, which has no pending exception, and `layout` must describe
+    /// that VM.
     pub unsafe fn find(
         env: *mut JNIEnv,
         memory: &dyn Memory,
@@ -91,7 +92,7 @@ impl Binding {
         let found = found.ok_or(RebindError::NoSuchMethod)?;
         let word = found + u64::from(layout.method_size);
         let original = memory.load_u64(word).ok_or(RebindError::NoSuchMethod)?;
-        // SAFETY: `env` is the current thread's by this function's contract.
+        // SAFETY: `env` belongs to the current thread by this function's contract.
         let vms = unsafe { (**env).v1_2.GetVersion } as *const c_void;
         if object_base(original as *const c_void) != object_base(vms) {
             return Err(RebindError::Replaced);
@@ -169,7 +170,8 @@ unsafe fn register(env: *mut JNIEnv, method: NativeMethod, function: *mut c_void
     if live_phase::has_ended() {
         return Err(RebindError::Ended);
     }
-    // SAFETY: `env` is the current thread's, without a pending exception, by this function's contract.
+    // SAFETY: `env` belongs to the current thread, which has no pending exception, by this function's
+    // contract.
     let class = unsafe { registering_class(env) }?;
     // One registration at a time: a concurrent caller would overwrite `PENDING` before the first one takes
     // it.
@@ -229,14 +231,15 @@ unsafe impl Sync for RegisteringClass {}
 
 /// # Safety
 ///
-/// `env` must be the current thread's JNIEnv, without a pending exception.
+/// `env` must belong to the current thread, which has no pending exception.
 unsafe fn registering_class(env: *mut JNIEnv) -> Result<RegisteringClass, RebindError> {
     static CLASS: OnceLock<Result<RegisteringClass, BootClassError>> = OnceLock::new();
     let made = CLASS.get_or_init(|| {
         // SAFETY: the contract gives the current thread's `env`, without a pending exception. `bind0` has the
         // native method's signature, and the library is never unloaded.
         let class = unsafe { class_with_native(env, BIND_NATIVE, binding_class(), bind0 as *mut c_void) }?;
-        // SAFETY: `env` is the current thread's, and the local reference, which this function owns, is live.
+        // SAFETY: `env` belongs to the current thread, and the local reference, which this function owns, is
+        // live.
         let global = unsafe {
             let global = ((**env).v1_2.NewGlobalRef)(env, class);
             ((**env).v1_2.DeleteLocalRef)(env, class);

@@ -57,19 +57,19 @@ unsafe extern "system" fn redefine_classes(
     count: jint,
     definitions: *const c_void,
 ) -> jint {
-    // SAFETY: the caller's arguments are those of the VM's function.
+    // SAFETY: the caller's arguments are valid for the VM's function.
     catch_unwind(|| unsafe { changed(&REDEFINE, env, count, definitions) }).unwrap_or(NOT_AVAILABLE)
 }
 
 unsafe extern "system" fn retransform_classes(env: *mut RawEnv, count: jint, classes: *const c_void) -> jint {
-    // SAFETY: the caller's arguments are those of the VM's function.
+    // SAFETY: the caller's arguments are valid for the VM's function.
     catch_unwind(|| unsafe { changed(&RETRANSFORM, env, count, classes) }).unwrap_or(NOT_AVAILABLE)
 }
 
 /// Calls the VM's function.
 ///
 /// # Safety
-/// The arguments must be those of the VM's function.
+/// The arguments must be valid for the VM's function.
 unsafe fn changed(
     original: &AtomicPtr<c_void>,
     env: *mut RawEnv,

@@ -22,7 +22,7 @@ impl SynchronizerOwner {
     /// Looks up the field; `None` if it does not exist. Leaves no exception pending.
     ///
     /// # Safety
-    /// `env` must be the current thread's, without a pending exception.
+    /// `env` must belong to the current thread, which has no pending exception.
     pub unsafe fn new(env: *mut JNIEnv) -> Option<Self> {
         // SAFETY: the contract gives the current thread's `env`, without a pending exception. Names are C
         // strings, and null references are not used.

@@ -10,7 +10,7 @@ use super::modified_utf8;
 ///
 /// # Safety
 ///
-/// `env` must be the current thread's JNIEnv, without a pending exception, in the VM's live phase.
+/// `env` must belong to the current thread, which has no pending exception, in the VM's live phase.
 pub unsafe fn system_property(env: *mut JNIEnv, name: &CStr) -> Option<String> {
     // SAFETY: the contract gives the current thread's `env`, without a pending exception. The references
     // belong to the pushed frame, and PopLocalFrame deletes them.

@@ -25,7 +25,7 @@ impl ThreadKind {
     ///
     /// # Safety
     ///
-    /// `env` must be the current thread's JNIEnv, without a pending exception; `thread` must be a live
+    /// `env` must belong to the current thread, which has no pending exception; `thread` must be a live
     /// reference to a thread.
     pub unsafe fn of(jvmti: Jvmti, env: *mut JNIEnv, thread: jobject) -> Result<Self, JvmtiError> {
         // SAFETY: the contract gives the current thread's `env` and a live `thread`; the class is a live

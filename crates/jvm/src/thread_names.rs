@@ -56,7 +56,7 @@ impl ThreadNames {
     ///
     /// # Safety
     ///
-    /// `env` must be the current thread's JNIEnv, without a pending exception.
+    /// `env` must belong to the current thread, which has no pending exception.
     pub unsafe fn new(env: *mut JNIEnv) -> Result<Self, ThreadNamesError> {
         // SAFETY: the contract gives the current thread's `env`, without a pending exception; names and
         // signatures are C strings.
@@ -108,7 +108,7 @@ impl ThreadNames {
         let mut named = Vec::new();
         let mut failure = None;
         let threads = jvmti.all_threads()?;
-        // SAFETY: `env` is the current thread's by this function's contract.
+        // SAFETY: `env` belongs to the current thread by this function's contract.
         unsafe { local_references::expect(env, threads.len()) };
         for thread in threads {
             // SAFETY: this thread owns the reference, and does not use it after its deletion.
@@ -172,7 +172,7 @@ impl ThreadNames {
 ///
 /// # Safety
 ///
-/// `env` must be the current thread's JNIEnv; `class` null or a live reference to a class.
+/// `env` must belong to the current thread; `class` null or a live reference to a class.
 unsafe fn field(env: *mut JNIEnv, class: jclass, name: &CStr) -> Option<jfieldID> {
     // SAFETY: the contract gives the current thread's `env`, and a class that is null or a live reference.
     unsafe {

@@ -1,9 +1,8 @@
 //! The names of HotSpot's stubs, by which they are told from native functions in profiles that do not say so.
 //!
-//! The names are those of JVMTI's event DynamicCodeGenerated, which other profilers show as native frames.
-//! Sources: HotSpot 11 to 27, `runtime/sharedRuntime.cpp`, `runtime/stubRoutines.cpp`,
-//! `runtime/stubInfo.cpp` (26 on),
-//! `cpu/*/stubGenerator_*.cpp`, `c1/c1_Runtime1.cpp`, `opto/runtime.cpp`, `code/vtableStubs.cpp`.
+//! The names come from JVMTI's event DynamicCodeGenerated, which other profilers show as native frames.
+//! Sources: HotSpot 11 to 27, `runtime/sharedRuntime.cpp`, `runtime/stubRoutines.cpp`, `runtime/stubInfo.cpp`
+//! (26 on), `cpu/*/stubGenerator_*.cpp`, `c1/c1_Runtime1.cpp`, `opto/runtime.cpp`, `code/vtableStubs.cpp`.
 
 /// Names of blobs and routines.
 const NAMES: [&str; 57] = [

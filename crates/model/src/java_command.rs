@@ -5,7 +5,7 @@
 /// the program's arguments, separated by spaces (java.c in the JDK's launcher, `SetJavaCommandLineProp`). The
 /// arguments may hold secrets, and are left out.
 ///
-/// `class_path` is the property `java.class.path`. With `-jar` it is the jar's path alone, and so tells where
+/// `class_path` is the property `java.class.path`. With `-jar` it is only the jar's path, and so tells where
 /// a path that contains spaces ends.
 pub fn program_of<'c>(java_command: &'c str, class_path: Option<&'c str>) -> Option<&'c str> {
     let is_begin = |path: &&str| {

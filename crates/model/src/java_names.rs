@@ -87,8 +87,8 @@ impl<'a> JavaMethod<'a> {
     }
 }
 
-/// Converts a class name from internal form to that of `Class.getName()`: dots between packages, and a slash
-/// before a hidden class's address.
+/// Converts a class name from internal form to the form of `Class.getName()`: dots between packages, and a
+/// slash before a hidden class's address.
 pub fn java_class_name(internal: &str) -> String {
     match hidden_suffix(internal) {
         Some(at) => {

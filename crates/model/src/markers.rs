@@ -62,7 +62,7 @@ pub fn is_no_java_frame(text: &str) -> bool {
     [NO_JAVA_FRAME, EARLIER_NO_JAVA_FRAME].contains(&text)
 }
 
-/// The earlier spelling of [`NO_JAVA_FRAME`], which is also async-profiler's.
+/// The earlier spelling of [`NO_JAVA_FRAME`], which async-profiler also uses.
 const EARLIER_NO_JAVA_FRAME: &str = "[no_Java_frame]";
 /// The beginning of the earlier spelling of [`NO_STACK`] and [`no_stack_at`].
 const EARLIER_NO_STACK: &str = "[no stack";

@@ -1,8 +1,7 @@
 //! The table of profile types: the names and units of all profiles, live or converted.
 //!
-//! There is no registry of sample types. The names are those that backends know from pprof (`alloc_space`,
-//! `inuse_space`, `contentions`, `delay`): Pyroscope, for example, takes a profile's name from the period
-//! type.
+//! There is no registry of sample types. Backends know the names from pprof (`alloc_space`, `inuse_space`,
+//! `contentions`, `delay`): Pyroscope, for example, takes a profile's name from the period type.
 
 use std::sync::Mutex;
 
@@ -43,9 +42,9 @@ impl ProfileType {
     /// `profile.type` too.
     ///
     /// Equal arguments give the same type. Each distinct type is kept for the life of the process; their
-    /// number is bounded by that of the events that a user requests. If a type of that name exists with other
-    /// quantities or units, the new type is added beside it, and [`ProfileType::by_name`] returns the earlier
-    /// one.
+    /// number is bounded by the number of events that a user requests. If a type of that name exists with
+    /// other quantities or units, the new type is added beside it, and [`ProfileType::by_name`] returns the
+    /// earlier one.
     pub fn custom(name: &str, sample: (&str, &str), period: (&str, &str)) -> &'static Self {
         let texts = [name, name, sample.0, sample.1, period.0, period.1];
         let mut custom = custom_types();

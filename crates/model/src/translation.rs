@@ -1,4 +1,4 @@
-//! Translates ids of one batch's tables to those of another's.
+//! Translates ids of one batch's tables to ids of the tables of another batch.
 
 use std::hash::Hash;
 

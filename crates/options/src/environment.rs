@@ -48,7 +48,7 @@ impl Environment {
         self
     }
 
-    /// The name of a variable in messages: its own, or that of the system property that replaces it.
+    /// The name of a variable in messages: its own name, or the name of the system property that replaces it.
     pub(super) fn shown<'a>(&'a self, name: &'a str) -> &'a str {
         self.properties.get(name).map_or(name, String::as_str)
     }

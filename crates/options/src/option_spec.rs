@@ -18,7 +18,7 @@ pub(super) struct OptionSpec {
     pub(super) bare: Option<&'static str>,
     /// Whether messages must not repeat the value.
     pub(super) secret: bool,
-    /// Whether a value adds to those of weaker sources, instead of replacing them.
+    /// Whether a value adds to the values of weaker sources, instead of replacing them.
     pub(super) adds: bool,
     /// One line for the user.
     pub(super) help: &'static str,

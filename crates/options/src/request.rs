@@ -80,8 +80,8 @@ fn request(agent_string: &str, environment: &Environment, is_read_along: bool) -
     })
 }
 
-/// Reads the options from the source of lowest precedence to that of the highest: each overwrites the earlier
-/// ones.
+/// Reads the options from the source of lowest precedence to the source of highest precedence: each
+/// overwrites the earlier ones.
 fn options(
     given: &[GivenOption<'_>],
     environment: &Environment,

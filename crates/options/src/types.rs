@@ -31,7 +31,7 @@ pub enum CpuClock {
 /// The part of threads' contexts that other processes can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextPublication {
-    /// Nothing.
+    /// Other processes read no contexts.
     Off,
     /// Each thread's trace and span.
     Trace,
@@ -44,7 +44,7 @@ pub enum ContextPublication {
 pub enum RecordedEvents {
     /// None; nothing is recorded.
     None,
-    /// The events that have profiles of their own, except those for which an engine runs.
+    /// The events that have profiles of their own, except the events for which an engine runs.
     Usual,
     /// The events of this list.
     These(Vec<RequestedEvent>),
@@ -146,7 +146,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether profiles go neither to a file nor to a collector: commands alone read them.
+    /// Whether profiles go neither to a file nor to a collector: only commands read them.
     pub const fn has_no_destination(&self) -> bool {
         self.file.is_none() && self.upload.is_none()
     }

@@ -103,8 +103,8 @@ impl EncodedMessage {
         Ok(Self { bytes, tables, index: 0, form, offset: 0, compressed: false, size, notes })
     }
 
-    /// A message of the same place in the same file, with other bytes: those of this message with lines of
-    /// locations, functions and strings added.
+    /// A message of the same place in the same file, with other bytes: the bytes of this message with lines
+    /// of locations, functions and strings added.
     ///
     /// # Errors
     /// If the bytes exceed [`super::bounds`].
@@ -148,7 +148,7 @@ impl EncodedMessage {
     }
 
     /// Whether readers take the protobuf for what it is. They may not if the message came as JSON: in
-    /// protobuf, its samples without values and times resemble those of OTLP v1.9.
+    /// protobuf, its samples without values and times resemble samples of OTLP v1.9.
     pub fn is_readable_protobuf(&self) -> bool {
         self.form != Form::Json || read_protobuf::check(&self.bytes).is_ok()
     }

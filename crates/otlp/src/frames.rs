@@ -21,7 +21,7 @@ pub enum Naming {
     Object,
     /// An address and nothing else.
     RawAddress,
-    /// Nothing.
+    /// The location names no code.
     Nothing,
 }
 

@@ -49,7 +49,7 @@ pub(super) fn detect(bytes: &[u8]) -> Result<Form, ReadError> {
     }
 }
 
-/// Detects the form of a file by its first bytes alone; `None` where the whole file must decide. `whole` says
+/// Detects the form of a file only by its first bytes; `None` where the whole file must decide. `whole` says
 /// that the file has no further bytes.
 pub(super) fn detect_by_first(first: &[u8], whole: bool) -> Option<Result<Form, ReadError>> {
     if whole {

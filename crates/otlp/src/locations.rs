@@ -1,7 +1,7 @@
 //! The location table of one message while it grows.
 //!
 //! Most locations of a large message are Java frames with a line. Different frames of this kind have
-//! different locations. So such a location is stored as its frame's id alone, without hashing.
+//! different locations. So such a location is stored as only its frame's id, without hashing.
 
 use otlpprof_core::address::ElfVaddr;
 use otlpprof_model::{FrameId, Id, Interner};

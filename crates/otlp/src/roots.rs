@@ -226,7 +226,7 @@ const NOTIFICATIONS: &[&str] = match cfg!(without_rules_of_26) {
     false => &["java.lang.VirtualThread.endFirstTransition", "java.lang.VirtualThread.startFinalTransition"],
 };
 
-/// Whether the frames above a continuation's entry are those of a virtual thread that has not reached
+/// Whether the frames above a continuation's entry belong to a virtual thread that has not reached
 /// `VirtualThread.run` yet, or has left it. Such frames are `VThreadContinuation`'s, which notifies the VM
 /// when the thread begins and ends (java.lang.VirtualThread, JDK 24 and later), and the methods that the
 /// entry itself calls at the end. Threads that do little spend much of their time there while an agent has

@@ -1,9 +1,9 @@
 //! The OTLP messages of the profiles signal, field by field as on the wire.
 //!
-//! The layout is that of opentelemetry-proto v1.10 and v1.11, in the packages
+//! The layout follows opentelemetry-proto v1.10 and v1.11, in the packages
 //! `opentelemetry.proto.profiles.v1development`, `.collector.profiles.v1development`, `.resource.v1` and
-//! `.common.v1`, and that of googleapis' `google/rpc/status.proto`. The names are those of the `.proto`
-//! files. `tests/otlp/wire.rs` compares every field with the crate `opentelemetry-proto`.
+//! `.common.v1`, and googleapis' `google/rpc/status.proto`. The names come from the `.proto` files.
+//! `tests/otlp/wire.rs` compares every field with the crate `opentelemetry-proto`.
 //!
 //! Three statements hold for all messages and are not repeated below:
 //!

@@ -35,7 +35,7 @@ pub(super) struct Parts<'b> {
     locations: Table<'b>,
     functions: Table<'b>,
     strings: Vec<&'b [u8]>,
-    /// Whether a text is a name in Java's own packages, so that the profile is of a JVM.
+    /// Whether a text is a name in Java's own packages, so that the profile comes from a JVM.
     pub(super) is_of_jvm: bool,
     /// The id of the first mapping, which is the program's by convention.
     pub(super) first_mapping: Option<u64>,

@@ -59,7 +59,7 @@ macro_rules! stand_ins {
 
             unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
                 let timer = StoppedTimer::stop();
-                // SAFETY: the address is that of the function with this name and type.
+                // SAFETY: the address leads to the function with this name and type.
                 let real = unsafe {
                     std::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> c_int>(
                         $function.real.load(Ordering::Acquire),

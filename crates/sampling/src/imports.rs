@@ -76,8 +76,8 @@ impl Redirection {
 
     /// Redirects imports of objects that were loaded since the last call: the imports for which `redirects`
     /// returns `true`. Its arguments are the object, all of the object's imports of these names, and the
-    /// import in question. `counts` are the present counts of objects, or those of a moment ago. Cheap if
-    /// there are no new objects.
+    /// import in question. `counts` are the present counts of objects, or the counts of a moment ago. Cheap
+    /// if there are no new objects.
     pub(super) fn install(
         &mut self,
         counts: LoadCounts,

@@ -15,7 +15,7 @@
 //! | `clock` | perf events, POSIX timers, the process's timer |
 //! | `poller` | the safety net: schedule |
 //! | `reconcile` | the safety net: threads and periods that were not reported |
-//! | `process_account` | the process's CPU time compared to that of its threads |
+//! | `process_account` | the process's CPU time compared with the CPU time of its threads |
 //! | `run_delay` | the time that threads have waited for a processor |
 //! | `exec` | stops the process's timer before the program is replaced |
 //!

@@ -126,8 +126,8 @@ fn name_of(function: AllocationFunction) -> &'static str {
     function.name().to_str().expect("ASCII")
 }
 
-/// Returns the address that the dynamic linker finds for every object: the C library's function, or that of a
-/// preloaded allocator.
+/// Returns the address that the dynamic linker finds for every object: the C library's function, or the
+/// function of a preloaded allocator.
 fn address_of(function: AllocationFunction) -> Option<u64> {
     // SAFETY: the name is a C string.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.name().as_ptr()) };

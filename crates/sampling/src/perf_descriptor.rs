@@ -70,7 +70,7 @@ pub(super) fn start_signals(
     note_event(fd, token)?;
     set();
     let owner = OwnerEx { kind: F_OWNER_TID, pid: tid };
-    // SAFETY: the descriptor is the caller's; the kernel reads one OwnerEx.
+    // SAFETY: the caller owns the descriptor; the kernel reads one OwnerEx.
     unsafe {
         check(libc::fcntl(fd, F_SETOWN_EX, &raw const owner))?;
         check(libc::fcntl(fd, F_SETSIG, signal))?;

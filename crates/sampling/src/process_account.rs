@@ -1,5 +1,5 @@
-//! Compares the process's CPU time to that of its threads, and adds the difference to the balance of ended
-//! threads.
+//! Compares the process's CPU time with the CPU time of its threads, and adds the difference to the balance
+//! of ended threads.
 //!
 //! A thread still runs for some 20 µs after the last moment in which it can report its CPU time, and threads
 //! made by a raw clone may start and end between two scans of the poller. The process's CPU clock includes
@@ -74,8 +74,8 @@ impl ProcessAccount {
     }
 }
 
-/// Returns the process's CPU time minus that of all threads, including ended ones, since the process began.
-/// `None` if a thread ended meanwhile, or if threads exist that are not known.
+/// Returns the process's CPU time minus the CPU time of all threads, including ended ones, since the process
+/// began. `None` if a thread ended meanwhile, or if threads exist that are not known.
 fn unaccounted(tasks: &Tasks, unarmed: impl IntoIterator<Item = i32>) -> Option<Unaccounted> {
     let begun = ENDS.begun.load(Ordering::SeqCst);
     if ENDS.finished.load(Ordering::SeqCst) != begun {
@@ -91,8 +91,7 @@ fn unaccounted(tasks: &Tasks, unarmed: impl IntoIterator<Item = i32>) -> Option<
     let alive_ns: i64 = tids.into_iter().filter_map(clock::cpu_time_of).sum();
     let after_ns = clock::process_cpu_ns();
     let ended_ns = ENDS.used_ns.load(Ordering::SeqCst);
-    // The CPU times read above are those of the threads that exist now, except for threads that started
-    // later.
+    // The CPU times read above belong to the threads that exist now, except for threads that started later.
     let at_rest = ENDS.begun.load(Ordering::SeqCst) == begun && tasks.count().ok() == Some(known);
     at_rest.then_some(Unaccounted {
         ns: (before_ns + after_ns) / 2 - alive_ns - ended_ns,

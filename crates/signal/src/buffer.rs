@@ -80,7 +80,7 @@ static BUFFER: AtomicPtr<SampleBuffer> = AtomicPtr::new(std::ptr::null_mut());
 /// Returns the buffer, once [`create`] has been called.
 #[inline]
 pub fn get() -> Option<&'static SampleBuffer> {
-    // SAFETY: null, or a leaked and fully built buffer (published with Release).
+    // SAFETY: the pointer is null, or leads to a leaked and fully built buffer (published with Release).
     unsafe { BUFFER.load(Ordering::Acquire).as_ref() }
 }
 

@@ -102,8 +102,8 @@ impl CallTraceSource {
     /// `ids` is the meaning of the VM's jmethodIDs. If they are opaque, frames hold the ids themselves.
     ///
     /// # Safety
-    /// `function` is AsyncGetCallTrace, `env` belongs to the current thread and `context` is the kernel's;
-    /// both are valid as long as the value is used.
+    /// `function` is AsyncGetCallTrace, `env` belongs to the current thread, and `context` comes from the
+    /// kernel; both are valid as long as the value is used.
     pub const unsafe fn new(
         function: AsyncGetCallTrace,
         env: u64,

@@ -234,16 +234,17 @@ pub unsafe fn forward(
     }
     if !is_entered_by_kernel {
         // Without us the handler that calls us would have called this handler itself, with the present mask.
-        // SAFETY: by this function's contract the arguments are those of the handler; `flags` belong to
+        // SAFETY: by this function's contract the arguments are valid for the handler; `flags` belong to
         // `handler`.
         return unsafe { call(handler, flags, signal, info, ucontext) };
     }
-    // SAFETY: by this function's contract the context is the kernel's, whose mask has exactly these 64 bits.
+    // SAFETY: by this function's contract the context comes from the kernel, whose mask has exactly these 64
+    // bits.
     let interrupted =
         unsafe { (&raw const (*ucontext.cast::<libc::ucontext_t>()).uc_sigmask).cast::<u64>().read() };
     let own_signal = if flags & libc::SA_NODEFER == 0 { bit(signal) } else { 0 };
     let before = set_mask(interrupted | link.mask.load(Ordering::Relaxed) | own_signal);
-    // SAFETY: by this function's contract the arguments are those of the handler; `flags` belong to
+    // SAFETY: by this function's contract the arguments are valid for the handler; `flags` belong to
     // `handler`.
     unsafe { call(handler, flags, signal, info, ucontext) };
     set_mask(before);

@@ -64,7 +64,7 @@ unsafe extern "C" fn kernel_clock_gettime(clock: libc::clockid_t, time: *mut lib
         // SAFETY: `time` is null or can be written, as clock_gettime(2) requires of the caller.
         return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) } as libc::c_int;
     }
-    // SAFETY: the address is that of the vDSO's function, which has this type and stays mapped. `time` can be
+    // SAFETY: the address leads to the vDSO's function, which has this type and stays mapped. `time` can be
     // written, as clock_gettime(2) requires of the caller.
     let result = unsafe { transmute::<*const (), ClockGettime>(function as *const ())(clock, time) };
     if result >= 0 {

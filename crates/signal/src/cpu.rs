@@ -106,7 +106,7 @@ const ITIMER_STOPPED: i64 = -1;
 pub(super) enum ProcessTimer {
     /// No session has used the timer.
     Unused,
-    /// The timer is a session's. Each of its signals stands for `periods` periods.
+    /// The timer belongs to a session. Each of its signals stands for `periods` periods.
     Ours {
         /// The number of periods.
         periods: i64,

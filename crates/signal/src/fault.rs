@@ -56,7 +56,7 @@ fn install_for(signal: c_int, previous: &PreviousHandler) -> std::io::Result<()>
             libc::sigemptyset(&mut action.sa_mask);
         }
         // A bad load inside a sampling handler must be handled at once, and this handler makes no bad load
-        // itself. So no signal is blocked beyond those that the previous handler asked for.
+        // itself. So no signal is blocked except the signals that the previous handler asked for.
         if libc::sigaction(signal, &action, ptr::null_mut()) != 0 {
             return Err(std::io::Error::last_os_error());
         }
@@ -69,7 +69,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     if unsafe { safe_load::fail_if_load(context) } {
         return;
     }
-    // SAFETY: `info` and `context` are the kernel's; the signal is SIGSEGV.
+    // SAFETY: `info` and `context` come from the kernel; the signal is SIGSEGV.
     if signal == libc::SIGSEGV && unsafe { undelivered::stands_for_signal(info, context) } {
         return add(&COUNTERS.signals_undelivered, 1);
     }

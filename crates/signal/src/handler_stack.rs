@@ -224,7 +224,7 @@ fn ordinary_stack(thread: &ThreadRecord) -> Stretch {
 
 /// Returns the interrupted thread's alternate stack for signals, if it has one.
 fn alternate_stack(context: *mut c_void) -> Option<Stretch> {
-    // SAFETY: null, or the context that the kernel passed to the handler.
+    // SAFETY: the pointer is null, or leads to the context that the kernel passed to the handler.
     let context = unsafe { context.cast::<libc::ucontext_t>().as_ref() }?;
     let stack = &context.uc_stack;
     let is_there = stack.ss_flags & libc::SS_DISABLE == 0 && stack.ss_size != 0;
@@ -233,7 +233,7 @@ fn alternate_stack(context: *mut c_void) -> Option<Stretch> {
 
 /// Returns the number of bytes of the current stack that the kernel's frame and the handler have used.
 fn kernel_frame_bytes(here: usize, context: *mut c_void) -> usize {
-    // SAFETY: null, or the context that the kernel passed to the handler.
+    // SAFETY: the pointer is null, or leads to the context that the kernel passed to the handler.
     let Some(ucontext) = (unsafe { context.cast::<libc::ucontext_t>().as_ref() }) else { return 0 };
     let interrupted = arch::stack_pointer(ucontext);
     match alternate_stack(context) {

@@ -20,8 +20,8 @@ impl<'a> Interruption<'a> {
     /// that the handler runs on.
     ///
     /// # Safety
-    /// `thread` is the current thread's, and `context` is the `ucontext_t` that the kernel passed to the
-    /// handler that this thread is in. The value is used no longer than that handler runs.
+    /// `thread` is the record of the current thread, and `context` is the `ucontext_t` that the kernel passed
+    /// to the handler that this thread is in. The value is used no longer than that handler runs.
     #[inline]
     pub const unsafe fn new(thread: &'a ThreadRecord, context: *mut c_void, room: StackRoom) -> Self {
         Self { thread, context, room }

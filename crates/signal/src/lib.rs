@@ -3,7 +3,7 @@
 //! A sampling signal arrives in a thread at any instruction: inside malloc, inside the dynamic linker, with
 //! any lock held. Code of this module
 //!
-//! - imports `otlpprof_core` and `libc` alone (`Cargo.toml`);
+//! - imports only `otlpprof_core` and `libc` (`Cargo.toml`);
 //! - allocates nothing and blocks on nothing: a strip of the sample buffer is tried, never waited for;
 //! - makes no system calls but these:
 //!   - `clock_gettime`, by the vDSO where there is one (`clock`), and `futex`, to wake the drainer when a
@@ -21,7 +21,7 @@
 //!   ([`loader`]);
 //! - takes a sample on a stack of the handlers' own where the thread's stack may be too small
 //!   ([`handler_stack`]);
-//! - reads thread-specific data by `pthread_getspecific` alone (glibc allocates no block lazily for a key
+//! - reads thread-specific data only by `pthread_getspecific` (glibc allocates no block lazily for a key
 //!   below 32), never by a `thread_local!`;
 //! - reads memory of the JVM and of other objects by fault-tolerant loads ([`safe_load`]);
 //! - never panics: no indexing, no unchecked arithmetic, no unwrap. Each failure becomes a counter.

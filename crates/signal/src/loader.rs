@@ -47,8 +47,8 @@ pub fn frame_header_at(pc: u64) -> Option<u64> {
         eh_frame: null,
         reserved: [0; 7],
     };
-    // SAFETY: by the contract of `ask` the function is glibc's, which has this type. It reads its own tables
-    // alone, whatever `pc` is, and writes one `dl_find_object`.
+    // SAFETY: by the contract of `ask` the function belongs to glibc, and has this type. It reads its own
+    // tables alone, whatever `pc` is, and writes one `dl_find_object`.
     let result = unsafe {
         let function = std::mem::transmute::<*mut c_void, DlFindObject>(function);
         function(ptr::without_provenance_mut(pc as usize), &raw mut found)
@@ -64,7 +64,7 @@ mod tests {
     fn the_dynamic_linker_knows_this_function_and_no_data() {
         // SAFETY: the name is a C string; nothing is loaded.
         let linkers = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
-        // SAFETY: the address is null or that of glibc's `_dl_find_object`.
+        // SAFETY: the address is null or leads to glibc's `_dl_find_object`.
         unsafe { ask(linkers) };
         let function = frame_header_at as *const () as u64;
         assert_eq!(frame_header_at(function).is_some(), !linkers.is_null());

@@ -118,8 +118,8 @@ pub(super) unsafe fn fail_if_load(context: *mut c_void) -> bool {
 }
 
 /// Whether `address` can be mapped. No mapping exists below 0x1000 (`vm.mmap_min_addr`). Addresses with the
-/// upper bits set are the kernel's or non-canonical; a non-canonical access raises a general protection
-/// fault, which carries no address. Such loads are not tried.
+/// upper bits set belong to the kernel or are non-canonical; a non-canonical access raises a general
+/// protection fault, which carries no address. Such loads are not tried.
 const fn may_be_mapped(address: u64) -> bool {
     address >= 0x1000 && address < 0x0080_0000_0000_0000
 }

@@ -142,8 +142,8 @@ impl Sample {
 /// whether the sample was recorded.
 ///
 /// # Safety
-/// `thread` is the current thread's. If the thread has a `JavaThread*`, that Java thread is in native code
-/// with the anchor of its last Java frame set, as it is in JVMTI's events and in native methods.
+/// `thread` is the record of the current thread. If the thread has a `JavaThread*`, that Java thread is in
+/// native code with the anchor of its last Java frame set, as it is in JVMTI's events and in native methods.
 pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
     take_where_is_room(sample, thread, Origin::CalledByVm)
 }
@@ -152,7 +152,7 @@ pub unsafe fn take_of_caller(sample: &Sample, thread: &ThreadRecord) -> bool {
 /// begins at `caller`, after that call. Returns whether the sample was recorded.
 ///
 /// # Safety
-/// `thread` is the current thread's, and `caller` is a frame of this thread.
+/// `thread` is the record of the current thread, and `caller` is a frame of this thread.
 pub unsafe fn take_of_native_caller(sample: &Sample, thread: &ThreadRecord, caller: Cursor) -> bool {
     take_where_is_room(sample, thread, Origin::CalledByNative(caller))
 }
@@ -168,7 +168,7 @@ fn take_where_is_room(sample: &Sample, record: &ThreadRecord, origin: Origin<'_>
 }
 
 /// The current thread, which is sampled. The contracts of [`Interruption::new`], [`take_of_caller`] and
-/// [`take_of_native_caller`] make the record and the origin those of the current thread.
+/// [`take_of_native_caller`] guarantee that the record and the origin belong to the current thread.
 struct SampledThread<'a> {
     record: &'a ThreadRecord,
     origin: Origin<'a>,
@@ -337,10 +337,10 @@ struct Known<'a> {
 
 impl Known<'_> {
     fn load() -> Result<Self, NotRecorded> {
-        // SAFETY: null, or published by the agent, which frees an object map only after it has waited for
-        // handlers (for the strip that this one holds).
+        // SAFETY: the pointer is null, or was published by the agent, which frees an object map only after it
+        // has waited for handlers (for the strip that this one holds).
         let objects = unsafe { SETUP.objects.load(Ordering::Acquire).as_ref() };
-        // SAFETY: null, or never freed.
+        // SAFETY: the pointer is null, or leads to a layout that is never freed.
         let vm = unsafe { SETUP.vm.load(Ordering::Acquire).as_ref() };
         Ok(Self { objects: objects.ok_or(NotRecorded::NotReady)?, vm })
     }

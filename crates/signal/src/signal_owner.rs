@@ -136,7 +136,8 @@ fn owner_of_itimer(periods: i64) -> SignalOwner {
     }
 }
 
-/// Whether `record` is this thread's. The first check costs a system call, unless the thread armed itself.
+/// Whether `record` belongs to this thread. The first check costs a system call, unless the thread armed
+/// itself.
 fn is_current(record: &ThreadRecord) -> bool {
     // SAFETY: pthread_self takes nothing, cannot fail and reads a register.
     let thread_pointer = unsafe { libc::pthread_self() } as u64;

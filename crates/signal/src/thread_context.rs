@@ -1,4 +1,4 @@
-//! Chooses the context of a sample: that of the thread whose frames are on the stack, and no other thread's.
+//! Chooses the context of a sample: the context of the thread whose frames are on the stack.
 
 use std::sync::atomic::Ordering;
 

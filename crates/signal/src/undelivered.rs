@@ -28,8 +28,8 @@ const RAISED_BY_KERNEL: i32 = 0x80;
 /// # Safety
 /// Called in a handler of SIGSEGV, with the arguments that the kernel passed to the handler.
 pub(super) unsafe fn stands_for_signal(info: *const siginfo_t, context: *const c_void) -> bool {
-    // SAFETY: by this function's contract `info` is the kernel's; kernels set the address of every SIGSEGV,
-    // to 0 where there is none.
+    // SAFETY: by this function's contract `info` comes from the kernel; kernels set the address of every
+    // SIGSEGV, to 0 where there is none.
     let is_raised = unsafe { (*info).si_code == RAISED_BY_KERNEL && (*info).si_addr().is_null() };
     // SAFETY: by this function's contract `context` is the `ucontext_t` that the kernel passed to the
     // handler.

@@ -27,8 +27,8 @@ pub(super) struct MappedRange {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Segments {
     loads: Vec<ProgramHeader>,
-    /// Whether the offsets in the file are those of the object. A file that has only debug information keeps
-    /// the addresses, but its offsets may be its own.
+    /// Whether the offsets in the file equal the object's offsets. A file that has only debug information
+    /// keeps the addresses, but its offsets may be its own.
     has_offsets: bool,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Texts {
 
 impl Texts {
     /// The chains at ELF virtual addresses in ascending order; `None` where there is no function. The readers
-    /// are of one source, and work at the same time.
+    /// come from one source, and work at the same time.
     ///
     /// # Errors
     /// If the source is damaged.

@@ -118,7 +118,7 @@ impl IndexCache {
         !self.makes_at_second_use || self.folder.as_deref().is_some_and(is_used)
     }
 
-    /// Reads the debug information of some addresses alone, and notes the first use of the object.
+    /// Reads the debug information only of some addresses, and notes the first use of the object.
     ///
     /// # Errors
     /// If the object's files are damaged.

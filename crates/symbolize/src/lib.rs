@@ -3,12 +3,12 @@
 //!
 //! In: encoded messages, and a [`Locator`](otlpprof_debug_files::Locator) of files. Out: the messages, in
 //! which the locations of resolved frames have lines; and counts of resolved and unresolved frames with the
-//! reason of each object. Called by the command alone.
+//! reason of each object. Called only by the command.
 //!
 //! A frame is resolved by the identity of its object (build-id, htlhash) and its address. Addresses of
 //! callers are return addresses minus 1 already, and are looked up as they are. An address that no function
 //! covers stays as it was: it never gets the nearest function's name. Each object's answers come from its
-//! index ([`otlpprof_dwarf::index`]), which is kept in a folder. One message alone is resolved by the debug
+//! index ([`otlpprof_dwarf::index`]), which is kept in a folder. A single message is resolved by the debug
 //! information of its addresses where there is no index yet.
 //!
 //! Messages stay encoded. Everything but the dictionary's changed locations, its new functions and its new

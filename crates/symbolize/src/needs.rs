@@ -41,7 +41,7 @@ impl Needs {
             *sum += frames;
             merged.build_id = merged.build_id.or(identity.build_id);
             merged.htlhash = merged.htlhash.or(identity.htlhash);
-            // The text of a frame has the build-id alone.
+            // The text of a frame has only the build-id.
             merged.path = merged.path.take().or_else(|| identity.path.clone());
         }
         objects.sort_by_key(|(_, frames)| std::cmp::Reverse(*frames));

@@ -93,7 +93,7 @@ impl Object {
     }
 
     /// Looks addresses up, which are sorted: in the index, which is made if it is due or damaged, else in the
-    /// debug information of these addresses alone.
+    /// debug information of only these addresses.
     ///
     /// # Errors
     /// If the debug information cannot be read, or the index cannot be made.

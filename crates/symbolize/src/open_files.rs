@@ -154,7 +154,7 @@ fn segments(path: &Path, file: &FileSource, has_offsets: bool) -> Result<Segment
     Ok(Segments::new(&headers.map_err(failed)?, has_offsets))
 }
 
-/// Whether a file has the symbol table that alone counts (`.symtab` with more than the empty first symbol).
+/// Whether a file has the only symbol table that counts (`.symtab` with more than the empty first symbol).
 fn has_symbol_table(file: &FileSource) -> bool {
     let sections = ElfFile::parse(file).and_then(|elf| elf.section_headers()).unwrap_or_default();
     sections.iter().any(|section| section.sh_type == SHT_SYMTAB && section.sh_size > section.sh_entsize)

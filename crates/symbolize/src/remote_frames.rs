@@ -79,7 +79,7 @@ enum FunctionName {
 /// The meaning of a location's attribute for its frame.
 #[derive(Clone, Copy)]
 enum AttributeRole {
-    /// None.
+    /// The attribute has no meaning for the frame.
     Other,
     /// The code is not machine code of an object file.
     NotNative,

@@ -246,7 +246,7 @@ impl<'t> DictionaryWriter<'t> {
                     LINES => continue,
                     ADDRESS if field.value == 0 => continue,
                     ADDRESS => has_address = true,
-                    // The usual order is that of the numbers.
+                    // The usual order is the order of the numbers.
                     LINES.. if !has_lines => {
                         has_lines = true;
                         self.put_lines(resolved, has_address, out);
@@ -359,7 +359,7 @@ mod tests {
         let before = [UNKNOWN, &delimited(1, &[&resource.encode_to_vec()]), &first].concat();
         let bytes = [&before[..], &delimited(DICTIONARY, &second), UNKNOWN].concat();
         let message = EncodedMessage::of_protobuf(bytes.clone()).unwrap();
-        // The location of the second part alone is resolved.
+        // Only the location of the second part is resolved.
         let resolved = [Resolved { location: 2, chain, address: 0x1234 }];
         let after = rewritten(&message, &resolved, &names).unwrap();
         let bytes = after.bytes();

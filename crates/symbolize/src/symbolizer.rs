@@ -57,7 +57,7 @@ impl Symbolizer {
         Self { locator, cache, objects, states, names, forgotten }
     }
 
-    /// Expects one message alone: the indexes of objects that are used for the first time are left to their
+    /// Expects only one message: the indexes of objects that are used for the first time are left to their
     /// second use, because to make them takes longer than to resolve the frames of one message.
     pub fn expect_one_message(&mut self) {
         self.cache.make_at_second_use();

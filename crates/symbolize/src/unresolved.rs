@@ -27,7 +27,7 @@ pub enum Unresolved {
     /// The address is outside the object's code.
     #[error("addresses outside its code")]
     Outside,
-    /// The address is a run-time address, which the debug file alone cannot convert.
+    /// The address is a run-time address, which a debug file cannot convert without the object.
     #[error("run-time addresses, which only the object itself can convert, and only a debug file was found")]
     RunTimeAddress,
     /// No function has the address.

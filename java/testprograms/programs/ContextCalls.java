@@ -404,7 +404,7 @@ public final class ContextCalls {
                     interrupted++;
                 }
                 String left = setter.copy().toString();
-                // A call that sets a span alone may leave none.
+                // A call that sets only a span may leave none.
                 boolean isAlone = left.equals(withoutSpan) && call == calls.get(3);
                 if (!isAlone && !List.of(before.toString(), whole, NO_CONTEXT).contains(left)) {
                     throw new AssertionError(left + ", neither " + before + " nor " + whole);

@@ -102,7 +102,7 @@ public final class ContextStress {
                 CONTEXT.restore(SNAPSHOTS[turn & 3]);
                 burn(turn & 3, rounds);
             }
-            // The context is that from before the scope.
+            // The context from before the scope is back.
             burn(3, rounds);
             CONTEXT.clear();
         }

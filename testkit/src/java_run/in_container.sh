@@ -16,7 +16,7 @@ place=$3
 shift 3
 mount -t tmpfs tmpfs "$root"
 
-# Mounts a folder of the system under its own path, for reading alone.
+# Mounts a folder of the system under its own path, only for reading.
 show() {
     mkdir -p "$root$1"
     mount --bind "$1" "$root$1"

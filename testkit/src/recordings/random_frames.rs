@@ -2,8 +2,8 @@
 //! each stack is a random one of 10,000 methods in 1,000 classes, with a random line. 5,000 stacks of 100
 //! frames have 487,000 distinct locations.
 //!
-//! The encoding is that of JDK Mission Control's writer (flightrecorder.writer 9.1.2): frames are constants
-//! to which stacks refer, and bytecode indices are unknown. async-profiler's reader requires the JVM's own
+//! The encoding follows JDK Mission Control's writer (flightrecorder.writer 9.1.2): frames are constants to
+//! which stacks refer, and bytecode indices are unknown. async-profiler's reader requires the JVM's own
 //! encoding, in which stacks contain their frames.
 
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ const CLASSES: i64 = 1_000;
 const METHODS: i64 = 10_000;
 const LINES: i64 = 1_000;
 const SAMPLE: i64 = 100;
-/// The number of constant pools besides that of frames.
+/// The number of constant pools besides the pool of frames.
 const POOLS: u32 = 7;
 /// The bytecode index -1 in 32 bits.
 const NO_BYTECODE_INDEX: i64 = 0xffff_ffff;

@@ -71,7 +71,7 @@ pub const ATTRIBUTE: i64 = 29;
 const SAMPLE: i64 = 100;
 const NATIVE_LIBRARY: i64 = 101;
 
-// Keys of symbols after those of the Java methods.
+// Keys of symbols, which follow the keys of the Java methods.
 const REMOTE_NAME: i64 = 2 * METHODS + 2;
 const REMOTE_CLASS: i64 = REMOTE_NAME + 1;
 const FIRST_OFFSET: i64 = REMOTE_CLASS + 1;

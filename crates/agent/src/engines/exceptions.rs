@@ -4,8 +4,8 @@
 //! The VM makes each throw slow as soon as any agent has the capability for that event, in compiled code
 //! above all: at each frame that the exception leaves, execution continues in the interpreter
 //! (`exception_handler_for_pc_helper` in c1/c1_Runtime1.cpp, `OptoRuntime::handle_exception_C_helper` in
-//! opto/runtime.cpp; `JvmtiExport::can_post_on_exceptions`, 11-25). The capability alone has this effect, and
-//! is never given back. So it is acquired only where throws are requested.
+//! opto/runtime.cpp; `JvmtiExport::can_post_on_exceptions`, 11-25). The capability has this effect by itself,
+//! and is never given back. So it is acquired only where throws are requested.
 
 use jni::sys::{JNIEnv, jlong, jmethodID, jobject};
 use otlpprof_jvm::jvmti::Capability;

@@ -49,7 +49,7 @@ impl WeakReference {
     /// otherwise.
     ///
     /// # Safety
-    /// The reference has not been deleted, and `env` is the current thread's.
+    /// The reference has not been deleted, and `env` belongs to the current thread.
     unsafe fn is_cleared(self, env: *mut JNIEnv, asks_vm: bool) -> bool {
         if !asks_vm {
             // A collection clears the handle's word (JNIHandles::weak_oops_do, JDK 11). The lowest bit of the
@@ -129,7 +129,8 @@ pub(super) unsafe fn allocated(
 /// references. Checks at most once in [`SWEEP_PERIOD`], unless `at_once` is set.
 ///
 /// # Safety
-/// `env` is the current thread's. The thread holds no lock of the agent's that is needed in a safepoint.
+/// `env` belongs to the current thread. The thread holds no lock of the agent's that is needed in a
+/// safepoint.
 pub(super) unsafe fn sweep(vm: &Vm, env: *mut JNIEnv, at_once: bool) {
     // References are used and deleted by one thread at a time. The thread that holds this lock waits for no
     // safepoint.

@@ -94,7 +94,7 @@ fn start(vm: &'static Vm, methods: &[TracedMethods]) -> Option<Guard> {
         return None;
     }
     let env = vm.attach_as_daemon(c"otlpprof")?;
-    // SAFETY: `env` is the current thread's environment.
+    // SAFETY: `env` belongs to the current thread.
     if let Err(error) = unsafe { make_classes(vm.jvmti, env) } {
         log::warn!("trace is off: {error}");
         return None;
@@ -113,7 +113,7 @@ fn start(vm: &'static Vm, methods: &[TracedMethods]) -> Option<Guard> {
         log::warn!("trace is off: the VM does not pass class files to the agent ({error})");
         return None;
     }
-    // SAFETY: `env` is the current thread's environment; the classes are live.
+    // SAFETY: `env` belongs to the current thread; the classes are live.
     unsafe {
         let is_chosen =
             |name: &str, class| tracing.is_about(name) && tracing.has_methods_of(vm.jvmti, name, class);
@@ -145,7 +145,7 @@ fn stop(vm: &Vm) {
             "trace: {written} keeps its timed methods: the VM does not retransform the class ({error})"
         );
     };
-    // SAFETY: `env` is the current thread's environment.
+    // SAFETY: `env` belongs to the current thread.
     unsafe { retransform_loaded(vm.jvmti, env, is_chosen, &refused) };
 }
 
@@ -156,7 +156,7 @@ fn tracing() -> Option<Arc<Tracing>> {
 /// Defines the classes that timed methods call, once in a process.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception.
+/// `env` belongs to the current thread, which has no pending exception.
 unsafe fn make_classes(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), BootClassError> {
     static ARE_DEFINED: AtomicBool = AtomicBool::new(false);
     if ARE_DEFINED.load(Ordering::Acquire) {
@@ -205,7 +205,7 @@ fn from_traced_method(frames: &[FrameRecord]) -> &[FrameRecord] {
 /// that the VM refuses.
 ///
 /// # Safety
-/// `env` is the current thread's.
+/// `env` belongs to the current thread.
 unsafe fn retransform_loaded(
     jvmti: Jvmti,
     env: *mut JNIEnv,
@@ -300,7 +300,7 @@ impl Tracing {
     /// # Safety
     /// `class` is a live reference to the class.
     unsafe fn has_methods_of(&self, jvmti: Jvmti, name: &str, class: jobject) -> bool {
-        // SAFETY: the contract requires a live reference to a class, so that the ids are of its methods.
+        // SAFETY: the contract requires a live reference to a class, so that the ids denote its methods.
         unsafe {
             let methods = jvmti.class_methods(class).unwrap_or_default();
             let is_traced = |(method, _): (String, String)| self.find(name, &method).is_some();

@@ -151,8 +151,8 @@ pub(super) fn stretched(vm: &Vm) {
 /// about to be reported.
 ///
 /// # Safety
-/// `env` is the current thread's. The thread holds none of the agent's locks, except that of an interval's
-/// end.
+/// `env` belongs to the current thread. The thread holds none of the agent's locks, except the lock of an
+/// interval's end.
 pub(super) unsafe fn sweep(vm: &Vm, options: &Options, env: *mut JNIEnv, at_once: bool) {
     for sweep in enabled(options).filter_map(|engine| description(engine).sweep) {
         // SAFETY: the contract gives the current thread's `env`, and excludes the locks that are needed in a
@@ -170,7 +170,7 @@ pub(super) unsafe fn forget(vm: &Vm, options: &Options, env: Option<*mut JNIEnv>
         (description(engine).forget)();
     }
     if let Some(env) = env {
-        // SAFETY: `env` is the current thread's, and the caller holds no lock that `sweep` takes.
+        // SAFETY: `env` belongs to the current thread, and the caller holds no lock that `sweep` takes.
         unsafe { sweep(vm, options, env, false) };
     }
 }

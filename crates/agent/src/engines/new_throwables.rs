@@ -57,7 +57,7 @@ pub(super) fn start(vm: &'static Vm) -> Result<Guard, NotInstrumented> {
     class_hook::listen(vm.jvmti, Engine::Exceptions, changed).map_err(NotInstrumented::NoHook)?;
     CALLS_AGENT.store(false, Ordering::Relaxed);
     GATE.open();
-    // SAFETY: `env` is the current thread's environment.
+    // SAFETY: `env` belongs to the current thread.
     let changed = unsafe { prepare(vm.jvmti, env).and_then(|()| retransform(vm.jvmti, env)) };
     let started = changed
         .and_then(|()| CALLS_AGENT.load(Ordering::Relaxed).then_some(()).ok_or(NotInstrumented::NotChanged));
@@ -75,7 +75,7 @@ fn stop(vm: &Vm) {
         return;
     }
     let Some(env) = vm.attach_as_daemon(c"otlpprof") else { return };
-    // SAFETY: `env` is the current thread's environment.
+    // SAFETY: `env` belongs to the current thread.
     if let Err(error) = unsafe { retransform(vm.jvmti, env) } {
         log::warn!("exceptions: constructors of Throwable still call the agent: {error}");
     }
@@ -84,7 +84,7 @@ fn stop(vm: &Vm) {
 /// Defines the class that the constructors call, and lets Throwable's module read its module.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception.
+/// `env` belongs to the current thread, which has no pending exception.
 unsafe fn prepare(jvmti: Jvmti, env: *mut JNIEnv) -> Result<(), NotInstrumented> {
     // SAFETY: the contract gives the current thread's `env`. `created` has the signature of the native method
     // `CREATED`, and the references are live until they are deleted.

@@ -105,7 +105,7 @@ fn describe(record: &ThreadRecord, os_tid: i32, vm: &Vm, env: *mut JNIEnv) {
 /// Returns the class of `object`, which may be null.
 ///
 /// # Safety
-/// `env` is the current thread's. `object` is null or a live reference. The VM allows JNI calls here.
+/// `env` belongs to the current thread. `object` is null or a live reference. The VM allows JNI calls here.
 pub(super) unsafe fn class_of(vm: &Vm, env: *mut JNIEnv, object: jobject) -> Subject {
     if object.is_null() {
         return Subject::NONE;

@@ -53,7 +53,7 @@ fn incarnation(java_thread: u64, os_tid: i32) -> Option<u32> {
 /// lock.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception. `blocker` is a live reference.
+/// `env` belongs to the current thread, which has no pending exception. `blocker` is a live reference.
 pub(super) unsafe fn of_lock(vm: &Vm, env: *mut JNIEnv, blocker: jobject) -> Owner {
     static FIELD: OnceLock<Option<SynchronizerOwner>> = OnceLock::new();
     // SAFETY: the contract gives the current thread's `env`, without a pending exception.

@@ -57,7 +57,7 @@ pub(super) fn start(vm: &'static Vm, shortest: Option<Duration>) -> Option<Guard
     let shortest = shortest?;
     let env = vm.attach_as_daemon(c"otlpprof")?;
     SHORTEST_NS.store(u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    // SAFETY: `env` is the current thread's environment.
+    // SAFETY: `env` belongs to the current thread.
     if unsafe { blocker_field(env) }.is_none() {
         log::warn!(
             "lock: this JVM does not show the object that a thread parks on: only monitors are recorded"
@@ -65,7 +65,7 @@ pub(super) fn start(vm: &'static Vm, shortest: Option<Duration>) -> Option<Guard
         return None;
     }
     let mut changed = CHANGED.lock()?;
-    // SAFETY: `env` is the current thread's environment.
+    // SAFETY: `env` belongs to the current thread.
     match unsafe { take_over(vm, env) } {
         Ok(binding) => changed.binding = Some(binding),
         Err(reason) => {
@@ -98,7 +98,7 @@ fn stop(vm: &Vm) {
     let (Some(binding), Some(env)) = (changed.binding.take(), vm.attach_as_daemon(c"otlpprof")) else {
         return;
     };
-    // SAFETY: `env` is the current thread's environment; `park` stays loaded, since calls may still be in it.
+    // SAFETY: `env` belongs to the current thread; `park` stays loaded, since calls may still be in it.
     if let Err(error) = unsafe { binding.unbind(env, &ProcessMemory, park as *mut c_void) } {
         log::debug!("Unsafe.park still calls the agent, which passes each call on: {error}");
     }
@@ -107,10 +107,10 @@ fn stop(vm: &Vm) {
 /// Replaces the VM's function by [`park`].
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception.
+/// `env` belongs to the current thread, which has no pending exception.
 unsafe fn take_over(vm: &Vm, env: *mut JNIEnv) -> Result<Binding, String> {
     let layout = vm.layout().ok_or("this JVM's layout is not known")?;
-    // SAFETY: the contract gives the current thread's `env`, and the layout is this VM's.
+    // SAFETY: the contract gives the current thread's `env`, and the layout describes this VM.
     let binding = unsafe { Binding::find(env, &ProcessMemory, &layout.method, PARK) };
     let binding = binding.map_err(|error| error.to_string())?;
     ORIGINAL.store(binding.original() as *mut c_void, Ordering::Release);
@@ -149,7 +149,7 @@ unsafe extern "system" fn park(env: *mut JNIEnv, receiver: jobject, is_absolute:
 /// Returns the owner of the lock that the current thread is about to be parked for.
 ///
 /// # Safety
-/// `env` is the current thread's, which is in native code.
+/// `env` belongs to the current thread, which is in native code.
 unsafe fn owner_now(vm: &Vm, env: *mut JNIEnv) -> Owner {
     // SAFETY: the contract gives the current thread's `env`; the references are this function's own.
     unsafe {
@@ -169,7 +169,7 @@ unsafe fn owner_now(vm: &Vm, env: *mut JNIEnv) -> Owner {
 /// park began.
 ///
 /// # Safety
-/// `env` is the current thread's, which is in native code. `thread` is a live reference to it.
+/// `env` belongs to the current thread, which is in native code. `thread` is a live reference to it.
 unsafe fn parked(vm: &Vm, env: *mut JNIEnv, thread: jobject, since_ns: u64, owner: Owner) {
     let Some(_inside) = GATE.enter() else { return };
     let parked_ns = monotonic_ns().saturating_sub(since_ns);
@@ -236,7 +236,7 @@ unsafe impl Sync for Field {}
 /// Returns the field `Thread.parkBlocker`, if this JVM has it.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception.
+/// `env` belongs to the current thread, which has no pending exception.
 unsafe fn blocker_field(env: *mut JNIEnv) -> Option<jfieldID> {
     static FIELD: OnceLock<Option<Field>> = OnceLock::new();
     let field = FIELD.get_or_init(|| {
@@ -261,7 +261,8 @@ unsafe fn blocker_field(env: *mut JNIEnv) -> Option<jfieldID> {
 /// Returns a local reference to the object that the thread is parked for; null if there is none.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception. `thread` is a live reference to a thread.
+/// `env` belongs to the current thread, which has no pending exception. `thread` is a live reference to a
+/// thread.
 unsafe fn blocker_of(env: *mut JNIEnv, thread: jobject) -> jobject {
     // SAFETY: the contract gives the current thread's `env`, without a pending exception.
     match unsafe { blocker_field(env) } {

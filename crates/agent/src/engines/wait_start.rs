@@ -92,7 +92,7 @@ unsafe fn id_of(vm: &Vm, env: *mut JNIEnv, thread: jobject) -> Option<i64> {
 /// Records that the current thread begins to wait. An earlier wait of the thread is forgotten.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception. `thread` is a live reference to it.
+/// `env` belongs to the current thread, which has no pending exception. `thread` is a live reference to it.
 pub(super) unsafe fn note(vm: &Vm, env: *mut JNIEnv, thread: jobject, kind: WaitKind, owner: Owner) {
     let wait = Wait { since_ns: monotonic_ns(), kind, owner };
     // SAFETY: the contract gives the current thread's `env`, without a pending exception, and a live

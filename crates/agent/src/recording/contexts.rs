@@ -133,10 +133,10 @@ fn resolved(
     KnownContext { labels: labels.clone(), link }
 }
 
-/// Returns the time for which a context must have lasted to be the event's. A thread is in one place at a
-/// time: it has changed its context before an event that takes long, or after it, so the time is narrowed by
-/// the clocks' error. If another thread recorded the event, or if start and end may be the same moment, the
-/// time is widened by the error instead.
+/// Returns the time for which a context must have lasted to belong to the event. A thread is in one place at
+/// a time: it has changed its context before an event that takes long, or after it, so the time is narrowed
+/// by the clocks' error. If another thread recorded the event, or if start and end may be the same moment,
+/// the time is widened by the error instead.
 fn surely_within(start: Instant, end: Instant, is_seen_by_another: bool) -> (i64, i64) {
     let doubt_ns = start.doubt_ns.max(end.doubt_ns);
     let (start_ns, end_ns) = (start.monotonic_ns, end.monotonic_ns);

@@ -49,8 +49,8 @@ impl Follower {
     pub(super) fn run(self) {
         match self.vm.attach_as_daemon(c"otlpprof-jfr") {
             Some(env) => {
-                // SAFETY: `env` is the current thread's, which has just been attached and so has no pending
-                // exception; sessions run in the VM's live phase.
+                // SAFETY: `env` belongs to the current thread, which has just been attached and so has no
+                // pending exception; sessions run in the VM's live phase.
                 if let Err(error) = unsafe { self.record(env) } {
                     log::warn!("jfr is off: {error}");
                     self.shared.is_off.store(true, Ordering::Relaxed);
@@ -74,7 +74,7 @@ impl Follower {
 
     /// # Safety
     ///
-    /// `env` is the current thread's, without a pending exception, in the VM's live phase.
+    /// `env` belongs to the current thread, which has no pending exception, in the VM's live phase.
     unsafe fn record(&self, env: *mut JNIEnv) -> Result<(), RecorderError> {
         // SAFETY: the contract gives the current thread's `env`, without a pending exception, in the VM's
         // live phase.

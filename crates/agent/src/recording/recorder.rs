@@ -53,8 +53,8 @@ const GET_RECORDER: Method = (c"getFlightRecorder", c"()Ljdk/jfr/FlightRecorder;
 ///
 /// # Safety
 ///
-/// `env` must be the current thread's, without a pending exception, in the VM's live phase. This holds for
-/// all functions below.
+/// `env` must belong to the current thread, which has no pending exception, in the VM's live phase. This
+/// holds for all functions below.
 pub(super) unsafe fn event_names(env: *mut JNIEnv) -> Result<Vec<String>, RecorderError> {
     // SAFETY: the contract gives the current thread's `env`; the methods have the stated signatures.
     unsafe {

@@ -52,7 +52,8 @@ impl Mark {
     pub(super) fn new(repository: &Path) -> io::Result<Self> {
         let (unlocked, path) = (repository.join(UNLOCKED_MARK), repository.join(MARK));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked)?;
-        // The file gets its final name once it is locked: a mark that is not locked is that of a killed JVM.
+        // The file gets its final name once it is locked: a mark that is not locked has been left by a killed
+        // JVM.
         let locked = file.try_lock().map_err(io::Error::from);
         let marked = locked.and_then(|()| file.write_all(boot_id()?.as_bytes()));
         if let Err(error) = marked.and_then(|()| fs::rename(&unlocked, &path)) {

@@ -4,10 +4,10 @@
 //! shows it. Output: a [`Resource`] with unique keys, which every message carries. Only `agent` calls this
 //! module, once when a session starts.
 //!
-//! Names are those of the OpenTelemetry semantic conventions ("Resource": process, host, os, container,
-//! telemetry, service). Of the command line only the main class or the jar's file name is kept
-//! (`process.command`): arguments often contain passwords, and backends store them. A user who wants them
-//! sets them with `resource`.
+//! Names follow the OpenTelemetry semantic conventions ("Resource": process, host, os, container, telemetry,
+//! service). Of the command line only the main class or the jar's file name is kept (`process.command`):
+//! arguments often contain passwords, and backends store them. A user who wants them sets them with
+//! `resource`.
 //!
 //! | Module | Duty |
 //! |---|---|

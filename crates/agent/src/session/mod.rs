@@ -310,8 +310,8 @@ impl ProfilingSession {
     /// Checks which sampled objects are still alive.
     fn sweep(&self, env: Option<*mut JNIEnv>, at_once: bool) {
         if let Some(env) = env {
-            // SAFETY: `env` is the current thread's; the drain's lock, which is needed in safepoints, is not
-            // held.
+            // SAFETY: `env` belongs to the current thread; the drain's lock, which is needed in safepoints,
+            // is not held.
             unsafe { engines::sweep(self.vm, &self.options, env, at_once) };
         }
     }
@@ -354,8 +354,8 @@ impl ProfilingSession {
         self.drain.ring();
         last_interval();
         self.drain.end();
-        // SAFETY: `env` is the current thread's; the drain's lock, which is needed in safepoints, is not
-        // held.
+        // SAFETY: `env` belongs to the current thread; the drain's lock, which is needed in safepoints, is
+        // not held.
         unsafe { engines::forget(self.vm, &self.options, env) };
         self.interval_end.shutdown(deadline.saturating_duration_since(Instant::now()));
         self.threads.objects.stop();

@@ -44,7 +44,8 @@ static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 /// The first difference, or the reason why the VM describes no stack.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception, and `java_vm` the VM of this process.
+/// `env` belongs to the current thread, which has no pending exception, and `java_vm` is the VM of this
+/// process.
 pub(super) unsafe fn check(
     java_vm: *mut JavaVM,
     env: *mut JNIEnv,
@@ -68,7 +69,7 @@ pub(super) unsafe fn check(
 /// As for [`check`].
 unsafe fn prepare_classes(java_vm: *mut JavaVM, env: *mut JNIEnv) -> Result<(), JvmtiError> {
     let callbacks = EventCallbacks { class_prepare: Some(on_class_prepare), ..Default::default() };
-    // SAFETY: the VM is this process's. The environment is this function's own, which disposes of it.
+    // SAFETY: the VM is the one of this process. This function has made the environment, and disposes of it.
     unsafe {
         let jvmti = Jvmti::new(java_vm)?;
         let enabled = jvmti

@@ -14,7 +14,8 @@ use otlpprof_signal::safe_load::ProcessMemory;
 use otlpprof_signal::walk::registers::Registers;
 use otlpprof_signal::walk::{FrameSink, Start, Walk};
 
-/// The most frames that are compared. The compared stacks have fewer, and those of the thread's callers.
+/// The most frames that are compared. The compared stacks have fewer, even with the frames of the thread's
+/// callers.
 const MAX_FRAMES: usize = 64;
 
 /// The frames of a stack that the walk and the VM agree on.
@@ -96,7 +97,7 @@ fn walk<'a>(env: *mut JNIEnv, layout: &VmLayout, frames: &'a mut [FrameRecord]) 
 /// A method's class, name and descriptor, as [`MethodTable`] has them.
 ///
 /// # Safety
-/// The VM has issued the id, and `env` is the current thread's.
+/// The VM has issued the id, and `env` belongs to the current thread.
 unsafe fn name_of(jvmti: Jvmti, env: *mut JNIEnv, method: jni::sys::jmethodID) -> Result<String, JvmtiError> {
     // SAFETY: the VM has issued the id, by the contract. The class's reference is deleted once.
     unsafe {

@@ -26,7 +26,7 @@ pub(super) struct Agreed {
     /// VM compiled nothing.
     pub(super) compiled: usize,
     /// The number of frames of a virtual thread, most of which were frozen; 0 if the VM has no virtual
-    /// threads. The error is for frozen frames alone.
+    /// threads. The error is for frozen frames only.
     pub(super) of_virtual_thread: Result<usize, LayoutError>,
 }
 
@@ -36,8 +36,8 @@ pub(super) struct Agreed {
 /// If a stack of the current thread differs.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception, and `java_vm` the VM of this process, whose
-/// live phase has begun.
+/// `env` belongs to the current thread, which has no pending exception, and `java_vm` is the VM of this
+/// process, whose live phase has begun.
 pub(super) unsafe fn check(
     java_vm: *mut JavaVM,
     jvmti: Jvmti,

@@ -22,7 +22,7 @@ const CALLS: u32 = 1_000;
 /// which the compiler works. A VM that compiles nothing costs all of the pauses.
 const ROUNDS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(1);
-/// The highest compilation level, that of C2.
+/// The highest compilation level: code of C2.
 const HIGHEST_LEVEL: u8 = 4;
 /// The longest time until a virtual thread has been looked at.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ static LOOKED: Condvar = Condvar::new();
 /// If the VM does not take the probe's class.
 ///
 /// # Safety
-/// `env` is the current thread's, without a pending exception, in the live phase.
+/// `env` belongs to the current thread, which has no pending exception, in the live phase.
 pub(super) unsafe fn check(
     jvmti: Jvmti,
     env: *mut JNIEnv,
@@ -88,7 +88,7 @@ unsafe fn of_thread(java: Java, class: jclass, want: &impl Fn(Option<String>)) -
     let [name, descriptor] = [DESCEND.0, DESCEND.1].map(c_string);
     let call = || {
         let arguments = [jvalue { i: 3 }, jvalue { i: 0 }];
-        // SAFETY: the class is live by the contract, and the arguments are of the descriptor's types.
+        // SAFETY: the class is live by the contract, and the arguments have the descriptor's types.
         let called = unsafe { java.call_static(class, (&name, &descriptor), &arguments) };
         called.map(drop).map_err(|error| error.to_string())
     };

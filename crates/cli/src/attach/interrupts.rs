@@ -66,7 +66,7 @@ impl Interrupts {
         let mut entries = vec![entry(self.arrived.as_raw_fd())];
         entries.extend(descriptors.iter().map(|descriptor| entry(descriptor.as_raw_fd())));
         let milliseconds = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: the pointer and the length are those of the vector.
+        // SAFETY: the pointer and the length describe the vector.
         let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, milliseconds) };
         if ready < 0 {
             let error = io::Error::last_os_error();

@@ -71,7 +71,7 @@ fn remove_abandoned(files: &TargetFiles, uid: libc::uid_t) {
             let random = name.strip_prefix(FOLDER).unwrap_or_default();
             random.len() == 16 && random.bytes().all(|digit| digit.is_ascii_hexdigit())
         });
-        // The metadata is that of the entry itself, and not of what a symbolic link leads to.
+        // The metadata describes the entry itself, and not the target of a symbolic link.
         let Some(metadata) = entry.metadata().ok().filter(|found| is_ours && found.is_dir()) else {
             continue;
         };

@@ -34,7 +34,7 @@ impl Status {
             line.map(str::split_whitespace)
         };
         let set = |name: &str| u64::from_str_radix(values(name)?.next()?, 16).ok();
-        // Four ids: real, effective, saved, and that of file accesses.
+        // Four ids: real, effective, saved, and the id for file accesses.
         let own_pid = values("NSpid").or_else(|| values("Pid"))?.next_back()?;
         Some(Self {
             process: values("Tgid")?.next()?.parse().ok()?,

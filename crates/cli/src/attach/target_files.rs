@@ -81,7 +81,7 @@ impl TargetFiles {
         Ok((file.into(), self.remove_later(name)))
     }
 
-    /// Creates a folder in /tmp for this user alone. It is removed with the returned value.
+    /// Creates a folder in /tmp that only this user may access. It is removed with the returned value.
     pub(super) fn create_folder(&self, name: &str) -> io::Result<TemporaryFolder> {
         let path = CString::new(name)?;
         // SAFETY: the descriptor is open, and the name is a C string.
@@ -210,7 +210,7 @@ fn open_in_root(root: &OwnedFd, path: &Path, flags: i32) -> io::Result<OwnedFd> 
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = (flags | libc::O_CLOEXEC) as u64;
     how.resolve = RESOLVE_IN_ROOT;
-    // SAFETY: the folder is open, the path is a C string, and the length is that of the structure.
+    // SAFETY: the folder is open, the path is a C string, and the length is the size of the structure.
     let descriptor = unsafe {
         libc::syscall(
             libc::SYS_openat2,

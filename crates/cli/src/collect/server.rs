@@ -118,7 +118,8 @@ fn accept_until_woken(listener: &TcpListener, woken: &PipeReader, shared: &Arc<S
     loop {
         let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut fds = [poll(listener.as_raw_fd()), poll(woken.as_raw_fd())];
-        // SAFETY: the length is that of the array, and both descriptors stay open while their owners exist.
+        // SAFETY: the length is the length of the array, and both descriptors stay open while their owners
+        // exist.
         let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
         if ready > 0 && fds[1].revents != 0 {
             return;

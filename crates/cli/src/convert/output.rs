@@ -209,7 +209,7 @@ fn too_large(bytes: u64) -> anyhow::Error {
 /// Whether a file of this name is to be compressed with gzip.
 ///
 /// # Errors
-/// The name's extension is of another compression.
+/// The name's extension stands for another compression.
 fn is_gzip_name(path: &Path) -> anyhow::Result<bool> {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
     match extension.as_deref() {

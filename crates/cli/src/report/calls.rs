@@ -17,7 +17,7 @@ pub(super) struct Call {
     pub(super) depth: usize,
     /// The value of the call with all calls below.
     pub(super) total: i64,
-    /// The value of the call itself. In an inverted tree that of the stacks that begin with this call.
+    /// The value of the call itself; in an inverted tree, the value of the stacks that begin with this call.
     pub(super) own: i64,
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Covered<'h> {
 }
 
 impl<'h> Covered<'h> {
-    /// Of the profiles whose time this is, those of these resources in the window.
+    /// The profiles of these resources in the window, among the profiles that cover this time.
     pub(super) fn of(time: &ProfiledTime, selected: &'h SelectedResources, window: Window) -> Self {
         Self {
             resources: &selected.survey,

@@ -32,8 +32,8 @@ pub(crate) struct ProfileInputs {
     files: Vec<ProfileFile>,
     /// Their contents in outline.
     pub(crate) survey: Survey,
-    /// The message, if the files have one alone and it is small enough. The next reading takes it: to read
-    /// and check it again would take about a tenth of a page's time.
+    /// The message, if the files have only one and it is small enough. The next reading takes it: to read and
+    /// check it again would take about a tenth of a page's time.
     only_message: RefCell<Option<EncodedMessage>>,
     /// Whether a recording is damaged or cut off. The part that can be read is shown.
     is_damaged: bool,

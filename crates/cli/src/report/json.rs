@@ -130,7 +130,7 @@ pub(super) struct ChangesHead<'h> {
     pub(super) measure: &'h Measure,
     /// The conditions of the selection in words.
     pub(super) conditions: &'h [String],
-    /// The contents that one side lacks.
+    /// Lines about contents that only one of the compared sides has.
     pub(super) notes: &'h [String],
 }
 

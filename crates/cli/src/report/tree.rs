@@ -56,7 +56,7 @@ pub(super) fn print(
     print_rest(calls, options, out)
 }
 
-/// The number of calls, from the first one on, each of which has the next one alone below it, and no value of
+/// The number of calls, from the first one on, each of which has only the next one below it, and no value of
 /// its own.
 fn chain_length(calls: &[Call]) -> usize {
     let is_only = |pair: &[Call; 2]| pair[1].depth == pair[0].depth + 1 && pair[1].total == pair[0].total;

@@ -175,7 +175,7 @@ fn parent(pid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
-/// Whether a process has a JVM and the agent mapped. Another user's process is known by its program alone.
+/// Whether a process has a JVM and the agent mapped. Another user's process is known only by its program.
 fn content(pid: u32, library: &Path) -> Content {
     match fs::read(format!("/proc/{pid}/maps")) {
         Ok(maps) => {

@@ -24,7 +24,7 @@ pub(super) struct ProcessFile {
 }
 
 impl ProfileFolder {
-    /// Creates the folder among the temporary files, for this user alone.
+    /// Creates the folder among the temporary files, for this user only.
     pub(super) fn create() -> anyhow::Result<Self> {
         let parent = std::env::temp_dir();
         let failed = || format!("no folder for profiles in {}; set TMPDIR to another one", parent.display());

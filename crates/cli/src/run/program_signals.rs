@@ -1,7 +1,7 @@
 //! Signals to the command while a program runs: which of them the program gets from the command.
 //!
 //! The program is in the command's process group. A terminal sends its signals to the whole group, so that
-//! the program has them already. A signal that a process sends to the command alone is passed on.
+//! the program has them already. A signal that a process sends only to the command is passed on.
 
 use std::ffi::c_int;
 use std::io;
@@ -97,8 +97,8 @@ impl ProgramSignals {
 impl Received {
     /// Whether the program has received the signal, too.
     ///
-    /// When a terminal hangs up, the kernel sends SIGHUP to the leader of the session alone, and to the
-    /// others only when the leader has ended.
+    /// When a terminal hangs up, the kernel sends SIGHUP only to the leader of the session, and to the others
+    /// only when the leader has ended.
     pub(super) fn has_reached_the_program(self) -> bool {
         // SAFETY: these calls access no memory.
         let leads_session = || unsafe { libc::getsid(0) == libc::getpid() };

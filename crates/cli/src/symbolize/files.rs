@@ -78,7 +78,7 @@ pub(super) fn run(paths: &[PathBuf], output: &Path, mut symbolizer: Symbolizer) 
 /// The messages of a file in outline.
 struct Outline {
     form: Form,
-    /// Whether the file is known to have one message alone.
+    /// Whether the file is known to have only one message.
     is_one_message: bool,
 }
 
@@ -92,7 +92,7 @@ fn outline(file: &ProfileFile) -> anyhow::Result<Outline> {
     Ok(Outline { form: first.form(), is_one_message: messages.next().is_none() })
 }
 
-/// The form of the result: that of the inputs, or, if they differ or have several messages, protobuf with
+/// The form of the result: the form of the inputs, or, if they differ or have several messages, protobuf with
 /// length prefixes.
 fn form_of(inputs: &[Outline]) -> Form {
     match inputs {

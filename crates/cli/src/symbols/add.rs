@@ -102,7 +102,7 @@ impl<'a> Adding<'a> {
         }
     }
 
-    /// Adds a file that the user named: a mistake in it is the user's.
+    /// Adds a file that the user named: the user has to hear of a mistake in it.
     fn add_named(&mut self, path: &Path) -> anyhow::Result<()> {
         let source = open(path)?;
         if !is_elf(source.file())? {
@@ -221,7 +221,7 @@ impl<'a> Adding<'a> {
         }
     }
 
-    /// Places the debug files whose object came after them. The others are of no known object.
+    /// Places the debug files whose object came after them. The others belong to no known object.
     fn place_waiting(&mut self) -> anyhow::Result<()> {
         for Waiting { path, incoming, is_named } in std::mem::take(&mut self.waiting) {
             let path = Path::new(&path);

@@ -20,7 +20,7 @@ pub(super) type MeasureValues = Vec<(Measure, u64, StackValues)>;
 /// The sums of one message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MessageSums {
-    /// The time that the message covers: that of its first profile, in nanoseconds since 1970.
+    /// The time that the message covers: the time of its first profile, in nanoseconds since 1970.
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     /// The service's name, if the message has one.

@@ -43,8 +43,8 @@ pub fn way_out<M: Memory + ?Sized>(memory: &M, stubs: CodeRange, at: Interrupted
     None
 }
 
-/// Whether the instruction is one of those that put an address into a register other than x30: `adrp`,
-/// `add` of a number, `movz`, `movk`.
+/// Whether the instruction puts an address into a register other than x30: `adrp`, `add` of a number, `movz`,
+/// `movk`.
 fn prepares_target(code: u32) -> bool {
     let is_of_address = code & 0x9f00_0000 == 0x9000_0000
         || code & 0xff80_0000 == 0x9100_0000

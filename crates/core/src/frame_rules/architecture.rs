@@ -17,7 +17,7 @@ pub struct Architecture {
     /// CFA expressions that only this architecture has.
     pub special_cfa: fn(&[Op]) -> Option<CfaRule>,
     /// Whether a frame that is marked as a signal trampoline and has this CFA expression (empty if it has
-    /// none) is the kernel's.
+    /// none) belongs to the kernel.
     pub is_signal_frame: fn(&[Op]) -> bool,
     /// The right rule in place of one that code is known to state wrongly; any other rule as it is.
     pub corrected: fn(UnwindRule) -> UnwindRule,

@@ -86,6 +86,6 @@ pub struct RuleRow<'a> {
     pub fp: RowRegister<'a>,
     /// The rule for the return address.
     pub return_address: RowRegister<'a>,
-    /// Whether the description is marked as that of a signal trampoline.
+    /// Whether the description is marked as describing a signal trampoline.
     pub is_signal_trampoline: bool,
 }

@@ -11,7 +11,7 @@ use otlpprof_incomplete_file::IncompleteFile;
 use crate::files::FileKind;
 use crate::identity::FileId;
 
-/// The file whose content is the seconds between two cleanings, and whose time is that of the last one.
+/// The file whose content is the seconds between two cleanings, and whose time is the time of the last one.
 const CLEAN_INTERVAL: (&str, u64) = ("cache_clean_interval_s", 86_400);
 /// The file whose content is the seconds after which an unused file is removed.
 const MAX_UNUSED: (&str, u64) = ("max_unused_age_s", 604_800);
@@ -103,7 +103,7 @@ impl Cache {
         OpenOptions::new().write(true).open(&marker)?.set_times(FileTimes::new().set_modified(now))?;
         let max_age = self.number(MAX_UNUSED);
         for folder in fs::read_dir(&self.root)?.flatten() {
-            // Other folders than those of identities are somebody else's.
+            // Folders that are not named after an identity belong to other programs.
             let is_id = folder.file_name().to_str().is_some_and(|name| FileId::parse(name).is_ok());
             let Some(files) = fs::read_dir(folder.path()).ok().filter(|_| is_id) else { continue };
             for file in files.flatten() {

@@ -61,7 +61,7 @@ impl Server {
     /// The server of a URL.
     ///
     /// # Errors
-    /// If the URL is no server's, or its connections cannot be set up.
+    /// If the URL does not name a server, or its connections cannot be set up.
     pub(super) fn of(
         url: &str,
         headers: &[(String, String)],

@@ -20,7 +20,7 @@ use crate::unit::{LineRow, UnitRows};
 /// Writes the index of debug information to a file, which is there as a whole or not at all.
 ///
 /// # Errors
-/// If the file cannot be written. The debug information must be that of all addresses.
+/// If the file cannot be written. The debug information must cover all addresses.
 pub fn write(compiled: &Compiled, identity: &Identity, path: &Path) -> io::Result<()> {
     let mut index = IncompleteFile::inside(path.parent().unwrap_or(path))?;
     {

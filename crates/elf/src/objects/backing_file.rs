@@ -62,7 +62,7 @@ impl FileIdentity {
 }
 
 /// Opens the file at `path`, if it is the file that the image was loaded from. The build-id and the identity
-/// are those of the loaded file, as far as they are known.
+/// belong to the loaded file, as far as they are known.
 pub fn open(
     path: &Path,
     build_id: Option<&BuildId>,

@@ -94,7 +94,7 @@ impl ObjectDetails {
         *self.htlhash.get_or_init(|| HtlHash::of(&self.open_file().ok()?).ok())
     }
 
-    /// The result of `read` on the image, while the image is this object's; `None` if the object was
+    /// The result of `read` on the image, while the image belongs to this object; `None` if the object was
     /// unloaded. See [`LoadedImage::read_while_loaded`].
     pub fn read_while_loaded<T>(&self, read: impl Fn(&LoadedImage) -> T) -> Option<T> {
         match self.kind {

@@ -1,9 +1,9 @@
 //! Symbols that an object's own symbol table lacks: those of a debug file that is installed beside the
 //! object, and MiniDebugInfo.
 //!
-//! A debug file is used only if it is the object's: it has the object's build-id or, where one of the two has
-//! none, the checksum of the object's debug link. A debug file is read by positioned reads, and of its
-//! content only the symbol table is kept.
+//! A debug file is used only if it belongs to the object: it has the object's build-id or, where one of the
+//! two has none, the checksum of the object's debug link. A debug file is read by positioned reads, and of
+//! its content only the symbol table is kept.
 
 use std::path::{Path, PathBuf};
 

@@ -60,7 +60,7 @@ impl IndexBuilder {
     /// whether the symbol is a mapping symbol.
     pub fn add(&mut self, entries: &[u8], mut is_mark: impl FnMut(u32) -> bool) {
         let functions = entries.chunks_exact(SYMBOL_LEN).filter(|entry| {
-            // The name is read only where the rest is that of a mapping symbol (ELF for the Arm 64-bit
+            // The name is read only where the rest fits a mapping symbol (ELF for the Arm 64-bit
             // architecture, "Mapping symbols").
             let is_local_label = entry[4] == STB_LOCAL << 4 | STT_NOTYPE && u64_at(entry, 16) == 0;
             !(is_local_label && is_mark(u32_at(entry, 0)))

@@ -40,7 +40,7 @@ const LOCK_ATTEMPTS: u32 = 100;
 const LOCK_WAIT: Duration = Duration::from_millis(10);
 /// The most messages and bytes kept for another attempt. Beyond that, the oldest message is discarded.
 const KEPT: Limits = Limits { messages: 64, bytes: 32 << 20 };
-/// Read and write for the user alone: stacks and labels reveal how a program works.
+/// Read and write only for the user: stacks and labels reveal how a program works.
 const MODE: u32 = 0o600;
 /// Number of names that are tried for a message's file while the earlier names exist.
 const COLLISIONS: u32 = 1_000;

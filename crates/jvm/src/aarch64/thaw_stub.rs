@@ -8,7 +8,7 @@
 //! 3. calls `thaw`, which returns the stack pointer of the youngest thawed frame;
 //! 4. keeps that stack pointer, by `mov x9, x0`, and switches to it, by `sub sp, x9, 16`.
 //!
-//! Each call pushes a pair of registers before and pops the pair afterwards.
+//! The code pushes a pair of registers before each call, and pops the pair afterwards.
 
 use otlpprof_core::address::CodeRange;
 use otlpprof_core::continuation::ThawStub;

@@ -2,8 +2,9 @@
 //! counted a period.
 //!
 //! Input: an event, and the signal. Output: calls of a function in a signal handler on the thread that caused
-//! the event (`signal::event`). Threads are those that `sampling::cpu` knows. A session of this module begins
-//! before one of that module, so that a thread has its event from its start on, and ends before it.
+//! the event (`signal::event`). The threads are the threads that `sampling::cpu` knows. A session of this
+//! module begins before one of that module, so that a thread has its event from its start on, and ends before
+//! it.
 //!
 //! | Module | Duty |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Events by name: the table of counters, and the syntax of tracepoints and probes.
 //!
-//! The names are those of `perf list`. The kernel's numbers of events are from
-//! include/uapi/linux/perf_event.h: `perf_type_id`, `perf_hw_id`, `perf_hw_cache_id`, `perf_sw_ids`.
+//! The names come from `perf list`. The kernel's numbers of events are from include/uapi/linux/perf_event.h:
+//! `perf_type_id`, `perf_hw_id`, `perf_hw_cache_id`, `perf_sw_ids`.
 
 use perf_event_open_sys::bindings as perf;
 
@@ -12,7 +12,7 @@ pub struct EventSpec {
     pub name: String,
     /// The source of the counts.
     pub source: EventSource,
-    /// Whether only events in the program's own code are counted, not those in the kernel.
+    /// Whether only events in the program's own code are counted, and no events in the kernel.
     pub user_only: bool,
     /// The number of events for each sample.
     pub period: u64,

@@ -14,7 +14,7 @@
 //! is longer than the interval. Of the threads that are to be asked in the round, [`SIGNALS_PER_S`] and the
 //! budget limit how many are asked, at random; the sample of each stands for the threads before it that were
 //! not asked. At the end of an interval of profiles the time up to then is attributed as well ([`settle`]),
-//! so that each interval's sum is that of its threads' time, however long a round is.
+//! so that each interval's sum equals its threads' time, however long a round is.
 //!
 //! | Module | Duty |
 //! |---|---|

@@ -88,7 +88,7 @@ impl Sender {
     }
 
     fn kill(&self, tid: i32) {
-        // SAFETY: the call takes numbers alone.
+        // SAFETY: the call takes only numbers.
         let result = unsafe { libc::syscall(libc::SYS_tgkill, self.pid, tid, self.signal) };
         if result == 0 {
             return;

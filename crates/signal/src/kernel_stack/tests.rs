@@ -100,7 +100,7 @@ fn of_several_stacks_each_is_chosen_and_none_of_elsewhere() {
     assert!(COUNTS.elsewhere.load(Ordering::Relaxed) > elsewhere);
 }
 
-/// No length is trusted: that of a record, of its chain, or of the unread part; nor is the position of the
+/// No length is trusted, whether of a record, of its chain, or of the unread part; nor is the position of the
 /// unread part.
 #[test]
 fn a_malformed_record_ends_the_ring() {

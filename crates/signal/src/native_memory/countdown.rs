@@ -1,4 +1,4 @@
-//! Chooses the allocations that are sampled: those that contain a point of the stream of allocated bytes.
+//! Chooses the allocations to sample: the allocations that contain a point of the stream of allocated bytes.
 //!
 //! There are several streams, each with its own points, so that threads rarely contend for one cache line. A
 //! thread uses the stream that its thread pointer selects. Which threads share a stream does not affect the

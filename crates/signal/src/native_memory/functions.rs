@@ -100,8 +100,9 @@ impl AllocationFunction {
     #[inline]
     pub(super) fn native(self) -> Option<Native> {
         let address = ADDRESSES.get(self as usize)?.load(Ordering::Relaxed);
-        // SAFETY: null, or a function of the C library by its name. Such a function takes only integers and
-        // pointers, at most six of them; further arguments are in registers that the function does not read.
+        // SAFETY: the pointer is null, or leads to a function of the C library by its name. Such a function
+        // takes only integers and pointers, at most six of them; further arguments are in registers that the
+        // function does not read.
         unsafe { std::mem::transmute::<usize, Option<Native>>(address) }
     }
 }

@@ -136,7 +136,8 @@ impl AllocationSampler {
 
     fn is_excluded(&self) -> bool {
         let function = self.is_excluded.load(Ordering::Relaxed);
-        // SAFETY: null, or a function of this type, which `start` stores before it stores the interval.
+        // SAFETY: the pointer is null, or leads to a function of this type, which `start` stores before it
+        // stores the interval.
         let function = unsafe { std::mem::transmute::<*mut (), Option<fn() -> bool>>(function) };
         function.is_none_or(|is_excluded| is_excluded())
     }
@@ -165,7 +166,8 @@ impl AllocationSampler {
         let CallerFrame { fp, return_address } = unsafe { std::ptr::read(caller) };
         let sp = (caller as u64).wrapping_add(size_of::<CallerFrame>() as u64);
         let caller = Cursor { pc: return_address, sp, fp, interrupted: false };
-        // SAFETY: the record is the current thread's, and the frame is the one of its stand-in's caller.
+        // SAFETY: the record belongs to the current thread, and the frame is the one of its stand-in's
+        // caller.
         let is_recorded = unsafe { take_of_native_caller(&sample, thread, caller) };
         if number != 0 && !is_recorded {
             match allocated {

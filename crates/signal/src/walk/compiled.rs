@@ -38,9 +38,9 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// The bytecode index for an instruction outside of all scopes: that of the first bytecode, or -1 for
-    /// none. An instruction that makes or removes the frame belongs to no inlined method and has no PcDesc of
-    /// its own: the next PcDesc describes the code that happens to lie after.
+    /// The bytecode index for an instruction outside of all scopes: the index of the first bytecode, or -1
+    /// for none. An instruction that makes or removes the frame belongs to no inlined method and has no
+    /// PcDesc of its own: the next PcDesc describes the code that happens to lie after.
     fn bci_outside_of_scopes(self) -> Option<i32> {
         match self {
             Self::Entry => Some(0),
@@ -53,7 +53,7 @@ impl Part {
 /// The source that decided which Java frames a compiled frame stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
-    /// The program counter alone.
+    /// Only the program counter.
     ByPc,
     /// The program counter and the stack: the frame is to be deoptimised.
     ByStack,

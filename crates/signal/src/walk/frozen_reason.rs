@@ -10,7 +10,7 @@ pub enum FrozenReason {
     Unreadable,
     /// The collector has yet to update a reference.
     StaleReference,
-    /// The presumed continuation or chunk is of another class.
+    /// The presumed continuation or chunk has another class.
     WrongClass,
     /// The bounds of a chunk's stack do not lie within the chunk.
     BadBounds,

@@ -62,7 +62,7 @@ impl<'a, M: Memory> Walk<'a, M> {
         self.frame_pointer_step(cursor)
     }
 
-    /// The caller of the native frame at `cursor` by call frame information alone. `registers` are as in
+    /// The caller of the native frame at `cursor` only by call frame information. `registers` are as in
     /// [`Walk::native_step`].
     pub(super) fn described_step(&self, cursor: &Cursor, registers: &mut Option<Registers>) -> Option<Step> {
         self.described_step_with(cursor, registers, |number| self.kept_register(number, cursor))

@@ -47,8 +47,8 @@ impl<M: Memory> Walk<'_, M> {
     ) -> Result<Cursor, WalkError> {
         let cursor = &self.without_call_words(*cursor);
         sink.stub(cursor.lookup_pc());
-        // Guard before all kinds, and by the blob's name alone: while a compiled frame is being replaced,
-        // only the thread's vframeArray leads to its caller.
+        // Guard before all kinds, and only by the blob's name: while a compiled frame is being replaced, only
+        // the thread's vframeArray leads to its caller.
         if let Some(caller) = self.deoptimized_frames(vm, blob, cursor, sink)? {
             return Ok(caller);
         }

@@ -86,7 +86,7 @@ impl<M: Memory> Walk<'_, M> {
                     } else {
                         let step =
                             self.java_step(vm, cursor, registers.as_ref(), &mut repeated, anchor, sink);
-                        // The registers are those of the topmost frame only.
+                        // The registers belong to the topmost frame only.
                         *registers = None;
                         match step {
                             // Only known code calls Java. An address outside of it is not a method's return

@@ -178,7 +178,7 @@ impl IntervalEnd {
         drop(survivors);
         profiles.extend(self.events.take(&mut tables));
         set_times(&mut profiles, begin, end.monotonic_ns);
-        // The times of these profiles are those for which the recording has been read.
+        // The times of these profiles are the times for which the recording has been read.
         let (of_recording, left_out) = self.recording.take(&mut tables);
         profiles.extend(of_recording);
         Some(Summed { tables, profiles, stretches, left_out })

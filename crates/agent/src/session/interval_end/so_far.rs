@@ -3,7 +3,7 @@
 //!
 //! A message covers the time from the interval's start until now, so that each message replaces the one
 //! before: messages with equal starts are about one interval. Survivors, reported events and the recording
-//! are in the message of the interval's end alone.
+//! are only in the message of the interval's end.
 
 use otlpprof_signal::rate_limit::LIMITS;
 

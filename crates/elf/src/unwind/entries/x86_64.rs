@@ -40,7 +40,7 @@ pub(super) fn entries(code: &[u8], start: ElfVaddr, exits: &[ElfVaddr]) -> Vec<R
 fn is_indirect_call(bytes: &[u8]) -> bool {
     let [0xff, operand, rest @ ..] = bytes else { return false };
     let (mode, low) = (operand >> 6, operand & 7);
-    // A SIB byte follows, if the low bits say so. Its base may be a distance alone.
+    // A SIB byte follows, if the low bits say so. Its base may be only a distance.
     let (sib_bytes, base) = match rest {
         [sib, ..] if mode != 3 && low == 4 => (1, sib & 7),
         _ => (0, low),

@@ -6,7 +6,7 @@
 //! whether the method's class is alive; in the second case x10 is saved above the record
 //! (gc/shared/barrierSetAssembler_aarch64.cpp, c2i_entry_barrier, JDK 17 on). C2I saves the compiled caller's
 //! SP in x13 (JDK 11 and 17) or x19 (JDK 21 on) before it makes room for the arguments; until then SP is the
-//! caller's. An interpreted caller is found by x29 alone. The return address in that caller's own record may
+//! caller's. An interpreted caller is found only by x29. The return address in that caller's own record may
 //! equal the one in x30, so only the instructions show whose record x29 points to.
 
 use otlpprof_core::memory::Memory;

@@ -71,7 +71,7 @@ impl Registers {
         registers
     }
 
-    /// The program counter alone.
+    /// Only the program counter.
     ///
     /// # Safety
     /// As for [`Registers::from_context`].

@@ -2,7 +2,7 @@
 //!
 //! Around its calls of slow_subtype_check C1 pushes the two classes that the stub takes, `stp; bl; ldp` or
 //! `ldr` (c1_LIRAssembler_aarch64.cpp, emit_typecheck_helper and emit_opTypeCheck). In emit_arraycopy it has
-//! pushed the two arrays before (JDK 11-25). C2 searches with registers alone.
+//! pushed the two arrays before (JDK 11-25). C2 searches only with registers.
 
 use otlpprof_core::a64_branch::INSTRUCTION_BYTES;
 use otlpprof_core::memory::Memory;

@@ -197,9 +197,9 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// Whether the function at `pc` never returns: one of its first instructions is `brk`, and none before it
-    /// is a branch. A call of it may be the last instruction of a function, so the code after the call is
-    /// another function's. Such is musl's `__stack_chk_fail` (src/env/__stack_chk_fail.c), to which many
-    /// functions branch at their end: `[bti c;] mov x0, 0; strb wzr, [x0]; brk`.
+    /// is a branch. A call of it may be the last instruction of a function, so the code after the call may
+    /// belong to another function. Such is musl's `__stack_chk_fail` (src/env/__stack_chk_fail.c), to which
+    /// many functions branch at their end: `[bti c;] mov x0, 0; strb wzr, [x0]; brk`.
     fn traps_soon(&self, pc: u64) -> bool {
         const INSTRUCTIONS: u64 = 4;
         let mut code = (0..INSTRUCTIONS)

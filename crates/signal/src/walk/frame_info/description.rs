@@ -48,8 +48,8 @@ pub(super) fn find<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<Descri
     (pc.checked_sub(description.start)? < len).then_some(description)
 }
 
-/// The address of the description of `pc` by the header's search table: that of the last entry that starts at
-/// or before `pc`.
+/// The address of the description of `pc` by the header's search table: the address of the last entry that
+/// starts at or before `pc`.
 fn listed<M: Memory>(memory: &M, header: u64, pc: u64) -> Option<u64> {
     /// Version, three encodings, and at most two pointers of eight bytes.
     const LONGEST_HEAD: u64 = 4 + 2 * 8;

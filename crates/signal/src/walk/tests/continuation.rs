@@ -247,8 +247,7 @@ fn the_oldest_frame_on_the_stack_may_have_many_arguments() {
 fn older_chunks_follow_younger_ones_and_empty_ones_are_skipped() {
     let mut scene = Scene::new();
     let words = scene.usual_stack();
-    // The youngest chunk is empty. The next chunk has `caller` alone, whose own caller is in the oldest
-    // chunk.
+    // The youngest chunk is empty. The next chunk has only `caller`, whose own caller is in the oldest chunk.
     let (oldest, empty) = (PARENT + 0x1000, vec![0; SIZE as usize]);
     scene.chunk(CHUNK, PARENT, SIZE, 0, &empty);
     let mut one = empty.clone();

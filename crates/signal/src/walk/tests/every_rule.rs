@@ -2,7 +2,7 @@
 
 use otlpprof_core::unwind_rule::{CfaRule, FpRule, ReturnAddressRule, UnwindRule};
 
-/// The rules. The first one is that of a function with a frame of two words.
+/// The rules. The first one describes a function with a frame of two words.
 pub(crate) fn rules() -> Vec<UnwindRule> {
     let saved = ReturnAddressRule::AtCfaPlus(-8);
     let rule = |cfa, fp, return_address| UnwindRule { cfa, fp, return_address };

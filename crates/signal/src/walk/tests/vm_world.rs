@@ -274,7 +274,7 @@ impl World {
         self.frameless_blob("I2C/C2I adapters", code)
     }
 
-    /// An adapter as an AOT cache has it: known by its kind alone.
+    /// An adapter as an AOT cache has it: known only by its kind.
     pub(super) fn adapter_of_aot_cache(&mut self, code: &[u8]) -> u64 {
         self.frameless_blob(ADAPTER_OF_AOT_CACHE, code)
     }

@@ -79,7 +79,7 @@ impl<M: Memory> Walk<'_, M> {
         if !self.in_code_cache(pc) {
             return Err(WalkError::UnknownCode);
         }
-        // An interpreted caller is found by RBP alone.
+        // An interpreted caller is found only by RBP.
         let above = if is_on_stack { cursor.sp.wrapping_add(8) } else { cursor.sp };
         let sp = if sets_later { above } else { r13 };
         Ok(Cursor { pc, sp, fp: registers.fp(), interrupted: false })

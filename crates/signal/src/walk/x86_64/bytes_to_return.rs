@@ -28,7 +28,7 @@ pub(super) enum End {
     Jump,
     /// By `ret`.
     Ret,
-    /// By `leave` of a frame that was made before.
+    /// By `leave`, which removes a frame that earlier code has made.
     Leave,
 }
 

@@ -10,9 +10,9 @@ use crate::walk::stack_walk::Walk;
 
 impl<M: Memory> Walk<'_, M> {
     /// The caller of a collector's stub that compiled code calls. The stub saves registers one by one, and
-    /// calls out. Shenandoah's stub has a frame below the saved registers for its call
-    /// (cpu/x86: gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, generate_shenandoah_lrb;
-    /// gc/z/zBarrierSetAssembler_x86.cpp, generate_load_barrier_stub; both in JDK 11 alone).
+    /// calls out. Shenandoah's stub has a frame below the saved registers for its call (cpu/x86:
+    /// gc/shenandoah/shenandoahBarrierSetAssembler_x86.cpp, generate_shenandoah_lrb;
+    /// gc/z/zBarrierSetAssembler_x86.cpp, generate_load_barrier_stub; both only in JDK 11).
     pub(in crate::walk) fn collector_stub_caller(
         &self,
         vm: &VmLayout,

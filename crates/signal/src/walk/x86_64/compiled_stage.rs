@@ -38,7 +38,7 @@ pub(in crate::walk) enum Stage {
     Complete,
     /// The frame is complete, and the next instruction is the first one that removes it.
     Leaving,
-    /// The return address is this many bytes above SP, and RBP is the caller's.
+    /// The return address is this many bytes above SP, and RBP has the caller's value.
     Bare(u64),
     /// The method has no frame, and its way to its jump shows where the return address is.
     Frameless,
@@ -207,7 +207,7 @@ impl<M: Memory> Walk<'_, M> {
                 _ => Stage::Complete,
             };
         }
-        // A frame of 16 bytes is `push rbp` alone.
+        // A frame of 16 bytes is made by `push rbp` only.
         if frame == 16
             && let Some(push) = find_lone_push(code)
             && pc > from.wrapping_add(push as u64)

@@ -87,8 +87,8 @@ impl<M: Memory> Walk<'_, M> {
         {
             return caller(slot, fp);
         }
-        // Compiled code may hold any value in RBP, for example that of the entry frame, whose return address
-        // is native. So the return address is checked.
+        // Compiled code may hold any value in RBP, for example the value of the entry frame, whose return
+        // address is native. So the return address is checked.
         let is_frame = fp >= sp && fp.wrapping_sub(sp) <= MAX_STUB_FRAME;
         if is_frame && self.memory.load_u64(fp.wrapping_add(8)).is_some_and(|pc| self.is_java_code(vm, pc)) {
             return caller(fp.wrapping_add(8), self.load(fp)?);

@@ -85,7 +85,7 @@ impl Registers {
         Self { general: GREGS_BY_DWARF_NUMBER.map(read), pc: read(libc::REG_RIP) }
     }
 
-    /// The program counter alone.
+    /// Only the program counter.
     ///
     /// # Safety
     /// As for [`Registers::from_context`].

@@ -55,7 +55,7 @@ enum Next {
     Here(State),
     /// The code continues at either place. The first one is tried first.
     Either(State, State),
-    /// The code returns: the return address is at SP, and FP is the caller's.
+    /// The code returns: the return address is at SP, and FP has the caller's value.
     Returned(State),
     /// The path cannot be followed.
     Lost,
@@ -170,9 +170,9 @@ impl<M: Memory> Walk<'_, M> {
     }
 
     /// Whether the function at `pc` never returns: it begins with `hlt` or `ud2`, after an `endbr64`. A call
-    /// of it may be the last instruction of a function, so the code after the call is another function's.
-    /// Such is musl's `__stack_chk_fail` (src/env/__stack_chk_fail.c), to which many functions branch at
-    /// their end.
+    /// of it may be the last instruction of a function, so the code after the call may belong to another
+    /// function. Such is musl's `__stack_chk_fail` (src/env/__stack_chk_fail.c), to which many functions
+    /// branch at their end.
     fn traps_at_once(&self, pc: u64) -> bool {
         const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
         let Some(code) = self.instruction(pc) else { return false };
@@ -297,7 +297,7 @@ fn plus(value: u64, bytes: i64) -> u64 {
 /// `None` if the operand has an index or no base.
 fn address(code: &[u8; MAX_BYTES], mode: u8, low: u8) -> Option<(u8, i64)> {
     let distance_at = match low & 7 {
-        // A SIB byte of 0x24 means a base alone.
+        // A SIB byte of 0x24 means a base without an index.
         RSP if code.get(3) == Some(&0x24) && low == RSP => 4,
         RSP => return None,
         _ => 3,

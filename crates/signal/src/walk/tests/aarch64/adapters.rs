@@ -57,7 +57,8 @@ fn a_removed_record_does_not_determine_the_room_for_arguments() {
             0xf940_2188,
             BR_X8,
         ];
-        // SP below the caller's, whether the sender's SP is set, and whether x29 and x30 are the caller's.
+        // SP below the caller's, whether the sender's SP is set, and whether x29 and x30 have the caller's
+        // values.
         let stages = [
             (0, false, true),
             (16, false, false),

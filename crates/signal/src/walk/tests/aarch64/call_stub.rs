@@ -27,8 +27,7 @@ fn call_stub(world: &mut World) -> u64 {
 fn the_call_stub_leads_to_the_java_frames_before_it_at_each_stage() {
     let base = STACK + 0x400;
     let wrapper = STACK + 0x500;
-    // The offset, SP, x29, whether the wrapper is in x0 alone, and whether the return address is in x30
-    // alone.
+    // The offset, SP, x29, whether the wrapper is only in x0, and whether the return address is only in x30.
     for (offset, sp, fp, in_x0, in_lr) in [
         (0, base + 16, 0x1234, true, true),
         (4, base, 0x1234, true, false),

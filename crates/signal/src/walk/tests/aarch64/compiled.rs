@@ -251,7 +251,7 @@ fn a_method_handles_wrapper_is_left_by_its_barriers_record() {
         0xf940_2188,
         0xd61f_0100,
     ];
-    // SP below the caller's, whether x29 points to the record, and whether x30 is the caller's.
+    // SP below the caller's, whether x29 points to the record, and whether x30 has the caller's value.
     let stages = [
         (0, false, true),
         (16, false, true),

@@ -63,7 +63,7 @@ fn an_interpreted_frame_takes_its_bytecode_from_the_register_or_the_frame() {
 
 #[test]
 fn each_stage_of_an_interpreter_entry_leads_to_the_caller() {
-    // The label, the PC, and whether x29 is this frame's.
+    // The label, the PC, and whether x29 points to this frame.
     for (stage, pc, has_fp) in [
         ("at the start", ENTRY_STAGES.code.start, false),
         ("at add x29, sp, 80", ENTRY_STAGES.push_fp, false),
@@ -123,7 +123,7 @@ fn each_stage_of_an_entry_that_calls_leads_to_the_caller() {
     let new = [0xfd40_0280, 0x9100_027f, 0xaa1e_03f7, 0xd280_0008, 0xd63f_0100, 0xd61f_02e0];
     let old = [0xfd40_0280, 0x9100_01bf, 0xaa1e_03f3, 0xd280_0008, 0xd63f_0100, 0xd61f_0260];
     for (code, sender_sp, kept, has_sender_sp) in [(new, X19, X23, true), (old, X13, X19, false)] {
-        // The instruction, whether SP is the sender's, and whether the call has returned.
+        // The instruction, whether SP has the sender's value, and whether the call has returned.
         for (number, is_taken, has_called) in
             [(0, false, false), (1, false, false), (2, true, false), (4, true, false), (5, true, true)]
         {
@@ -324,7 +324,7 @@ fn a_c_function_that_a_frameless_entry_has_called_leads_to_the_entrys_caller() {
 }
 
 /// Regression: in a C function that a collector's barrier in an entry had called, the walk did not look for
-/// the compiled caller, and took the barrier's record for that of an interpreter frame.
+/// the compiled caller, and took the barrier's record for the record of an interpreter frame.
 #[test]
 fn a_c_function_that_a_barrier_in_an_entry_has_called_leads_to_the_entrys_caller() {
     // [mov x19, x13;] ldr x0, [x20]; stp; mov x29, sp; bl; mov sp, x29; ldp; and sp, x19, -16; ret

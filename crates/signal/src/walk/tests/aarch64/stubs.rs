@@ -130,8 +130,8 @@ fn vtable_and_itable_stubs_have_the_return_address_in_x30() {
         let (caller, return_pc) = compiled_caller(&mut world);
         let (_, gone) = world.compiled();
         let stub = stub(&mut world, "vtable chunks", &code, 0);
-        // x29 is the caller's, and points to an older frame. The call has been patched meanwhile, so the
-        // return address is not after a call.
+        // x29 has the caller's value, and points to an older frame. The call has been patched meanwhile, so
+        // the return address is not after a call.
         world.set(CALLER_SP + 0x40, 0x1234).set(CALLER_SP + 0x48, gone + 0x80);
         let registers = [(LR, return_pc + 4)];
         let frames = world.walk(stub + offset, CALLER_SP, CALLER_SP + 0x40, &registers);
@@ -251,7 +251,7 @@ fn entry_barrier(world: &mut World) -> u64 {
     start
 }
 
-/// The method's x29 may also be that of an older frame, little above the stub's SP.
+/// The method's x29 may also point to an older frame, little above the stub's SP.
 #[test]
 fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
     // The instruction, SP below the method's, whether x29 points to the record, and whether x30 is the
@@ -300,7 +300,7 @@ fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
 #[test]
 fn the_entry_barriers_stub_leads_past_a_method_that_is_resolved_again() {
     // The instruction, whether x29 is the caller's already, whether x30 has the return address, and whether
-    // SP is the caller's.
+    // SP has the caller's value.
     for (number, has_fp, in_lr, is_left) in
         [(13, false, false, false), (14, true, false, false), (15, true, true, false), (16, true, true, true)]
     {
@@ -334,7 +334,8 @@ fn the_entry_barriers_stub_leads_past_a_method_that_is_resolved_again() {
 fn a_leaf_stub_below_native_code_returns_by_x30_or_its_record() {
     // nop…; ret; enter; nop; blr x8; leave; ret
     let code = [&[NOP; 4][..], &[RET], &ENTER, &[NOP, 0xd63f_0100], &LEAVE, &[RET]].concat();
-    // The instruction, whether a record is pushed, whether x29 points to it, and whether x30 is the stub's.
+    // The instruction, whether a record is pushed, whether x29 points to it, and whether x30 leads into the
+    // stub.
     for (number, is_pushed, has_fp, has_called) in [
         (0, false, false, false),
         (4, false, false, false),

@@ -20,7 +20,7 @@ fn frames(code: &[u32], offset: u64) -> Vec<(FrameKind, u64)> {
     world.memory.put_u64(0x100, 42).put(PLT, bytes(code));
     let sp = STACK + 0x100;
     world.set(sp + 8, BASE + 0x180);
-    // x29 is the caller's, and points to an older frame.
+    // x29 has the caller's value, and points to an older frame.
     world.set(sp + 0x40, 0).set(sp + 0x48, BASE + 0x20);
     let frames = world.walk(PLT + offset, sp, sp + 0x40, &[(LR, BASE + 0x80)]);
     frames.iter().map(|frame| (frame.0, frame.1)).collect()

@@ -24,7 +24,7 @@ fn call_stub(world: &mut World) -> u64 {
 fn the_call_stub_leads_to_the_java_frames_before_it_at_each_stage() {
     let base = STACK + 0x400;
     let wrapper = STACK + 0x500;
-    // The offset, SP, RBP, and whether the wrapper is in RDI alone.
+    // The offset, SP, RBP, and whether the wrapper is only in RDI.
     for (offset, sp, fp, in_register) in [
         (0, base + 8, 0x1234, true),
         (1, base, 0x1234, true),

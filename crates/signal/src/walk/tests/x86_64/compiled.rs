@@ -325,7 +325,7 @@ fn compiled_code_that_is_at_strings_has_more_on_the_stack() {
         let frames = world.walk(code + offset, sp, 0x1234, &[(2, rcx)]);
         assert_eq!(frames, [(Compiled, method, 7), (Compiled, caller, 7)], "{stage}");
     }
-    // Elsewhere in the code an additional word is not taken for that of a string operation.
+    // Elsewhere in the code an additional word is not taken for the word of a string operation.
     let mut world = World::new();
     let (_, return_pc) = compiled_caller(&mut world);
     let (method, code) = world.compiled_with(&[(0x40, &compare)]);

@@ -73,7 +73,8 @@ fn a_stub_that_jumps_to_a_handler_leads_to_the_handlers_frame() {
     }
 }
 
-/// C1's unwind_exception has called the VM: it has no frame size, has aligned SP, and RBP is its caller's.
+/// C1's unwind_exception has called the VM: it has no frame size, has aligned SP, and RBP has its caller's
+/// value.
 #[test]
 fn a_stub_without_frame_size_that_has_called_out_leads_to_its_caller() {
     for padding in [0, 1] {

@@ -24,7 +24,7 @@ fn an_interpreted_frame_takes_its_bytecode_from_the_register_or_the_frame() {
 fn each_stage_of_an_interpreter_entry_leads_to_the_caller() {
     let push_fp = ENTRY.push_fp;
     // The label, the PC, the bytes between SP and the sender's SP, whether the return address is in rax, and
-    // whether RBP is this frame's.
+    // whether RBP points to this frame.
     let stages = [
         ("at the start", ENTRY.code.start, 8, false, false),
         ("return address popped", ENTRY.return_in_register.start, 0, true, false),
@@ -248,7 +248,7 @@ fn a_barrier_with_a_frame_of_its_own_in_a_bytecode_leads_to_the_bytecodes_method
         0x55, 0x48, 0x8b, 0xec, 0x50, 0x48, 0x83, 0xec, 0x40, 0xe8, 0, 0, 0, 0, 0x48, 0x83, 0xc4, 0x40, 0x58,
         0xc9, 0x48, 0x8b, 0xc3, 0x41, 0xff, 0x24, 0xda,
     ];
-    // The same, where the frame is the bytecode's: call; mov rax, rbx; jmp [r10 + 8 * rbx]; leave
+    // The same, where the frame belongs to the bytecode: call; mov rax, rbx; jmp [r10 + 8 * rbx]; leave
     let bytecode = [0xe8, 0, 0, 0, 0, 0x48, 0x8b, 0xc3, 0x41, 0xff, 0x24, 0xda, 0xc9];
     for (code, after_call, has_barrier) in [(&barrier[..], 14, true), (&bytecode[..], 5, false)] {
         let mut world = World::new();

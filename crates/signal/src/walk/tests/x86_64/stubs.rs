@@ -91,7 +91,7 @@ fn a_poll_is_followed_through_the_blob_that_it_leads_to() {
     elsewhere.resize(0x40, 0x90);
     elsewhere.extend(leave);
     elsewhere.resize(0x800, 0x90);
-    // The offset in the blob, the bytes between SP and the caller's SP, whether RBP is the blob's, and
+    // The offset in the blob, the bytes between SP and the caller's SP, whether the blob has set RBP, and
     // whether the return address is still in the thread.
     let stages_at_return =
         [(0, 8, false), (1, 16, false), (4, 16, true), (12, 0x98, true), (0x3f, 0x98, true)];
@@ -160,7 +160,7 @@ fn a_stub_without_a_frame_size_is_left_over_the_words_that_it_pushed() {
             method: 0,
         });
         for words in [0, 1, 8] {
-            // RBP is the caller's, and happens to point below a return address.
+            // RBP has the caller's value, which happens to point below a return address.
             let frames = world.walk(stub + 0x20, sp - 24 - 8 * words, CALLER_SP - 16, &[]);
             let expected = [(Stub, stub + 0x20, 0), (Compiled, method, 7), (Compiled, root, 7)];
             assert_eq!(frames, expected, "{name}, {words} words");
@@ -475,7 +475,7 @@ fn vtable_and_itable_stubs_have_the_return_address_on_top() {
         let (caller, return_pc) = compiled_caller(&mut world);
         let (_, gone) = world.compiled();
         let stub = world.frameless_blob("vtable chunks", &code);
-        // RBP is the caller's, and points to an older frame. The call is through an inline cache whose
+        // RBP has the caller's value, and points to an older frame. The call is through an inline cache whose
         // instruction has been replaced meanwhile, so the return address is not after a call.
         world
             .set(CALLER_SP - 8, return_pc + 1)
@@ -499,7 +499,7 @@ fn entry_barrier(world: &mut World) -> u64 {
     stub
 }
 
-/// The method's RBP may also be that of an older frame, little above the stub's SP.
+/// The method's RBP may also point to an older frame, little above the stub's SP.
 #[test]
 fn the_entry_barriers_stub_leads_to_the_method_that_has_called_it() {
     for (stage, offset, above, is_own) in [

@@ -85,7 +85,7 @@ fn the_register_that_c2_saves_while_it_scans_is_not_the_frames() {
     .concat();
     let stages = [(0, 0), (1, 8), (5, 8), (7, 8), (11, 8), (14, 8), (17, 8), (18, 0)];
     assert_walked("scan", &|_| scan.clone(), &stages);
-    // Between one search and the next.
+    // A thread may be interrupted between one search and the next.
     let two = [&scan[..], &[0x90], &scan[..]].concat();
     assert_walked("between", &|_| two.clone(), &[(18, 0), (20, 0), (21, 0), (22, 8)]);
 }

@@ -23,7 +23,7 @@ fn frames(code: &[u8], offset: u64, pushed: u64) -> Vec<(FrameKind, u64)> {
     world.memory.put_u64(0x100, 42).put(PLT - 0x10, between_others);
     let sp = STACK + 0x100;
     world.set(sp, BASE + 0x80).set(sp + 0x10, BASE + 0x180);
-    // RBP is the caller's, and points to an older frame.
+    // RBP has the caller's value, and points to an older frame.
     world.set(sp + 0x40, 0).set(sp + 0x48, BASE + 0x20);
     let frames = world.walk(PLT + offset, sp - pushed, sp + 0x40, &[]);
     frames.iter().map(|frame| (frame.0, frame.1)).collect()
