@@ -21,7 +21,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use measure::Spread;
 use measure::profilers::{self, Profiler, Profilers, named_number};
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 use otlpprof_otlp::read;
 use otlpprof_otlp::wire::ProfilesDictionary;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 use otlpprof_otlp::read::{self, Message};
 use otlpprof_otlp::validate::rules::RuleId;
 use otlpprof_otlp::validate::validate;

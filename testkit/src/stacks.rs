@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use otlpprof_core::address::ElfVaddr;
 use otlpprof_model::{RemoteFrame, attribute_keys};
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 use otlpprof_otlp::read::Message;
 use otlpprof_otlp::wire::{Location, ProfilesData, Value};
 

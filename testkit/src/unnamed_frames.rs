@@ -8,7 +8,7 @@ use otlpprof_elf::file::ElfFile;
 use otlpprof_elf::htlhash::HtlHash;
 use otlpprof_elf::program_header::ProgramHeader;
 use otlpprof_elf::source::FileSource;
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 use otlpprof_otlp::read::read;
 use otlpprof_otlp::wire::{
     Line, Location, Mapping, Profile, ProfilesData, Resource, ResourceProfiles, Sample, ScopeProfiles,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::estimate::Estimate;
 use otlpprof_core::engine::Engine;
 use otlpprof_model::attribute_keys::EXCEPTION_TYPE;
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 use otlpprof_otlp::read::Message;
 use otlpprof_otlp::wire::Value;
 use otlpprof_testkit::java_run::JavaRun;

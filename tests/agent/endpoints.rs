@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 
 use otlpprof_testkit::java_run::JavaRun;
 use otlpprof_testkit::java_run::running::Finished;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 use otlpprof_otlp::wire::Value;
 use otlpprof_testkit::java_run::JavaRun;
 use otlpprof_testkit::java_run::running::Finished;

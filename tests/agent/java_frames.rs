@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::estimate::assert_share;
 use otlpprof_core::stack_walker::StackWalker;
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 use otlpprof_otlp::read::Message;
 use otlpprof_testkit::java_run::running::Finished;
 use otlpprof_testkit::java_run::{JavaRun, line_marked};

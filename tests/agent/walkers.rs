@@ -9,7 +9,7 @@ use otlpprof_core::address::ElfVaddr;
 use otlpprof_core::stack_walker::StackWalker;
 use otlpprof_model::attribute_keys;
 use otlpprof_otlp::frames::frames;
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 use otlpprof_otlp::roots::{Ends, Root, Verdict, classify};
 use otlpprof_testkit::binutils::addr2line;
 use otlpprof_testkit::java_run::JavaRun;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use otlpprof_otlp::frames::frames;
-use otlpprof_otlp::lookup::{Lookup, Tables as _};
+use otlpprof_otlp::lookup::{DictionaryTables as _, Lookup};
 use otlpprof_otlp::wire::ProfilesData;
 use otlpprof_testkit::commands::{otlpprof, text};
 use otlpprof_testkit::recordings::corpus;

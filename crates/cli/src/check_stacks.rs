@@ -12,7 +12,7 @@ use otlpprof_model::attribute_keys::STACK_WALKER;
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_otlp::encoded_profiles::EncodedResource;
 use otlpprof_otlp::frames::{Frame, frames};
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::roots::{Broken, Ends, Root, Verdict, classify};
 use otlpprof_otlp::wire::Sample;
 use serde_json::{Value, json};

@@ -13,7 +13,7 @@ use super::bounds::{ELEMENT_BYTES, ELEMENT_PARTS, ELEMENTS, FRAMES, FRAMES_FOR_E
 use super::encoded_profiles::EncodedResource;
 use super::framing::Form;
 use super::json_transcode::to_json;
-use super::lookup::Tables;
+use super::lookup::DictionaryTables;
 use super::read_error::{BytePlace, ErrorKind, Notes, ReadError};
 use super::read_protobuf;
 use super::schema::dictionary::number as table_number;
@@ -426,7 +426,7 @@ fn function_of(bytes: &[u8]) -> Function {
     function
 }
 
-impl<'a> Tables<'a> for EncodedTables<'a> {
+impl<'a> DictionaryTables<'a> for EncodedTables<'a> {
     type Stack = Vec<i32>;
     type Location = Location;
     type Mapping = Mapping;

@@ -7,7 +7,7 @@ use otlpprof_core::address::ElfVaddr;
 use otlpprof_core::build_id::BuildId;
 use otlpprof_model::{FrameType, RemoteFrame, STUB_KIND, attribute_keys, markers};
 
-use super::lookup::Tables;
+use super::lookup::DictionaryTables;
 use super::wire::Location;
 
 /// The information that a frame's text was made of.
@@ -57,7 +57,7 @@ impl fmt::Display for Frame<'_> {
 }
 
 /// The frames of a stack, leaf first. An index out of range becomes a frame that names the index.
-pub fn frames<'a>(tables: impl Tables<'a>, stack_index: i32) -> Vec<Frame<'a>> {
+pub fn frames<'a>(tables: impl DictionaryTables<'a>, stack_index: i32) -> Vec<Frame<'a>> {
     let Some(locations) = tables.stack(stack_index) else {
         return vec![unresolved(markers::no_stack_at(stack_index))];
     };
@@ -69,7 +69,7 @@ pub fn frames<'a>(tables: impl Tables<'a>, stack_index: i32) -> Vec<Frame<'a>> {
 }
 
 /// Appends the frames of a location, innermost first.
-pub fn push_location<'a>(tables: impl Tables<'a>, index: i32, frames: &mut Vec<Frame<'a>>) {
+pub fn push_location<'a>(tables: impl DictionaryTables<'a>, index: i32, frames: &mut Vec<Frame<'a>>) {
     match tables.location(index) {
         Some(location) => push_frames(tables, location.borrow(), frames),
         None => frames.push(unresolved(markers::no_location_at(index))),
@@ -81,7 +81,7 @@ fn unresolved<'a>(text: String) -> Frame<'a> {
     Frame { text, naming, frame_type: "", is_stub: false, mapping_index: 0, file: "", line: 0 }
 }
 
-fn push_frames<'a>(tables: impl Tables<'a>, location: &Location, frames: &mut Vec<Frame<'a>>) {
+fn push_frames<'a>(tables: impl DictionaryTables<'a>, location: &Location, frames: &mut Vec<Frame<'a>>) {
     let frame_type =
         tables.attribute_text(&location.attribute_indices, attribute_keys::FRAME_TYPE).unwrap_or_default();
     let is_stub = frame_type == FrameType::Native.as_str()
@@ -118,7 +118,7 @@ fn naming_of(name: &str) -> Naming {
     }
 }
 
-fn name_without_line<'a>(tables: impl Tables<'a>, location: &Location) -> (Cow<'a, str>, Naming) {
+fn name_without_line<'a>(tables: impl DictionaryTables<'a>, location: &Location) -> (Cow<'a, str>, Naming) {
     if let Some(text) = tables.attribute_text(&location.attribute_indices, attribute_keys::FRAME_REMOTE) {
         return (text.into(), Naming::Remote);
     }

@@ -7,7 +7,7 @@ use super::wire::*;
 
 /// The tables that frames are resolved with, decoded or encoded. An index out of range never panics. Index 0
 /// means none.
-pub trait Tables<'a>: Copy {
+pub trait DictionaryTables<'a>: Copy {
     /// The locations of a stack.
     type Stack: Deref<Target = [i32]>;
     /// A location.
@@ -112,7 +112,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-impl<'a> Tables<'a> for Lookup<'a> {
+impl<'a> DictionaryTables<'a> for Lookup<'a> {
     type Stack = &'a [i32];
     type Location = &'a Location;
     type Mapping = &'a Mapping;

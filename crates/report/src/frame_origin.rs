@@ -5,7 +5,7 @@
 
 use otlpprof_otlp::encoded::EncodedTables;
 use otlpprof_otlp::frames::Frame;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 
 /// The origin of a frame's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

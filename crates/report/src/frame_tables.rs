@@ -2,7 +2,7 @@
 //! location is asked for several attributes, and many locations have the same.
 
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables;
+use otlpprof_otlp::lookup::DictionaryTables;
 use otlpprof_otlp::wire::{Function, Location, Mapping};
 
 /// The tables of a message, with its attributes.
@@ -20,7 +20,7 @@ impl<'a> FrameTables<'a> {
     }
 }
 
-impl<'a> Tables<'a> for &FrameTables<'a> {
+impl<'a> DictionaryTables<'a> for &FrameTables<'a> {
     type Stack = Vec<i32>;
     type Location = Location;
     type Mapping = Mapping;

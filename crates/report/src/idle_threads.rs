@@ -4,7 +4,7 @@
 use otlpprof_model::attribute_keys;
 use otlpprof_model::thread_states::{PARKED, WAITING};
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 
 use super::measure::Measure;
 use super::selection::text_of;

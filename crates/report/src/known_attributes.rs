@@ -7,7 +7,7 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::RandomState;
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_otlp::encoded_profiles::EncodedScope;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 
 use super::selection::text_of;
 

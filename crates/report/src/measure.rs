@@ -2,7 +2,7 @@
 
 use otlpprof_model::types;
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::Profile;
 
 /// A measured quantity. Values of one quantity and unit can be added.

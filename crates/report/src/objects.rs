@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use otlpprof_core::build_id::BuildId;
 use otlpprof_model::attribute_keys;
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 
 /// An object, by its number in an [`ObjectTable`]. 0 is none.
 pub type ObjectId = u32;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use otlpprof_model::attribute_keys;
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::Value;
 use regex::Regex;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use otlpprof_model::attribute_keys;
 use otlpprof_otlp::encoded::{EncodedMessage, EncodedTables};
 use otlpprof_otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::Sample;
 
 use super::measure::{self, Measure, PREFERRED, ProfileMeasure};

@@ -7,7 +7,7 @@ use otlpprof_debug_files::ObjectIdentity;
 use otlpprof_elf::htlhash::HtlHash;
 use otlpprof_model::attribute_keys::{BUILD_ID_GNU, BUILD_ID_HTLHASH};
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::Mapping;
 
 /// The number of an object.

@@ -16,7 +16,7 @@ use otlpprof_debug_files::ObjectIdentity;
 use otlpprof_model::attribute_keys::{FRAME_REMOTE, FRAME_TYPE};
 use otlpprof_model::{FrameType, RemoteFrame, unnamed_native_frame};
 use otlpprof_otlp::encoded::{EncodedMessage, EncodedTables};
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 
 use super::address::MappedRange;
 use super::location_fields::LocationFields;

@@ -7,7 +7,7 @@ use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use otlpprof_model::attribute_keys::SERVICE_NAME;
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_otlp::encoded_profiles::{EncodedResource, EncodedScope};
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::read;
 use otlpprof_otlp::read_error::{ErrorKind, ReadError};
 use otlpprof_report::sample_count::sample_count;

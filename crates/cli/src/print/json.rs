@@ -8,7 +8,7 @@ use otlpprof_otlp::Form;
 use otlpprof_otlp::encoded::{EncodedMessage, EncodedTables};
 use otlpprof_otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
 use otlpprof_otlp::frames::Frame;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{self, KeyValue};
 use otlpprof_report::state_times::StateTimes;
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};

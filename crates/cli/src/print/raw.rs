@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 
 use super::super::sums::value;
 

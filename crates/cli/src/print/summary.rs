@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use otlpprof_otlp::encoded::EncodedTables;
 use otlpprof_otlp::encoded_profiles::EncodedProfile;
 use otlpprof_otlp::frames::{Frame, frames};
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{Link, Profile, Sample};
 use otlpprof_report::measure::{Measure, ProfileMeasure};
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use otlpprof_otlp::Form;
 use otlpprof_otlp::encoded::{EncodedMessage, EncodedTables};
 use otlpprof_otlp::encoded_profiles::EncodedProfile;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{KeyValue, Value};
 
 use super::super::report::amount::large_amount;

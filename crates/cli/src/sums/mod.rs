@@ -31,7 +31,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use otlpprof_otlp::encoded::{EncodedMessage, EncodedTables};
 use otlpprof_otlp::encoded_profiles::EncodedScope;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{Sample, ValueType};
 use otlpprof_report::measure::ProfileMeasure;
 use otlpprof_report::state_times::StateTimes;

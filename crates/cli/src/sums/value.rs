@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{AnyValue, KeyValue, Value};
 
 /// Text that a value refers to is cut after this many bytes.

@@ -11,7 +11,7 @@ use super::check::Check;
 use super::dictionary::shorten;
 use super::report::Part;
 use super::rules::RuleId;
-use crate::lookup::Tables as _;
+use crate::lookup::DictionaryTables as _;
 
 /// The values of `profile.frame.type` in the semantic conventions.
 const FRAME_TYPES: [&str; 13] = [

@@ -10,7 +10,7 @@ use super::references::{self, DictionaryTable};
 use super::repeated;
 use super::report::{FindingPlace, Part};
 use super::rules::RuleId;
-use crate::lookup::Tables as _;
+use crate::lookup::DictionaryTables as _;
 
 pub(super) fn check(check: &mut Check<'_>) {
     if !check.tables.has_dictionary() {

@@ -9,7 +9,7 @@ use super::check::Check;
 use super::repeated;
 use super::report::Part;
 use super::rules::RuleId;
-use crate::lookup::Tables as _;
+use crate::lookup::DictionaryTables as _;
 
 /// The profile ids of a file so far: the first [`KEPT_IDS`] of them.
 pub(super) type ProfileIds = HashSet<[u8; 16]>;

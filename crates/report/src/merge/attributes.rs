@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use otlpprof_model::attribute_keys;
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{AnyValue, Value};
 
 use super::dictionary::{MergedDictionary, written_out};

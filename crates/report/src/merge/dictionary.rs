@@ -11,7 +11,7 @@ use otlpprof_model::{
     StringInterner,
 };
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{
     AnyValue, ArrayValue, Function, KeyValue, KeyValueAndUnit, KeyValueList, Line, Link, Location, Mapping,
     ProfilesDictionary, Stack, Value, ValueType,

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use otlpprof_model::{AttributeSetId, SliceInterner};
 use otlpprof_otlp::encoded::{EncodedMessage, EncodedTables};
 use otlpprof_otlp::encoded_profiles::EncodedProfile;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{Profile, ProfilesData, Sample};
 
 use super::dictionary::{MergedDictionary, NoEntry};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState as FastState;
 use otlpprof_model::{AttributeSetId, SliceInterner};
 use otlpprof_otlp::encoded::EncodedTables;
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::Value;
 use otlpprof_pprof::messages::Label;
 

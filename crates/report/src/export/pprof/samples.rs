@@ -3,7 +3,7 @@
 use otlpprof_model::{AttributeSetId, StackId};
 use otlpprof_pprof::messages::ValueType;
 
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 
 use super::labels::LabelSets;
 use super::tables::Tables;

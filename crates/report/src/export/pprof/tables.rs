@@ -9,7 +9,7 @@ use otlpprof_model::{
 };
 use otlpprof_otlp::encoded::EncodedTables;
 use otlpprof_otlp::frames::{Frame, push_location};
-use otlpprof_otlp::lookup::Tables as _;
+use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire as otlp;
 use otlpprof_pprof::messages::{Function, Line, Location, Mapping, Profile};
 
