@@ -9,7 +9,7 @@ use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::Value;
 use otlpprof_pprof::messages::Label;
 
-use super::tables::Tables;
+use super::tables::ProfileTables;
 use crate::sample_reader::SelectedSample;
 use crate::selection::text_of;
 
@@ -42,7 +42,7 @@ impl LabelSets {
     /// The set of a sample's labels.
     pub fn of(
         &mut self,
-        texts: &mut Tables,
+        texts: &mut ProfileTables,
         tables: EncodedTables<'_>,
         sample: &SelectedSample<'_>,
     ) -> AttributeSetId {
@@ -65,7 +65,7 @@ impl LabelSets {
         set
     }
 
-    fn label(&mut self, texts: &mut Tables, tables: EncodedTables<'_>, index: i32) -> Option<Label> {
+    fn label(&mut self, texts: &mut ProfileTables, tables: EncodedTables<'_>, index: i32) -> Option<Label> {
         let attribute = tables.attribute(index)?;
         let value = attribute.value.and_then(|value| value.value)?;
         let key = tables.text(attribute.key_strindex);
@@ -80,7 +80,7 @@ impl LabelSets {
 }
 
 /// A label with a text; `None` for an empty text, which would be no label.
-pub fn text_label(texts: &mut Tables, key: &str, text: &str) -> Option<Label> {
+pub fn text_label(texts: &mut ProfileTables, key: &str, text: &str) -> Option<Label> {
     let is_label = !text.is_empty();
     is_label.then(|| Label { key: texts.text(key), text: texts.text(text), number: 0, unit: 0 })
 }

@@ -6,7 +6,7 @@ use otlpprof_pprof::messages::ValueType;
 use otlpprof_otlp::lookup::DictionaryTables as _;
 
 use super::labels::LabelSets;
-use super::tables::Tables;
+use super::tables::ProfileTables;
 use crate::export::processes::Processes;
 use crate::measure::{Measure, Weight};
 use crate::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
@@ -43,7 +43,7 @@ pub struct Kind {
 pub struct PprofSamples {
     window: Window,
     /// The texts, functions, mappings, locations and stacks.
-    pub tables: Tables,
+    pub tables: ProfileTables,
     /// The labels.
     pub labels: LabelSets,
     /// The processes.
@@ -63,7 +63,7 @@ pub struct PprofSamples {
 impl PprofSamples {
     /// Collects samples of the measures in the window. The last measure is the one that is shown first.
     pub fn new(measures: Vec<Measure>, window: Window, weight: Weight) -> Self {
-        let mut tables = Tables::default();
+        let mut tables = ProfileTables::default();
         let kinds = measures.into_iter().map(|measure| Kind {
             sample_type: ValueType {
                 quantity: tables.text(&measure.name),
@@ -91,7 +91,7 @@ impl PprofSamples {
 
 impl Kind {
     /// Takes the types and the period of a profile.
-    fn describe(&mut self, texts: &mut Tables, profile: &ProfileContext<'_>) {
+    fn describe(&mut self, texts: &mut ProfileTables, profile: &ProfileContext<'_>) {
         let (name, _) = profile.tables.value_type(profile.header.sample_type);
         // Values that count periods have become amounts of the measure.
         if name != "samples" && !name.is_empty() {

@@ -19,7 +19,7 @@ const BUILD_IDS: [&str; 3] =
 
 /// Tables that grow.
 #[derive(Debug)]
-pub struct Tables {
+pub struct ProfileTables {
     texts: StringInterner<StringId>,
     /// In these tables, ids are 0 until the profile is encoded.
     functions: Interner<Function, FunctionId>,
@@ -35,7 +35,7 @@ pub struct Tables {
     stack: Vec<FrameId>,
 }
 
-impl Default for Tables {
+impl Default for ProfileTables {
     fn default() -> Self {
         let mut texts = StringInterner::default();
         // Index 0 means no text.
@@ -54,7 +54,7 @@ impl Default for Tables {
     }
 }
 
-impl Tables {
+impl ProfileTables {
     /// Begins the next message, in which indices have another meaning.
     pub fn begin_message(&mut self) {
         self.of_locations.clear();
