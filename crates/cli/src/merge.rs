@@ -10,7 +10,6 @@ use flate2::Compression;
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_report::merge::merger::Merger;
 use otlpprof_report::parallel_deflate::{self, Container};
-use prost::Message as _;
 
 use super::counted::counted;
 use super::report::inputs::ProfileInputs;
@@ -59,7 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let left_out = merger.unite(&args.by).context("--by")?;
         lost.extend(left_out.into_iter().map(|key| format!("{key} (differs)")));
     }
-    let bytes = merger.into_message().encode_to_vec();
+    let bytes = merger.into_encoded();
     // A message that exceeds the bounds could not be read again.
     let merged = EncodedMessage::of_protobuf(bytes).context("the merged message: merge fewer files")?;
     write(&args.output, merged.bytes())?;

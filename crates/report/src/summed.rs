@@ -49,12 +49,9 @@ impl<K: Copy + Eq + Hash> Summed<K> {
         add(values, key, value);
     }
 
-    /// Loads the value of a key that [`Summed::add`] is about to change, if the values are so many that they
-    /// are not in the processor's caches. The loads of several keys overlap.
+    /// Prepares a call of [`Summed::add`] with this key. Preparations for several keys overlap.
     pub fn prepare(&self, key: K) {
-        if self.added.len() >= MANY {
-            black_box(self.added.get(&key));
-        }
+        prepare(&self.added, &key);
     }
 
     /// The number of values.
@@ -91,6 +88,13 @@ impl<K: Copy + Eq + Hash> Summed<K> {
             add(&mut added, key, value);
         }
         added
+    }
+}
+
+/// Loads the value of a key, if the values are so many that they are not in the processor's caches.
+pub(super) fn prepare<K: Eq + Hash>(values: &Values<K>, key: &K) {
+    if values.len() >= MANY {
+        black_box(values.get(key));
     }
 }
 

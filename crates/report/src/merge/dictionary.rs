@@ -14,7 +14,7 @@ use otlpprof_otlp::encoded::EncodedTables;
 use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{
     AnyValue, ArrayValue, Function, KeyValue, KeyValueAndUnit, KeyValueList, Line, Link, Location, Mapping,
-    ProfilesDictionary, Stack, Value, ValueType,
+    ProfilesDictionary, Value, ValueType,
 };
 
 /// A reference to an entry that a message does not have.
@@ -318,7 +318,12 @@ impl MergedDictionary {
         Ok(index_of(self.locations.intern(moved)))
     }
 
-    /// The tables as a part of a message.
+    /// The stacks, which the dictionary then lacks.
+    pub fn take_stacks(&mut self) -> SliceInterner<i32, StackId> {
+        take(&mut self.stacks)
+    }
+
+    /// The tables but for the stacks as a part of a message.
     pub fn into_wire(self) -> ProfilesDictionary {
         // SANITY: an interner has fewer than 2^32 values.
         let strings =
@@ -326,11 +331,10 @@ impl MergedDictionary {
         // SANITY: the bytes are those of an encoded attribute.
         let attributes =
             self.attributes.iter().map(|bytes| KeyValueAndUnit::decode(bytes).unwrap_or_default());
-        let stacks = self.stacks.iter().map(|locations| Stack { location_indices: locations.to_vec() });
         ProfilesDictionary {
             string_table: strings.collect(),
             attribute_table: attributes.collect(),
-            stack_table: stacks.collect(),
+            stack_table: Vec::new(),
             mapping_table: self.mappings.values().to_vec(),
             location_table: self.locations.values().to_vec(),
             function_table: self.functions.values().to_vec(),

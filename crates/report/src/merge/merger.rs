@@ -9,6 +9,7 @@ use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{Profile, ProfilesData, Sample};
 
 use super::dictionary::{MergedDictionary, NoEntry};
+use super::encoding;
 use super::origins::{NoSuchKey, Origins, ScopeId, United};
 use super::profile::{MergedProfile, ProfileKey, SampleKey};
 use crate::measure::ProfileMeasure;
@@ -192,15 +193,24 @@ impl Merger {
         Ok(left_out)
     }
 
-    /// The merged message.
-    pub fn into_message(self) -> ProfilesData {
+    /// The merged message, encoded.
+    pub fn into_encoded(self) -> Vec<u8> {
         let Self { origins, profiles, mut dictionary, sets, .. } = self;
-        let mut merged = Vec::with_capacity(profiles.len());
-        for (key, profile) in profiles {
-            merged
-                .extend(profile.into_wire(&key, &sets, &mut dictionary).map(|profile| (key.scope, profile)));
-        }
-        let resource_profiles = origins.into_wire(merged);
-        ProfilesData { resource_profiles, dictionary: Some(dictionary.into_wire()) }
+        let stacks = dictionary.take_stacks();
+        encoding::encode(&stacks, || into_wire(origins, profiles, dictionary, &sets))
     }
+}
+
+/// The merged message without stacks.
+fn into_wire(
+    origins: Origins,
+    profiles: Vec<(ProfileKey, MergedProfile)>,
+    mut dictionary: MergedDictionary,
+    sets: &SliceInterner<i32, AttributeSetId>,
+) -> ProfilesData {
+    let mut merged = Vec::with_capacity(profiles.len());
+    for (key, profile) in profiles {
+        merged.extend(profile.into_wire(&key, sets, &mut dictionary).map(|profile| (key.scope, profile)));
+    }
+    ProfilesData { resource_profiles: origins.into_wire(merged), dictionary: Some(dictionary.into_wire()) }
 }

@@ -10,10 +10,14 @@
 //! | [`origins`] | resources and scopes |
 //! | [`profile`] | a merged profile: its period, its window, its sums |
 //! | [`attributes`] | the attributes of a merged profile |
+//! | `sample_sums` | values of samples, summed by key |
 //! | [`dictionary`] | the tables of the merged message |
+//! | `encoding` | the bytes of the merged message |
 
 pub mod attributes;
 pub mod dictionary;
+mod encoding;
 pub mod merger;
 pub mod origins;
 pub mod profile;
+mod sample_sums;

@@ -10,6 +10,7 @@ use otlpprof_otlp::wire::{Profile, Sample};
 use super::attributes::ProfileAttributes;
 use super::dictionary::MergedDictionary;
 use super::origins::ScopeId;
+use super::sample_sums::SampleSums;
 use crate::measure::{Measure, ProfileMeasure};
 
 /// The identity of a merged profile.
@@ -51,7 +52,7 @@ pub struct MergedProfile {
     state_ns: u64,
     attributes: ProfileAttributes,
     dropped_attributes: u32,
-    values: HashMap<SampleKey, i64, FastState>,
+    values: SampleSums<SampleKey>,
     /// The values with their times, if times are kept.
     timed: HashMap<SampleKey, Vec<(u64, i64)>, FastState>,
 }
@@ -93,7 +94,7 @@ impl MergedProfile {
         self.state_ns = self.state_ns.max(other.state_ns);
         self.attributes.unite(other.attributes);
         self.add_dropped_attributes(other.dropped_attributes);
-        other.values.into_iter().for_each(|(key, value)| self.add(key, value));
+        other.values.into_sorted().into_iter().for_each(|(key, value)| self.add(key, value));
         for (key, values) in other.timed {
             self.timed.entry(key).or_default().extend(values);
         }
@@ -104,8 +105,9 @@ impl MergedProfile {
         let factor = if self.counts_periods && period > 0 { self.period / period } else { 1 };
         self.period = period;
         if factor > 1 {
-            let timed = self.timed.values_mut().flatten().map(|(_, value)| value);
-            self.values.values_mut().chain(timed).for_each(|value| *value = value.saturating_mul(factor));
+            self.values.scale(factor);
+            let timed = self.timed.values_mut().flatten();
+            timed.for_each(|(_, value)| *value = value.saturating_mul(factor));
         }
     }
 
@@ -121,8 +123,7 @@ impl MergedProfile {
 
     /// Adds a value.
     pub fn add(&mut self, key: SampleKey, value: i64) {
-        let sum = self.values.entry(key).or_default();
-        *sum = sum.saturating_add(value);
+        self.values.add(key, value);
     }
 
     /// Adds a value with its time, in nanoseconds since 1970.
@@ -166,7 +167,7 @@ impl MergedProfile {
             timestamps_unix_nano,
         };
         // Values have times, or none has.
-        let (own, timed) = (sorted(self.values), sorted(self.timed));
+        let (own, timed) = (self.values.into_sorted(), sorted(self.timed));
         let own = own.into_iter().map(|(key, value)| sample(key, vec![value], Vec::new()));
         let timed = timed.into_iter().map(|(key, values)| {
             let sums = sums_by_time(values).into_iter();

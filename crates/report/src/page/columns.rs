@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::kinds;
 use super::rows::{PageRows, Row};
-use crate::call_tree::{CallTree, ROOT};
+use crate::call_tree::{CallTree, ROOT, RunOfNodes};
 use crate::code_kind::CodeKind;
 use crate::frame_code::FrameCodes;
 use crate::frame_table::{FrameKind, FrameTable};
@@ -77,31 +77,13 @@ pub fn write(
 ) -> io::Result<()> {
     let measures = rows.take();
     let mut sections = Sections::default();
-    let order = tree.pre_order();
-    let mut places = vec![0_u32; order.len()];
-    for (place, &(node, _)) in (0..).zip(&order) {
-        places[node as usize] = place;
-    }
     let numbers = by_frequency(tree, frames.len());
     add_frames(&mut sections, frames, &numbers);
     let mut frame_numbers = vec![0_u32; frames.len()];
     for (number, &frame) in (0..).zip(&numbers) {
         frame_numbers[frame as usize] = number;
     }
-    let (mut pops, mut low, mut high, mut before) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let levels = order.iter().map(|&(_, level)| level + 1).max().unwrap_or(1);
-    for &(node, level) in order.iter().skip(1) {
-        push_varint(&mut pops, u64::from(before + 1 - level));
-        // Low and high bytes apart are a tenth smaller when compressed.
-        let frame = frame_numbers[tree.frame(node) as usize];
-        low.push(frame as u8);
-        push_varint(&mut high, u64::from(frame >> 8));
-        before = level;
-    }
-    pops.insert(0, 0);
-    sections.add("node_pops", pops);
-    sections.add("node_frames_low", low);
-    sections.add("node_frames_high", high);
+    let (places, levels) = add_nodes(&mut sections, tree, &frame_numbers);
     let keys: Vec<_> =
         (0..rows.labels().keys().len()).filter(|&key| !rows.labels().keys()[key].is_dropped).collect();
     let mut sets = Vec::new();
@@ -119,7 +101,7 @@ pub fn write(
     for (number, (_, of_measure)) in measures.iter().enumerate() {
         add_rows(&mut sections, number, of_measure, &places, texts.sides.is_some());
     }
-    let mut header = header(&measures, rows, &keys, frames.len(), order.len(), texts, &sections);
+    let mut header = header(&measures, rows, &keys, frames.len(), tree.len(), texts, &sections);
     header["levels"] = json!(levels);
     if texts.by_thread {
         header["byThread"] = json!(true);
@@ -193,11 +175,42 @@ fn header(
     header
 }
 
+/// Adds the nodes in pre-order, each with the number of its frame. Returns the place of each node, and the
+/// number of levels.
+fn add_nodes(sections: &mut Sections, tree: &CallTree, frame_numbers: &[u32]) -> (Vec<u32>, u32) {
+    let count = tree.len();
+    // The root, which has no frame, is the first node.
+    let (mut places, mut pops, mut levels) = (vec![0; count], Vec::with_capacity(count), 1);
+    pops.push(0);
+    let (mut low, mut high) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let (mut place, mut before) = (1_u32, 0);
+    for (RunOfNodes { first, frames, .. }, level) in tree.runs_in_pre_order() {
+        push_varint(&mut pops, u64::from(before + 1 - level));
+        // Each of the other nodes of a run is the child of the node before.
+        pops.resize(pops.len() + frames.len() - 1, 0);
+        for (at, &frame) in places[first as usize..].iter_mut().zip(frames) {
+            *at = place;
+            place += 1;
+            // Low and high bytes apart are a tenth smaller when compressed.
+            let number = frame_numbers[frame as usize];
+            low.push(number as u8);
+            push_varint(&mut high, u64::from(number >> 8));
+        }
+        // SANITY: a run is a part of the tree, which has fewer than 2^32 nodes.
+        before = level + frames.len() as u32 - 1;
+        levels = levels.max(before + 1);
+    }
+    sections.add("node_pops", pops);
+    sections.add("node_frames_low", low);
+    sections.add("node_frames_high", high);
+    (places, levels)
+}
+
 /// The frames by the number of their nodes, the most frequent first, so that frequent numbers are short.
 fn by_frequency(tree: &CallTree, frames: usize) -> Vec<u32> {
     let mut counts = vec![0_u32; frames];
-    for node in 1..tree.len() as u32 {
-        counts[tree.frame(node) as usize] += 1;
+    for &frame in tree.runs().flat_map(|run| run.frames) {
+        counts[frame as usize] += 1;
     }
     let mut numbers: Vec<u32> = (0..frames as u32).collect();
     numbers.sort_by_key(|&frame| Reverse(counts[frame as usize]));

@@ -12,6 +12,7 @@ use crate::measure::{Measure, Weight};
 use crate::profiled_time::ProfiledTime;
 use crate::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
 use crate::selection::Window;
+use crate::summed;
 
 /// The key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,8 +60,9 @@ pub struct PageRows {
     of_labels: HashMap<u64, LabelSetId, FastState>,
     /// The process of the present profile; `None` before the first one of a message.
     process: Option<u64>,
-    /// The measure of the present profile, by its number.
+    /// The measure of the present profile, by its number, and the step of its start.
     present: usize,
+    start_step: u32,
     /// The time that the profiles of each side cover.
     times: [ProfiledTime; 2],
     /// The quantity by which stacks are weighed.
@@ -94,6 +96,7 @@ impl PageRows {
             of_labels: HashMap::default(),
             process: None,
             present: 0,
+            start_step: 0,
             times: Default::default(),
             weight: Weight::default(),
         }
@@ -235,12 +238,22 @@ impl SampleSink for PageRows {
         self.times[usize::from(self.side)].add(profile, self.window);
         self.weight = profile.weight;
         let (step, side) = (self.step(profile.start_ns), self.side);
+        self.start_step = step;
         // A later state replaces an earlier one, even if it has no selected sample.
         !profile.is_snapshot
             || self.measures[self.present]
                 .states
                 .at((profile.process, step, side), profile.start_ns)
                 .is_some()
+    }
+
+    fn prepare(&self, sample: &SelectedSample<'_>) {
+        if sample.sample.timestamps_unix_nano.is_empty()
+            && let Some(&labels) = self.of_labels.get(&sample.labels)
+        {
+            let (node, step, side) = (sample.node, self.start_step, self.side);
+            summed::prepare(&self.measures[self.present].rows, &RowKey { node, labels, step, side });
+        }
     }
 
     fn take(&mut self, profile: &ProfileContext<'_>, sample: &SelectedSample<'_>) {
