@@ -131,7 +131,6 @@ fn layout(choice: Choice) -> VmLayout {
         let part = |offset| BlobPart::FromPointer { base: 16, offset };
         layout.code_blob.frame_complete_width = 2;
         (layout.code_blob.code_begin, layout.code_blob.code_end) = (part(20), part(24));
-        layout.nmethod.comp_level_width = 1;
         layout.nmethod.unsigned5_excluded = 1;
         layout.method.unsigned5_excluded = 1;
         layout.stubs.cont_thaw = range(STUBS + 0x80, 0x20);

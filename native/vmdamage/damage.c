@@ -3,6 +3,10 @@
  *     -agentpath:libvmdamage.so=Method::_constMethod                       moves a field
  *     -agentpath:libvmdamage.so=-Method::_constMethod                      removes a field
  *     -agentpath:libvmdamage.so=CodeCache::_low_bound                      changes a static variable
+ *     -agentpath:libvmdamage.so=sizeof(Method)                             makes a type larger
+ *     -agentpath:libvmdamage.so=-sizeof(Method)                            removes a type
+ *     -agentpath:libvmdamage.so=CodeBlobKind::Nmethod                      changes a constant
+ *     -agentpath:libvmdamage.so=-CodeBlobKind::Nmethod                     removes a constant
  *     -agentpath:libvmdamage.so=GetVersionNumber                           makes JVMTI state release 99
  *     -agentpath:libvmdamage.so=gHotSpotVMStructs                          removes the table
  *     -agentpath:libvmdamage.so=AsyncGetCallTrace                          renames this function
@@ -69,6 +73,48 @@ static int change_version(void *vm) {
     return 0;
 }
 
+/* Damages the entry with this name in a table of named numbers, such as the types with their sizes: the
+ * number of `width` bytes grows by one word. Returns whether the table has the entry. */
+static int damage_number(const char *table, const char *column, size_t width, const char *wanted,
+                         int removes) {
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "gHotSpotVM%ss", table);
+    char **entries = dlsym(RTLD_DEFAULT, symbol);
+    snprintf(symbol, sizeof symbol, "gHotSpotVM%sEntryArrayStride", table);
+    const uint64_t stride = number(symbol);
+    char name_offset[64], number_offset[64];
+    snprintf(name_offset, sizeof name_offset, "gHotSpotVM%sEntry%sNameOffset", table,
+             strcmp(table, "Type") == 0 ? "Type" : "");
+    snprintf(number_offset, sizeof number_offset, "gHotSpotVM%sEntry%sOffset", table, column);
+    for (char *entry = entries ? *entries : NULL; entry && stride; entry += stride) {
+        const char *name = pointer(entry, name_offset);
+        if (!name)
+            break;
+        if (strcmp(name, wanted) != 0)
+            continue;
+        if (removes) {
+            const char **at = (const char **)(entry + number(name_offset));
+            make_writable(at, sizeof *at);
+            *at = "?";
+            return 1;
+        }
+        uint64_t value = 0;
+        char *at = entry + number(number_offset);
+        make_writable(at, width);
+        memcpy(&value, at, width);
+        value += 8;
+        memcpy(at, &value, width);
+        return 1;
+    }
+    return 0;
+}
+
+/* Damages the size of a type, `sizeof(TYPE)`. */
+static int damage_size(const char *size, int removes) {
+    char type[256];
+    return sscanf(size, "sizeof(%255[^)])", type) == 1 && damage_number("Type", "Size", 8, type, removes);
+}
+
 __attribute__((visibility("default"))) int Agent_OnLoad(void *vm, char *field, void *reserved) {
     (void)reserved;
     if (strcmp(field, "GetVersionNumber") == 0)
@@ -83,6 +129,9 @@ __attribute__((visibility("default"))) int Agent_OnLoad(void *vm, char *field, v
     }
     const int removes = *field == '-';
     field += removes;
+    if (damage_size(field, removes) || damage_number("IntConstant", "Value", 4, field, removes) ||
+        damage_number("LongConstant", "Value", 8, field, removes))
+        return 0;
     const uint64_t stride = number("gHotSpotVMStructEntryArrayStride");
     for (char *entry = entries ? *entries : NULL; entry && stride; entry += stride) {
         const char *type = pointer(entry, "gHotSpotVMStructEntryTypeNameOffset");

@@ -84,7 +84,6 @@ pub(crate) fn facts(layout: &VmLayout) -> Vec<Fact> {
     let nmethod = &layout.nmethod;
     facts.offset(nmethod.method, "nmethod", &["_method"]);
     facts.offset(nmethod.comp_level, "nmethod", &["_comp_level"]);
-    facts.width(nmethod.comp_level_width, "nmethod", "_comp_level");
     facts.part(nmethod.stub_begin, &[], &["_stub_offset"], [""; 2]);
     let in_data = ["_immutable_data", "_scopes_pcs_offset"];
     facts.part(nmethod.scopes_pcs_begin, &[], &["_scopes_pcs_offset"], in_data);
@@ -108,7 +107,6 @@ pub(crate) fn facts(layout: &VmLayout) -> Vec<Fact> {
 
     let method = &layout.method;
     facts.offset(method.const_method, "Method", &["_constMethod"]);
-    facts.offset(method.i2i_entry, "Method", &["_i2i_entry"]);
     facts.size(method.method_size, "Method");
     facts.offset(method.constants, "ConstMethod", &["_constants"]);
     facts.offset(method.code_size, "ConstMethod", &["_code_size"]);
@@ -152,8 +150,6 @@ pub(crate) fn facts(layout: &VmLayout) -> Vec<Fact> {
             facts.offset(threads, "ThreadsList", &["_threads"]);
         }
     }
-    facts.offset(thread.stack_base, "JavaThread", &["_stack_base"]);
-    facts.offset(thread.stack_size, "JavaThread", &["_stack_size"]);
     facts.offset(thread.call_wrapper_last_java_sp, "JavaCallWrapper", &["_anchor._last_Java_sp"]);
     facts.offset(thread.call_wrapper_last_java_pc, "JavaCallWrapper", &["_anchor._last_Java_pc"]);
     facts.offset(thread.call_wrapper_last_java_fp, "JavaCallWrapper", &["_anchor._last_Java_fp"]);

@@ -134,10 +134,9 @@ pub struct DeoptimizationLayout {
 pub struct NmethodLayout {
     /// `_method`: a `Method*`.
     pub method: u32,
-    /// `_comp_level`: 1 to 4.
+    /// The lowest byte of `_comp_level`: 1 to 4, or 0 in the wrapper of a native method. The field is an int
+    /// until 19, and has one byte from 20 on (`CompLevel`).
     pub comp_level: u32,
-    /// The width of `_comp_level`: 4 bytes until 19 (an int), 1 from 20 on (`CompLevel`).
-    pub comp_level_width: u8,
     /// Frames that are to be deoptimised, if libjvm describes how to recognise them.
     pub deoptimization: Option<DeoptimizationLayout>,
     /// The start of the stub section: `_stub_offset` from the blob.
@@ -170,8 +169,6 @@ pub struct MethodLayout {
     pub of_class: Option<ClassMethodsLayout>,
     /// Method: `_constMethod`.
     pub const_method: u32,
-    /// Method: `_i2i_entry`, the interpreter entry of the method's kind.
-    pub i2i_entry: u32,
     /// sizeof(Method). The pointer to a native function follows.
     pub method_size: u32,
     /// ConstMethod: `_constants`.
@@ -256,10 +253,6 @@ pub struct ThreadLayout {
     pub osthread_thread_id: u32,
     /// The list of all JavaThreads.
     pub list: ThreadList,
-    /// JavaThread: `_stack_base`, one past the highest address of the stack.
-    pub stack_base: u32,
-    /// JavaThread: `_stack_size`.
-    pub stack_size: u32,
     /// JavaCallWrapper: `_anchor._last_Java_sp`.
     pub call_wrapper_last_java_sp: u32,
     /// JavaCallWrapper: `_anchor._last_Java_pc`.
@@ -339,11 +332,20 @@ pub struct MonitorLayout {
 pub enum MonitorOwnerWord {
     /// Until 23: a `Thread*`, or an address on the owner's stack (of its BasicLock) if the owner had locked
     /// the object before the monitor was made.
-    ThreadOrStack,
+    ThreadOrStack(StackBounds),
     /// From 24 on: `Thread.threadId()` of the owner, which is a platform thread, or the virtual thread itself
     /// rather than its carrier. 1 and 2 are marks (`ANONYMOUS_OWNER`, `DEFLATER_MARKER`); the first thread's
     /// id is 3 (`ThreadIdentifier::initial`).
     ThreadId,
+}
+
+/// The bounds of a thread's stack (`runtime/thread.hpp`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackBounds {
+    /// JavaThread: `_stack_base`, one past the highest address of the stack.
+    pub base: u32,
+    /// JavaThread: `_stack_size`.
+    pub size: u32,
 }
 
 /// The list of all JavaThreads (`runtime/thread.hpp`, in 21 and 25 `runtime/threads.hpp`;

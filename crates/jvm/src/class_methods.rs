@@ -44,11 +44,6 @@ pub fn by_name(
     name: &CStr,
     descriptor: &CStr,
 ) -> Option<u64> {
-    let of_class = layout.of_class?;
-    let pointer = |base: u64, offset: u32| {
-        let value = memory.load_u64(base.checked_add(u64::from(offset))?)?;
-        (value != 0 && value.is_multiple_of(8)).then_some(value)
-    };
     let reader = MethodReader::new(*layout);
     let mut symbol = Vec::new();
     let mut is_called = |method: u64| {
@@ -58,14 +53,34 @@ pub fn by_name(
         };
         (is(parts.name, name) && is(parts.signature, descriptor)).then_some(method)
     };
-    (0..READINGS).find_map(|_| {
-        // A local reference points to the object's plain address, under every collector.
-        let klass = pointer(pointer(class as u64, 0)?, of_class.klass)?;
-        let methods = pointer(klass, of_class.methods)?;
-        let length = memory.load_u32(methods.checked_add(u64::from(of_class.length))?)?;
-        (0..length.min(MAX_METHODS))
-            .find_map(|index| is_called(pointer(methods, of_class.first.checked_add(8 * index)?)?))
-    })
+    (0..READINGS).find_map(|_| read(memory, layout, class)?.find_map(&mut is_called))
+}
+
+/// The methods that `class` itself declares. `class` is a local reference of the current thread.
+pub(super) fn all(memory: &dyn Memory, layout: &MethodLayout, class: jclass) -> Vec<u64> {
+    let reader = MethodReader::new(*layout);
+    let is_method = |&method: &u64| reader.parts(memory, method).is_some();
+    let read = || Some(read(memory, layout, class)?.filter(is_method).collect::<Vec<_>>());
+    (0..READINGS).filter_map(|_| read()).find(|methods| !methods.is_empty()).unwrap_or_default()
+}
+
+/// The class's array of methods, unless a collector has just moved the class's object.
+fn read<'a>(
+    memory: &'a dyn Memory,
+    layout: &MethodLayout,
+    class: jclass,
+) -> Option<impl Iterator<Item = u64> + use<'a>> {
+    let of_class = layout.of_class?;
+    let pointer = move |base: u64, offset: u32| {
+        let value = memory.load_u64(base.checked_add(u64::from(offset))?)?;
+        (value != 0 && value.is_multiple_of(8)).then_some(value)
+    };
+    // A local reference points to the object's plain address, under every collector.
+    let klass = pointer(pointer(class as u64, 0)?, of_class.klass)?;
+    let methods = pointer(klass, of_class.methods)?;
+    let length = memory.load_u32(methods.checked_add(u64::from(of_class.length))?)?;
+    let elements = 0..length.min(MAX_METHODS);
+    Some(elements.filter_map(move |index| pointer(methods, of_class.first.checked_add(8 * index)?)))
 }
 
 #[cfg(test)]

@@ -279,7 +279,6 @@ pub(super) mod tests {
         ids: MethodIds::Cells,
         of_class: None,
         const_method: 8,
-        i2i_entry: 56,
         method_size: 88,
         constants: 8,
         code_size: 32,

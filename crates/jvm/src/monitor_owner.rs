@@ -7,7 +7,7 @@
 //! returned owner held the monitor both at the first load and at the last.
 
 use otlpprof_core::memory::Memory;
-use otlpprof_core::vm_layout::{MonitorLayout, MonitorOwnerWord, ThreadLayout};
+use otlpprof_core::vm_layout::{MonitorLayout, MonitorOwnerWord, StackBounds, ThreadLayout};
 
 use super::java_threads;
 
@@ -52,13 +52,13 @@ pub fn of_pending(
             let id = word.cast_signed();
             (id >= FIRST_THREAD_ID).then_some(MonitorOwner::ThreadId(id))
         }
-        MonitorOwnerWord::ThreadOrStack if word < LOWEST_ADDRESS => None,
-        MonitorOwnerWord::ThreadOrStack => {
+        MonitorOwnerWord::ThreadOrStack(_) if word < LOWEST_ADDRESS => None,
+        MonitorOwnerWord::ThreadOrStack(bounds) => {
             let as_thread =
                 java_threads::os_tid(memory, threads, word).filter(|&os_tid| is_known(word, os_tid));
             let owner = match as_thread {
                 Some(os_tid) => MonitorOwner::Thread { address: word, os_tid },
-                None => with_stack(memory, threads, word)?,
+                None => with_stack(memory, threads, bounds, word)?,
             };
             // An unchanged owner word means that the thread owned the monitor throughout, so its JavaThread
             // was valid while it was read.
@@ -68,10 +68,15 @@ pub fn of_pending(
 }
 
 /// The one thread of the VM's list whose stack contains `address`; `None` if there are several.
-fn with_stack(memory: &dyn Memory, layout: &ThreadLayout, address: u64) -> Option<MonitorOwner> {
+fn with_stack(
+    memory: &dyn Memory,
+    layout: &ThreadLayout,
+    bounds: StackBounds,
+    address: u64,
+) -> Option<MonitorOwner> {
     let is_its_stack = |thread: u64| {
-        let base = memory.load_u64(thread.checked_add(u64::from(layout.stack_base))?)?;
-        let size = memory.load_u64(thread.checked_add(u64::from(layout.stack_size))?)?;
+        let base = memory.load_u64(thread.checked_add(u64::from(bounds.base))?)?;
+        let size = memory.load_u64(thread.checked_add(u64::from(bounds.size))?)?;
         Some(address < base && address >= base.checked_sub(size)?)
     };
     let threads = java_threads::list(memory, layout);
@@ -106,13 +111,14 @@ mod tests {
         osthread: 0,
         osthread_thread_id: 0,
         list: ThreadList::Linked { head: LIST, next: 40 },
-        stack_base: 16,
-        stack_size: 24,
         call_wrapper_last_java_sp: 0,
         call_wrapper_last_java_pc: 0,
         call_wrapper_last_java_fp: 0,
         entry_frame_call_wrapper: 0,
     };
+
+    const THREAD_OR_STACK: MonitorOwnerWord =
+        MonitorOwnerWord::ThreadOrStack(StackBounds { base: 16, size: 24 });
 
     /// The owner that `word` denotes, where the two other threads have these stack bases.
     fn owner(owner_is: MonitorOwnerWord, word: u64, stack_bases: [u64; 2]) -> Option<MonitorOwner> {
@@ -133,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_thread_or_the_one_with_that_stack_is_the_owner() {
-        let by = |word| owner(MonitorOwnerWord::ThreadOrStack, word, [0x60_0000, 0x70_0000]);
+        let by = |word| owner(THREAD_OR_STACK, word, [0x60_0000, 0x70_0000]);
         let [first, second] = OTHERS.map(|(address, os_tid)| Some(MonitorOwner::Thread { address, os_tid }));
         assert_eq!(by(OTHERS[0].0), first);
         assert_eq!([by(0x60_0000 - STACK), by(0x60_0000 - 8)], [first, first]);
@@ -142,12 +148,12 @@ mod tests {
 
     #[test]
     fn an_ambiguous_owner_word_gives_no_owner() {
-        let by = |word| owner(MonitorOwnerWord::ThreadOrStack, word, [0x60_0000, 0x70_0000]);
+        let by = |word| owner(THREAD_OR_STACK, word, [0x60_0000, 0x70_0000]);
         // Free, a special state, an unknown thread, and an address on no stack.
         for word in [0, 1, u64::MAX, OTHERS[1].0, 0x60_0000, 0x60_0000 - STACK - 8, 0x80_0000] {
             assert_eq!(by(word), None, "{word:#x}");
         }
-        let on_two_stacks = owner(MonitorOwnerWord::ThreadOrStack, 0x60_0000 - 8, [0x60_0000; 2]);
+        let on_two_stacks = owner(THREAD_OR_STACK, 0x60_0000 - 8, [0x60_0000; 2]);
         assert_eq!(on_two_stacks, None);
     }
 

@@ -92,6 +92,12 @@ impl VmStructs {
         })
     }
 
+    /// Describes the size of a type, for tests.
+    #[cfg(test)]
+    pub(super) fn set_size(&mut self, structure: &str, size: u64) {
+        self.type_sizes.insert(structure.to_owned(), size);
+    }
+
     /// Describes an instance field at this offset. The field has no type.
     pub(super) fn set_offset(&mut self, structure: &'static str, field: &'static str, offset: u32) {
         let field_at = Field::At { offset: offset.into(), type_name: 0 };

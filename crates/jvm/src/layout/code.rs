@@ -3,6 +3,7 @@
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{BlobKinds, BlobPart, CodeBlobLayout, CodeCacheLayout, MAX_CODE_HEAPS};
 
+use super::check::KIND;
 use super::error::LayoutError;
 use crate::vm_structs::VmStructs;
 
@@ -72,19 +73,26 @@ pub(super) fn code_blob(structs: &VmStructs, memory: &dyn Memory) -> Result<Code
     })
 }
 
-/// The kinds of blobs, whose numbers libjvm exports as constants. `None` until 22.
+/// The kinds of blobs. `None` until 22.
 pub(super) fn blob_kinds(structs: &VmStructs) -> Result<Option<BlobKinds>, LayoutError> {
+    let Some(kinds) = blob_kinds_at(structs, 0)? else { return Ok(None) };
+    Ok(Some(BlobKinds { field: structs.offset("CodeBlob", KIND)?, ..kinds }))
+}
+
+/// The kinds of blobs, whose numbers libjvm exports as constants, with `_kind` at this place. `None` until
+/// 22.
+pub(super) fn blob_kinds_at(structs: &VmStructs, field: u32) -> Result<Option<BlobKinds>, LayoutError> {
     // From 23 on (JDK-8329332) a blob has no pointers to its code, and has a kind.
     if structs.offset("CodeBlob", "_code_begin").is_ok() {
         return Ok(None);
     }
     let number = |name| {
         let number = structs.constant(name)?;
-        let unexpected = || LayoutError::implausible("CodeBlob", "_kind", format!("{name} is {number}"));
+        let unexpected = || LayoutError::implausible("CodeBlob", KIND, format!("{name} is {number}"));
         u8::try_from(number).map_err(|_| unexpected())
     };
     Ok(Some(BlobKinds {
-        field: structs.offset("CodeBlob", "_kind")?,
+        field,
         nmethod: number("CodeBlobKind::Nmethod")?,
         adapter: number("CodeBlobKind::Adapter")?,
         safepoint: number("CodeBlobKind::Safepoint")?,

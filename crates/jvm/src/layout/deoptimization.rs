@@ -11,8 +11,8 @@ use crate::vm_structs::VmStructs;
 
 /// The alignment of an nmethod's fields, in bytes.
 const ALIGNMENT: usize = 4;
-/// Of so many compiled methods one may be half initialised, and its field may lead elsewhere.
-const METHODS_PER_MISS: usize = 16;
+/// A method may be freed while it is read. So many readings are tried.
+const READINGS: usize = 4;
 const STRUCTURE: &str = "nmethod";
 
 /// The layout of frames that are to be deoptimised, and the fields that lead to the handlers: in each
@@ -24,21 +24,32 @@ pub(super) fn find(
     memory: &dyn Memory,
     layout: &VmLayout,
 ) -> Option<(DeoptimizationLayout, Vec<Found>)> {
+    (0..READINGS).find_map(|_| find_now(structs, memory, layout))
+}
+
+fn find_now(
+    structs: &VmStructs,
+    memory: &dyn Memory,
+    layout: &VmLayout,
+) -> Option<(DeoptimizationLayout, Vec<Found>)> {
     let orig_pc_offset = structs.offset(STRUCTURE, "_orig_pc_offset").ok()?;
     let size = structs.size_of(STRUCTURE).ok()?;
     let sections = check::stub_sections(layout, memory);
-    let reader = BlobReader { layout, memory };
+    let reader = BlobReader { blobs: &layout.code_blob, memory };
     // The number of handlers to which a field leads.
     let handlers = |part: BlobPart| {
-        let (mut handlers, mut misses) = (0, 0);
-        for &(blob, stubs) in &sections {
-            match reader.part(blob, part).filter(|&at| stubs.contains(at)) {
-                Some(at) if is_handler(memory, stubs, at) => handlers += 1,
-                Some(_) => misses += 1,
-                None => {}
+        let places = sections.iter().filter_map(|&(blob, stubs)| {
+            reader.part(blob, part).filter(|&at| stubs.contains(at)).map(|at| (stubs, at))
+        });
+        let mut handlers = 0;
+        for (stubs, at) in places {
+            // Each method is complete, and its handler is never patched: none may be anything else.
+            if !is_handler(memory, stubs, at) {
+                return None;
             }
+            handlers += 1;
         }
-        Some(handlers).filter(|&handlers| handlers > 0 && misses * METHODS_PER_MISS <= handlers)
+        Some(handlers).filter(|&handlers| handlers > 0)
     };
     let mut found = Vec::new();
     for offset in (0..size).step_by(ALIGNMENT) {

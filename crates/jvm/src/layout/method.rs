@@ -32,7 +32,6 @@ pub(super) fn method(
         ids: MethodIds::Opaque,
         of_class: of_class(structs, memory).ok(),
         const_method: structs.offset("Method", "_constMethod")?,
-        i2i_entry: structs.offset("Method", "_i2i_entry")?,
         method_size: structs.size_of("Method")?,
         constants: const_method("_constants")?,
         code_size: const_method("_code_size")?,

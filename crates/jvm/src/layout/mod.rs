@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `thread` | threads and their frame anchors |
 //! | `current_thread` | the current thread as Java sees it |
+//! | `own_stack` | the current thread's stack as the C library knows it |
 //! | `frames` | the slots of interpreter frames and of entry frames |
 //! | `vframe_array` | frames during deoptimisation |
 //! | `monitor` | monitors, and the threads that wait for them |
@@ -35,9 +36,11 @@
 //! | `release` | the releases of HotSpot, and the facts that only the release tells |
 //! | `learnt` | the result: a layout, and the parts that it lacks |
 //! | `search` | the search for a field that the tables lack |
+//! | `blob_fields` | the search for fields of code blobs, by their values in all blobs |
 //! | `check` | comparisons with facts that are also known from other sources |
 //! | `error` | the reasons why a layout is refused |
 
+mod blob_fields;
 mod check;
 mod code;
 mod continuation;
@@ -52,6 +55,7 @@ mod method;
 mod monitor;
 mod mounted_thread;
 mod nmethod;
+mod own_stack;
 mod release;
 mod search;
 mod stubs;
@@ -70,7 +74,9 @@ use otlpprof_core::continuation::ContinuationLayout;
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{CodeBlobLayout, NmethodLayout, VmLayout};
 
+use self::current_thread::CurrentThread;
 use self::frames::InterpreterFrames;
+use self::own_stack::OwnStack;
 use super::stubs::StubTable;
 use super::vm_structs::VmStructs;
 
@@ -90,16 +96,17 @@ pub unsafe fn learn(
     let interpreter = InterpreterFrames::new(memory, stubs::stubs(structs, memory, stubs)?);
     // SAFETY: the contract is that of `learn_by`.
     let learn = |structs: &VmStructs| unsafe { learn_by(env, structs, memory, stubs, &interpreter) };
-    // SAFETY: the contract is that of `anchor`.
-    let anchor = unsafe { thread::anchor(env, structs, memory) };
-    let completed = anchor.map(|found| {
-        let mut structs = structs.clone();
-        structs.set_offset(found.structure, found.field, found.offset);
-        structs
-    });
-    let structs = completed.as_ref().unwrap_or(structs);
+    // SAFETY: the contract is that of `CurrentThread::read`.
+    let java_thread = unsafe { CurrentThread::read(env, memory) }.java_thread;
+    let mut found = Vec::from_iter(thread::anchor(env as u64, structs, java_thread));
+    let own_stack = OwnStack::of_current_thread();
+    found.extend(monitor::stack_bounds(structs, memory, java_thread, own_stack.as_ref()));
+    found.extend(blob_fields::missing(structs, memory));
+    let structs = &completed(structs, &found);
     let mut learnt = learn(structs).or_else(|error| search::for_missing(structs, error, learn))?;
-    learnt.found.extend(anchor);
+    learnt.found.extend(found);
+    let contradiction = blob_fields::contradiction(structs, memory);
+    learnt.gaps.extend(contradiction.map(|reason| Gap { effect: WITHOUT_STUBS, reason }));
     let has_no_handlers = |gap: &Gap| {
         gap.effect == WITHOUT_DEOPTIMIZATION && matches!(gap.reason, LayoutError::MissingField { .. })
     };
@@ -111,6 +118,15 @@ pub unsafe fn learn(
         learnt.found.extend(found);
     }
     Ok(learnt)
+}
+
+/// The tables, with the fields that were found.
+fn completed(structs: &VmStructs, found: &[Found]) -> VmStructs {
+    let mut structs = structs.clone();
+    for Found { structure, field, offset } in found {
+        structs.set_offset(structure, field, *offset);
+    }
+    structs
 }
 
 /// [`learn`], without a search for a field that is not described.
@@ -139,6 +155,10 @@ unsafe fn learn_by(
                 layout.nmethod.deoptimization = None;
                 gaps.push(Gap { effect: WITHOUT_DEOPTIMIZATION, reason: error });
             }
+            Some(("JavaThread", monitor::STACK_BASE)) => {
+                layout.monitor = None;
+                gaps.push(Gap { effect: WITHOUT_MONITOR, reason: error });
+            }
             Some(("CodeBlob", check::KIND)) => {
                 layout.code_blob.kinds = None;
                 gaps.push(Gap { effect: WITHOUT_KINDS, reason: error });
@@ -154,6 +174,7 @@ unsafe fn learn_by(
     Ok(Learnt { layout, gaps, found: Vec::new() })
 }
 
+const WITHOUT_STUBS: &str = "samples in the stubs of compiled methods may have wrong callers";
 const WITHOUT_KINDS: &str = "adapters of an AOT cache and targets of safepoint polls are known by name only";
 const WITHOUT_DEOPTIMIZATION: &str = "frames that are to be deoptimised have no lines";
 const WITHOUT_VFRAME_ARRAY: &str = "stacks end at frames that are being deoptimised";
@@ -168,20 +189,22 @@ fn build(
     interpreter: &InterpreterFrames<'_>,
 ) -> Result<Learnt, LayoutError> {
     // From 20 on UNSIGNED5 excludes the byte 0 (JDK-8292758, utilities/unsigned5.hpp), which no table tells.
-    // In the same release `_comp_level` became a byte (JDK-8288477).
-    let unsigned5_excluded = u8::from(structs.width_of(memory, "nmethod", "_comp_level")? == 1);
+    // In the same release `_comp_level` became a byte (JDK-8288477). The check finds a wrong assumption.
+    let unsigned5_excluded = u8::from(structs.width_of(memory, "nmethod", "_comp_level").unwrap_or(1) == 1);
     let method = method::method(structs, memory, unsigned5_excluded)?;
     let mut gaps = Vec::new();
+    part(&mut gaps, nmethod::stub_offset(structs), WITHOUT_STUBS);
+    let code_blob = code::code_blob(structs, memory)?;
     let layout = VmLayout {
         has_continuations: thread::has_continuations(structs, stubs),
         code_cache: code::code_cache(structs, memory)?,
         code_blob: CodeBlobLayout {
             kinds: part(&mut gaps, code::blob_kinds(structs), WITHOUT_KINDS).flatten(),
-            ..code::code_blob(structs, memory)?
+            ..code_blob
         },
         nmethod: NmethodLayout {
             deoptimization: part(&mut gaps, nmethod::deoptimization(structs), WITHOUT_DEOPTIMIZATION),
-            ..nmethod::nmethod(structs, memory, unsigned5_excluded)?
+            ..nmethod::nmethod(structs, code_blob.code_end, unsigned5_excluded)?
         },
         method,
         thread: thread::thread(structs, memory, &interpreter.stubs)?,

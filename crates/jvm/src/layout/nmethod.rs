@@ -1,15 +1,17 @@
 //! Compiled methods (`code/nmethod.hpp`; until 22 partly `code/compiledMethod.hpp`; `code/pcDesc.hpp`).
 
-use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{BlobPart, DeoptimizationLayout, NmethodLayout};
 
+use super::check::STUB_OFFSET;
 use super::error::LayoutError;
 use crate::vm_structs::VmStructs;
 
 /// Compiled methods.
+///
+/// Without `_stub_offset` no part of a method counts as its stubs.
 pub(super) fn nmethod(
     structs: &VmStructs,
-    memory: &dyn Memory,
+    code_end: BlobPart,
     unsigned5_excluded: u8,
 ) -> Result<NmethodLayout, LayoutError> {
     let field = |name| structs.offset("nmethod", name);
@@ -17,9 +19,8 @@ pub(super) fn nmethod(
     Ok(NmethodLayout {
         method: structs.offset_in_any(&["nmethod", "CompiledMethod"], "_method")?,
         comp_level: field("_comp_level")?,
-        comp_level_width: structs.width_of(memory, "nmethod", "_comp_level")?,
         deoptimization: None,
-        stub_begin: BlobPart::FromBlob(field("_stub_offset")?),
+        stub_begin: stub_offset(structs).map_or(code_end, BlobPart::FromBlob),
         scopes_pcs_begin: scopes.pcs_begin,
         scopes_pcs_end: scopes.pcs_end,
         scopes_data_begin: scopes.data_begin,
@@ -29,6 +30,11 @@ pub(super) fn nmethod(
         pc_desc_scope_decode_offset: structs.offset("PcDesc", "_scope_decode_offset")?,
         unsigned5_excluded,
     })
+}
+
+/// The field that leads to a method's stubs.
+pub(super) fn stub_offset(structs: &VmStructs) -> Result<u32, LayoutError> {
+    structs.offset("nmethod", STUB_OFFSET)
 }
 
 /// Frames that are to be deoptimised.
@@ -57,13 +63,13 @@ fn deopt_handlers(structs: &VmStructs) -> Result<[BlobPart; 2], LayoutError> {
 }
 
 /// The places of the PcDescs and the compressed scopes.
-struct Scopes {
-    pcs_begin: BlobPart,
-    pcs_end: BlobPart,
+pub(super) struct Scopes {
+    pub(super) pcs_begin: BlobPart,
+    pub(super) pcs_end: BlobPart,
     data_begin: BlobPart,
 }
 
-fn scopes(structs: &VmStructs) -> Result<Scopes, LayoutError> {
+pub(super) fn scopes(structs: &VmStructs) -> Result<Scopes, LayoutError> {
     let field = |name| structs.offset("nmethod", name);
     // From 23 on (JDK-8331087) the scopes are outside the code cache.
     if let Ok(base) = field("_immutable_data") {

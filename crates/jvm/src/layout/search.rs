@@ -2,8 +2,8 @@
 //! whole layout passes its checks.
 //!
 //! Releases export fewer fields, or give fields other names, than those before them did. A search serves for
-//! fields whose values the checks compare with other facts. Of a field with a value that others have as well,
-//! such as `Method::_i2i_entry`, several places pass: such a field stays missing.
+//! fields whose values the checks compare with other facts. Of a field with a value that others have as well
+//! several places pass: such a field stays missing.
 
 use super::error::LayoutError;
 use super::learnt::{Found, Learnt};

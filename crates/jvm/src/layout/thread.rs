@@ -1,12 +1,10 @@
 //! Threads and their frame anchors (`runtime/javaThread.hpp`, in 11 and 17 `runtime/thread.hpp`;
 //! `runtime/javaFrameAnchor.hpp`, `runtime/javaCalls.hpp`).
 
-use jni::sys::JNIEnv;
 use otlpprof_core::java_thread_state::{JavaThreadState, JavaThreadStates, MAX_STATES};
 use otlpprof_core::memory::Memory;
 use otlpprof_core::vm_layout::{StubLayout, ThreadLayout, ThreadList};
 
-use super::current_thread::CurrentThread;
 use super::error::LayoutError;
 use super::learnt::Found;
 use super::{frames, stubs};
@@ -23,18 +21,12 @@ const ANCHOR: [u32; 3] = [0, 8, 16];
 
 /// The place of `JavaThread::_anchor`, if libjvm does not describe the field: the current thread's JNIEnv
 /// lies at a known distance from the anchor, and its JavaThread is in `java.lang.Thread.eetop`.
-///
-/// # Safety
-///
-/// `env` must be the current thread's JNIEnv, without a pending exception.
-pub(super) unsafe fn anchor(env: *mut JNIEnv, structs: &VmStructs, memory: &dyn Memory) -> Option<Found> {
+pub(super) fn anchor(jni_environment: u64, structs: &VmStructs, java_thread: u64) -> Option<Found> {
     let (structure, field) = ("JavaThread", "_anchor");
     if structs.offset(structure, field).is_ok() {
         return None;
     }
-    // SAFETY: the contract gives the current thread's `env`, without a pending exception.
-    let java_thread = unsafe { CurrentThread::read(env, memory) }.java_thread;
-    let jni_environment = (env as u64).checked_sub(java_thread).filter(|_| java_thread != 0)?;
+    let jni_environment = jni_environment.checked_sub(java_thread).filter(|_| java_thread != 0)?;
     let offset = u32::try_from(jni_environment).ok()?.checked_sub(ANCHOR_TO_JNI_ENVIRONMENT)?;
     Some(Found { structure, field, offset })
 }
@@ -75,8 +67,6 @@ pub(super) fn thread(
         osthread: structs.offset_in_any(&["JavaThread", "Thread"], "_osthread")?,
         osthread_thread_id: structs.offset("OSThread", "_thread_id")?,
         list: list(structs)?,
-        stack_base: field("_stack_base")?,
-        stack_size: field("_stack_size")?,
         call_wrapper_last_java_sp: wrapper_anchor + sp,
         call_wrapper_last_java_pc: wrapper_anchor + pc,
         call_wrapper_last_java_fp: wrapper_anchor + fp,

@@ -73,12 +73,8 @@ impl<M: Memory> Walk<'_, M> {
         let layout = &vm.nmethod;
         let method = self.load(blob.address.wrapping_add(u64::from(layout.method)))?;
         let level_at = blob.address.wrapping_add(u64::from(layout.comp_level));
-        let level = match layout.comp_level_width {
-            1 => self.memory.load_u8(level_at),
-            _ => self.memory.load_u32(level_at).map(|level| level as u8),
-        };
         // A native method's wrapper has level 0 and no useful scopes.
-        let level = level.filter(|level| (1..=4).contains(level)).unwrap_or(0);
+        let level = self.memory.load_u8(level_at).filter(|level| (1..=4).contains(level)).unwrap_or(0);
         if level == 0 {
             sink.java(FrameKind::NativeMethod, 0, method, -1);
             return Ok(Decoded::ByPc);

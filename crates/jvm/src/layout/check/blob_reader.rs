@@ -2,7 +2,7 @@
 
 use otlpprof_core::address::CodeRange;
 use otlpprof_core::memory::Memory;
-use otlpprof_core::vm_layout::{BlobPart, VmLayout};
+use otlpprof_core::vm_layout::{BlobPart, CodeBlobLayout};
 
 use crate::c_string;
 
@@ -15,12 +15,12 @@ pub(super) type Refusal = (&'static str, &'static str, String);
 /// Reads the fields and parts of code blobs.
 #[derive(Clone, Copy)]
 pub(in crate::layout) struct BlobReader<'a> {
-    pub(in crate::layout) layout: &'a VmLayout,
+    pub(in crate::layout) blobs: &'a CodeBlobLayout,
     pub(in crate::layout) memory: &'a dyn Memory,
 }
 
 impl BlobReader<'_> {
-    pub(super) fn int(&self, blob: u64, offset: u32) -> Option<i32> {
+    pub(in crate::layout) fn int(&self, blob: u64, offset: u32) -> Option<i32> {
         self.memory.load_u32(blob.checked_add(u64::from(offset))?).map(|value| value as i32)
     }
 
@@ -40,7 +40,7 @@ impl BlobReader<'_> {
 
     /// Checks that the compiled method at `blob` states this kind, if blobs have one.
     pub(super) fn check_kind(&self, blob: u64) -> Result<(), Refusal> {
-        let Some(kinds) = self.layout.code_blob.kinds else { return Ok(()) };
+        let Some(kinds) = self.blobs.kinds else { return Ok(()) };
         match self.memory.load_u8(blob.wrapping_add(u64::from(kinds.field))) {
             Some(kind) if kind == kinds.nmethod => Ok(()),
             kind => Err(("CodeBlob", KIND, format!("a compiled method at {blob:#x} has the kind {kind:?}"))),
@@ -49,7 +49,7 @@ impl BlobReader<'_> {
 
     /// A blob with its name and its address range, if its header is plausible.
     pub(super) fn name_and_range(&self, blob: u64) -> Result<(u64, String, CodeRange), Refusal> {
-        let layout = &self.layout.code_blob;
+        let layout = self.blobs;
         let refuse = |field, reason: String| Err(("CodeBlob", field, format!("{reason} at {blob:#x}")));
         let name = self.word(blob, layout.name).and_then(|name| c_string::read(self.memory, name, 200));
         let Some(name) = name.filter(|name| !name.is_empty() && name.chars().all(|c| !c.is_control())) else {

@@ -11,41 +11,60 @@ use super::super::error::LayoutError;
 use super::blob_reader::{BlobReader, Refusal};
 use super::nmethod;
 
+/// The largest code cache (CODE_CACHE_SIZE_LIMIT, `utilities/globalDefinitions.hpp`).
+const MAX_CACHE_BYTES: u64 = 2 << 30;
 /// The most segments to scan in each heap; enough to contain every kind of blob.
 const MAX_SEGMENTS: u64 = 1 << 18;
 /// The most compiled methods to check; enough to judge the layout.
 const MAX_NMETHODS: usize = 256;
 /// From this number of compiled methods on, at least one must have a scope: some of them call other methods.
 const MIN_NMETHODS_WITH_SCOPE: usize = 16;
-/// The blob name of every compiled method. A native method's wrapper is a "native nmethod"
-/// (`code/nmethod.cpp`).
-const NMETHOD: &str = "nmethod";
+/// The blob name of every compiled method (`code/nmethod.cpp`).
+pub(in crate::layout) const NMETHOD: &str = "nmethod";
+/// The blob name of every wrapper of a native method.
+pub(in crate::layout) const NATIVE_NMETHOD: &str = "native nmethod";
+
+/// A code blob with its name and its range.
+pub(in crate::layout) type NamedBlob = (u64, String, CodeRange);
 
 /// The stub sections of compiled methods, by the addresses of their blobs. `layout` has passed its checks.
+/// Each method is complete: the VM writes its scopes last, and they are checked.
 pub(in crate::layout) fn stub_sections(layout: &VmLayout, memory: &dyn Memory) -> Vec<(u64, CodeRange)> {
-    let reader = BlobReader { layout, memory };
-    let named = all_blobs(layout, memory).unwrap_or_default().into_iter();
-    let nmethods =
-        named.filter(|&blob| reader.name_and_range(blob).is_ok_and(|(_, name, _)| name == NMETHOD));
-    let sections = nmethods.filter_map(|blob| {
+    let reader = BlobReader { blobs: &layout.code_blob, memory };
+    let blobs = plausible_blobs(&layout.code_cache, reader).unwrap_or_default().into_iter();
+    let complete = blobs.filter(|&(blob, ref name, range)| {
+        name == NMETHOD && nmethod::check(reader, layout, blob, range).is_ok()
+    });
+    let sections = complete.filter_map(|(blob, ..)| {
         let start = reader.part(blob, layout.nmethod.stub_begin)?;
         Some((blob, CodeRange { start, end: reader.part(blob, layout.code_blob.code_end)? }))
     });
     sections.take(MAX_NMETHODS).collect()
 }
 
-fn all_blobs(layout: &VmLayout, memory: &dyn Memory) -> Result<Vec<u64>, LayoutError> {
+/// The blobs that exist now, without implausible ones.
+///
+/// # Errors
+/// If most blobs are implausible.
+pub(in crate::layout) fn plausible_blobs(
+    cache: &CodeCacheLayout,
+    reader: BlobReader<'_>,
+) -> Result<Vec<NamedBlob>, LayoutError> {
+    let blobs = all_blobs(cache, reader.memory)?;
+    judge(blobs.iter().map(|&blob| reader.name_and_range(blob)))
+}
+
+fn all_blobs(cache: &CodeCacheLayout, memory: &dyn Memory) -> Result<Vec<u64>, LayoutError> {
     let mut blobs = Vec::new();
-    for heap in layout.code_cache.heaps.into_iter().take_while(|&heap| heap != 0) {
-        blobs.extend(blobs_of(&layout.code_cache, memory, heap)?);
+    for heap in cache.heaps.into_iter().take_while(|&heap| heap != 0) {
+        blobs.extend(blobs_of(cache, memory, heap)?);
     }
     Ok(blobs)
 }
 
 pub(in crate::layout) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result<(), LayoutError> {
-    let blobs = all_blobs(layout, memory)?;
-    let reader = BlobReader { layout, memory };
-    let named = judge(blobs.iter().map(|&blob| reader.name_and_range(blob)))?;
+    let reader = BlobReader { blobs: &layout.code_blob, memory };
+    let named = plausible_blobs(&layout.code_cache, reader)?;
     judge(named.iter().filter(|(_, name, _)| name == NMETHOD).map(|&(blob, ..)| reader.check_kind(blob)))?;
     for (what, address) in [
         ("the interpreter", layout.stubs.interpreter.start),
@@ -56,8 +75,16 @@ pub(in crate::layout) fn check(layout: &VmLayout, memory: &dyn Memory) -> Result
             return Err(LayoutError::implausible("CodeCache", "_heaps", reason));
         }
     }
+    let wrappers = named.iter().filter(|(_, name, _)| name == NATIVE_NMETHOD);
+    judge(wrappers.map(|&(blob, ..)| nmethod::check_wrapper(reader, &layout.nmethod, blob)))?;
     let nmethods = named.iter().filter(|(_, name, _)| name == NMETHOD).take(MAX_NMETHODS);
-    let scopes = judge(nmethods.map(|&(blob, _, range)| nmethod::check(reader, blob, range)))?;
+    let checked: Vec<_> =
+        nmethods.map(|&(blob, _, range)| nmethod::check(reader, layout, blob, range)).collect();
+    // A method without scopes proves nothing. A single method may be half initialised.
+    let has_scopes = checked.iter().any(|scopes| scopes.as_ref().is_ok_and(|&scopes| scopes > 0));
+    let refused = checked.iter().filter(|scopes| scopes.is_err()).count();
+    let proves = |scopes: &Result<usize, _>| has_scopes || refused < 2 || *scopes != Ok(0);
+    let scopes = judge(checked.into_iter().filter(proves))?;
     if scopes.len() >= MIN_NMETHODS_WITH_SCOPE && scopes.iter().all(|&scopes| scopes == 0) {
         let reason = format!("none of {} compiled methods has a scope", scopes.len());
         return Err(LayoutError::implausible("nmethod", nmethod::SCOPES_DATA_OFFSET, reason));
@@ -89,7 +116,7 @@ fn blobs_of(layout: &CodeCacheLayout, memory: &dyn Memory, heap: u64) -> Result<
     let (low, high) = (word(layout.heap_memory_low).unwrap_or(0), word(layout.heap_memory_high).unwrap_or(0));
     let bound = |address| memory.load_u64(address).unwrap_or(0);
     let cache = CodeRange { start: bound(layout.low_bound), end: bound(layout.high_bound) };
-    if low < cache.start || high < low || high > cache.end {
+    if low < cache.start || high < low || high > cache.end || cache.end - cache.start > MAX_CACHE_BYTES {
         let reason = format!("{low:#x} to {high:#x} in a cache of {:#x} to {:#x}", cache.start, cache.end);
         return Err(refuse("_memory", reason));
     }

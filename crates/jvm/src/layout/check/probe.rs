@@ -11,6 +11,9 @@ use super::super::current_thread::CurrentThread;
 use super::super::error::LayoutError;
 use crate::class_methods;
 
+/// The most methods of [`Probe::class_methods`].
+const MAX_CLASS_METHODS: usize = 64;
+
 /// Facts about the current thread and one method.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
@@ -26,6 +29,8 @@ pub struct Probe {
     pub method: u64,
     /// Class, name and descriptor of the method.
     pub method_name: &'static str,
+    /// The `Method*`s of the method's class, as far as there is room; 0 after the last.
+    pub class_methods: [u64; MAX_CLASS_METHODS],
     /// The meaning of the VM's jmethodIDs: cells if the method's id leads to the method.
     pub method_ids: MethodIds,
 }
@@ -50,7 +55,7 @@ impl Probe {
     ) -> Result<Self, LayoutError> {
         let local = 0u8;
         // SAFETY: the contract gives the current thread's `env`, without a pending exception.
-        let method = unsafe {
+        let (method, class_methods) = unsafe {
             let class = ((**env).v1_2.FindClass)(env, c"java/lang/Thread".as_ptr());
             if class.is_null() {
                 ((**env).v1_2.ExceptionClear)(env);
@@ -63,8 +68,9 @@ impl Probe {
                 return Err(LayoutError::Jni { call: "GetMethodID(java.lang.Thread.run)" });
             }
             let found = class_methods::by_name(memory, layout, class, c"run", c"()V");
+            let all = class_methods::all(memory, layout, class);
             ((**env).v1_2.DeleteLocalRef)(env, class);
-            (found, MethodIds::Cells.method(memory, id as u64))
+            ((found, MethodIds::Cells.method(memory, id as u64)), all)
         };
         // java.lang.Thread never unloads, so neither does its method.
         let (method, method_ids) = match method {
@@ -83,8 +89,16 @@ impl Probe {
             os_tid: current_os_tid(),
             stack_address: &raw const local as u64,
             method,
+            class_methods: first(class_methods),
             method_name: "java.lang.Thread.run()V",
             method_ids,
         })
     }
+}
+
+/// As many methods as there is room for.
+fn first(methods: Vec<u64>) -> [u64; MAX_CLASS_METHODS] {
+    let mut first = [0; MAX_CLASS_METHODS];
+    first.iter_mut().zip(methods).for_each(|(place, method)| *place = method);
+    first
 }

@@ -2,14 +2,13 @@
 
 use otlpprof_core::java_thread_state::JavaThreadState;
 use otlpprof_core::memory::Memory;
-use otlpprof_core::vm_layout::VmLayout;
+use otlpprof_core::vm_layout::{MonitorOwnerWord, VmLayout};
 
 use super::super::error::LayoutError;
+use super::super::monitor::STACK_BASE;
+use super::super::own_stack::OwnStack;
 use super::probe::Probe;
 use crate::java_threads;
-
-/// An upper bound of the size of a thread's stack, in bytes. Addresses are larger.
-const MAX_STACK: u64 = 1 << 36;
 
 pub(super) fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Result<(), LayoutError> {
     let thread_layout = &layout.thread;
@@ -21,16 +20,7 @@ pub(super) fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Re
     if os_tid != Some(probe.os_tid) {
         return refuse("_osthread", format!("thread {} reads as {os_tid:?}", probe.os_tid));
     }
-    let base = word(thread_layout.stack_base);
-    let size = word(thread_layout.stack_size);
-    let low = base.wrapping_sub(size);
-    if !(size < MAX_STACK && low < probe.stack_address && probe.stack_address < base) {
-        let address = probe.stack_address;
-        return refuse(
-            "_stack_base",
-            format!("{address:#x} is on a stack that reads as {low:#x} to {base:#x}"),
-        );
-    }
+    check_stack_bounds(layout, word)?;
     let state = memory.load_u32(java_thread.wrapping_add(u64::from(thread_layout.thread_state)));
     // The thread runs an agent's code.
     if state.map(|number| thread_layout.states.of(number)) != Some(JavaThreadState::InNative) {
@@ -38,7 +28,8 @@ pub(super) fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Re
     }
     // The word is 0 if the stack has no Java frame below.
     let last_java_sp = word(thread_layout.last_java_sp);
-    if last_java_sp != 0 && !(probe.stack_address < last_java_sp && last_java_sp < base) {
+    let is_below = |own: OwnStack| (probe.stack_address..own.stack.end).contains(&last_java_sp);
+    if last_java_sp != 0 && !OwnStack::of_current_thread().is_none_or(is_below) {
         return refuse("_anchor", format!("the last Java frame reads as {last_java_sp:#x}"));
     }
     let found = java_threads::list(memory, thread_layout);
@@ -47,4 +38,19 @@ pub(super) fn check(layout: &VmLayout, memory: &dyn Memory, probe: &Probe) -> Re
         return Err(LayoutError::implausible("Threads", "_thread_list", reason));
     }
     Ok(())
+}
+
+/// Checks the bounds of the current thread's stack, if owners of monitors are known by them.
+fn check_stack_bounds(layout: &VmLayout, word: impl Fn(u32) -> u64) -> Result<(), LayoutError> {
+    let Some(MonitorOwnerWord::ThreadOrStack(bounds)) = layout.monitor.map(|monitor| monitor.owner_is) else {
+        return Ok(());
+    };
+    let Some(own) = OwnStack::of_current_thread() else { return Ok(()) };
+    let (base, size) = (word(bounds.base), word(bounds.size));
+    if own.is(base, size) {
+        return Ok(());
+    }
+    let (start, end) = (own.stack.start, own.stack.end);
+    let reason = format!("the stack from {start:#x} to {end:#x} reads as {size:#x} bytes up to {base:#x}");
+    Err(LayoutError::implausible("JavaThread", STACK_BASE, reason))
 }
