@@ -314,7 +314,7 @@ fn a_vm_that_describes_itself_wrongly_is_asked_for_its_java_frames() {
             ("Method::_constMethod", otherwise, "vm", "dwarf"),
             ("CodeBlob::_name", otherwise, "vmx", "dwarf"),
             ("JavaThread::_thread_state", otherwise, "no", "no"),
-            ("GetVersionNumber JavaThread::_anchor", "was walked otherwise", "vm", "dwarf"),
+            ("JavaThread::_anchor", "was walked otherwise", "vm", "dwarf"),
             ("gHotSpotVMStructs", "does not describe its structures", "vm", "dwarf"),
         ] {
             let run = JavaRun::new(&home, "UserLoop")
@@ -380,6 +380,8 @@ fn a_vm_that_does_not_describe_a_field_is_walked_by_the_field_that_is_found() {
         for (field, named) in [
             ("Method::_constMethod", "Method::_constMethod"),
             ("JavaThread::_anchor", "JavaThread::_anchor"),
+            ("ConstMethod::_code_size", "ConstMethod::_code_size"),
+            ("nmethod::_comp_level", "nmethod::_comp_level"),
             (handler, "nmethod::_deopt_handler"),
         ] {
             let walked = walk_damaged(&[&format!("-{field}")], &home, StackWalker::Vm, libraries()[0], "");
@@ -389,6 +391,17 @@ fn a_vm_that_does_not_describe_a_field_is_walked_by_the_field_that_is_found() {
             assert!(!stderr.contains(": 0 Java frames were walked"), "{label}: {stderr}");
             walked.reaches_roots(0.998);
         }
+    }
+}
+
+/// Regression: Java frames had no lines where libjvm did not describe a field that no walk reads.
+#[test]
+fn a_vm_that_does_not_describe_a_field_that_is_not_needed_is_walked_as_ever() {
+    for home in newest_or_all() {
+        let walked = walk_damaged(&["-Method::_i2i_entry"], &home, StackWalker::Vm, libraries()[0], "");
+        let Finished { stderr, label, .. } = &walked.run;
+        assert!(!stderr.contains("warning: "), "{label}: {stderr}");
+        walked.reaches_roots(0.998);
     }
 }
 

@@ -206,8 +206,8 @@ impl Vm {
         });
     }
 
-    /// Compares walks with the VM's description, if the walker was not tried on the JVM's release, or if the
-    /// layout has fields that a search has found.
+    /// Compares walks with the VM's description: many, if the walker was not tried on the JVM's release, or
+    /// if the layout has fields that a search has found; otherwise one.
     ///
     /// # Safety
     /// `env` belongs to the current thread.
@@ -220,7 +220,8 @@ impl Vm {
         let release = self.jvmti.version_number().map(Release::of_jvmti);
         let untried = release.ok().filter(|release| !release.is_known());
         if untried.is_none() && found.is_empty() {
-            return Ok(layout);
+            // SAFETY: the contract gives the current thread's `env`.
+            return unsafe { stack_check::check_one(self.jvmti, env, &layout) }.map(|()| layout);
         }
         // SAFETY: the contract gives the current thread's `env`.
         let Agreed { frames, compiled, of_virtual_thread } =

@@ -1,5 +1,5 @@
-//! Compares walks with the VM's own description of the same stacks, on JVMs of releases that the walker was
-//! not tried on.
+//! Compares walks with the VM's own description of the same stacks: one stack on each JVM, and several on
+//! JVMs of releases that the walker was not tried on.
 //!
 //! | Module | Duty |
 //! |---|---|
@@ -16,6 +16,8 @@ use jni::sys::{JNIEnv, JavaVM};
 use otlpprof_core::vm_layout::VmLayout;
 use otlpprof_jvm::jvmti::Jvmti;
 use otlpprof_jvm::layout::LayoutError;
+
+use self::own_stacks::OwnStacks;
 
 /// The Java frames that walks and the VM agree on.
 #[derive(Debug)]
@@ -47,9 +49,8 @@ pub(super) unsafe fn check(
     // SAFETY: the contract gives the current thread's `env` and its VM.
     let (prepared, own) = unsafe {
         let prepared = class_preparation::check(java_vm, env, layout).map_err(other_stack)?;
-        (prepared, own_stacks::check(jvmti, env, layout))
+        (prepared, own_stacks(jvmti, env, layout, true))
     };
-    let own = own.inspect_err(|error| log::debug!("the agent has no stacks of its own: {error}")).ok();
     let of_thread = own.as_ref().map(|own| own.of_thread.clone()).transpose().map_err(other_stack)?;
     let of_thread = of_thread.unwrap_or_default();
     Ok(Agreed {
@@ -57,6 +58,34 @@ pub(super) unsafe fn check(
         compiled: of_thread.compiled,
         of_virtual_thread: own.map_or(Ok(0), |own| own.of_virtual_thread).map_err(other_stack),
     })
+}
+
+/// Compares one stack of the current thread.
+///
+/// # Errors
+/// If the stack differs.
+///
+/// # Safety
+/// As for [`check`].
+pub(super) unsafe fn check_one(jvmti: Jvmti, env: *mut JNIEnv, layout: &VmLayout) -> Result<(), LayoutError> {
+    // SAFETY: the contract gives the current thread's `env`.
+    let own = unsafe { own_stacks(jvmti, env, layout, false) };
+    own.map_or(Ok(()), |own| own.of_thread.map(drop)).map_err(other_stack)
+}
+
+/// The stacks of the agent's own. `None` if the VM does not take the class for them.
+///
+/// # Safety
+/// As for [`check`].
+unsafe fn own_stacks(
+    jvmti: Jvmti,
+    env: *mut JNIEnv,
+    layout: &VmLayout,
+    is_untried: bool,
+) -> Option<OwnStacks> {
+    // SAFETY: the contract gives the current thread's `env`.
+    let own = unsafe { own_stacks::check(jvmti, env, layout, is_untried) };
+    own.inspect_err(|error| log::debug!("the agent has no stacks of its own: {error}")).ok()
 }
 
 fn other_stack(reason: String) -> LayoutError {

@@ -49,6 +49,7 @@ static WANTED: Mutex<Option<Wanted>> = Mutex::new(None);
 static LOOKED: Condvar = Condvar::new();
 
 /// Compares stacks of the current thread while the VM compiles their method, and one of a virtual thread.
+/// Unless `is_untried`, one stack of the current thread is compared, before the VM has compiled its method.
 ///
 /// # Errors
 /// If the VM does not take the probe's class.
@@ -59,6 +60,7 @@ pub(super) unsafe fn check(
     jvmti: Jvmti,
     env: *mut JNIEnv,
     layout: &VmLayout,
+    is_untried: bool,
 ) -> Result<OwnStacks, BootClassError> {
     let want = |last: Option<String>| {
         *WANTED.lock() = Some(Wanted { jvmti, layout: *layout, last, result: None });
@@ -68,10 +70,10 @@ pub(super) unsafe fn check(
     unsafe {
         let class = class_with_native(env, LOOK, probe_class(), look as *mut c_void)?;
         let own = in_frame(env, |java| OwnStacks {
-            of_thread: of_thread(java, class, &want),
+            of_thread: of_thread(java, class, if is_untried { ROUNDS } else { 1 }, &want),
             of_virtual_thread: match layout.continuation {
-                Some(_) => of_virtual_thread(java, class, &want).map(|same| same.frames),
-                None => Ok(0),
+                Some(_) if is_untried => of_virtual_thread(java, class, &want).map(|same| same.frames),
+                _ => Ok(0),
             },
         });
         *WANTED.lock() = None;
@@ -84,7 +86,12 @@ pub(super) unsafe fn check(
 ///
 /// # Safety
 /// `class` is a live reference to the probe's class.
-unsafe fn of_thread(java: Java, class: jclass, want: &impl Fn(Option<String>)) -> Result<Same, String> {
+unsafe fn of_thread(
+    java: Java,
+    class: jclass,
+    rounds: u32,
+    want: &impl Fn(Option<String>),
+) -> Result<Same, String> {
     let [name, descriptor] = [DESCEND.0, DESCEND.1].map(c_string);
     let call = || {
         let arguments = [jvalue { i: 3 }, jvalue { i: 0 }];
@@ -93,7 +100,7 @@ unsafe fn of_thread(java: Java, class: jclass, want: &impl Fn(Option<String>)) -
         called.map(drop).map_err(|error| error.to_string())
     };
     let mut same = Same::default();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         if round > 0 {
             (0..CALLS).try_for_each(|_| call())?;
             std::thread::sleep(PAUSE);
