@@ -15,6 +15,8 @@ pub type NodeId = u32;
 /// The node above all stacks.
 pub const ROOT: NodeId = 0;
 
+/// The most bytes that a node occupies on average, with a self value for some of them.
+const OF_NODE: usize = 40;
 /// The nodes of a [`Word`].
 const OF_WORD: usize = u64::BITS as usize;
 
@@ -72,6 +74,11 @@ impl CallTree {
     /// The number of nodes, the root included.
     pub fn len(&self) -> usize {
         self.frames.len()
+    }
+
+    /// The approximate bytes that the tree occupies, with self values.
+    pub fn bytes(&self) -> usize {
+        self.len() * OF_NODE
     }
 
     /// Whether the tree has the root alone.

@@ -87,6 +87,13 @@ impl FrameTable {
         self.intern_entry(entry, FrameOrigin::Unknown)
     }
 
+    /// Interns a frame of another table: its line as well if `with_line` is set, otherwise its function.
+    pub fn intern_copy(&mut self, of: &Self, frame: FrameId, with_line: bool) -> FrameId {
+        let entry = of.get(frame).borrowed();
+        let line = if with_line { entry.line } else { 0 };
+        self.intern_entry(FrameEntry { line, ..entry }, of.origins[frame as usize])
+    }
+
     fn intern_entry(&mut self, entry: FrameEntry<&str>, origin: FrameOrigin) -> FrameId {
         let Self { hasher, text_bytes, entries, origins, by_entry, .. } = self;
         let hash = hasher.hash_one(entry);

@@ -54,6 +54,7 @@
 //! | [`collect`] | collects the samples of one measure |
 //! | [`summed`] | values by key, states of processes among them |
 //! | [`whole_sum`] | the sum of all values of a measure |
+//! | [`eviction`] | keeps the highest sums and the frames and stacks that they refer to |
 //! | [`sample_count`] | the number of samples of a profile |
 //! | [`function_sums`] | sums by function |
 //! | [`attribute_sums`] | sums by the values of each attribute |
@@ -70,6 +71,7 @@ pub mod attribute_sums;
 pub mod call_tree;
 pub mod code_kind;
 pub mod collect;
+pub mod eviction;
 pub mod export;
 mod frame_code;
 mod frame_entry;

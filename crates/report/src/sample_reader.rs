@@ -26,9 +26,6 @@ use super::selection::{Selection, StackMatches, Window, text_of};
 use super::state_times::resource_attributes;
 use super::thread_role::ThreadRole;
 
-/// The most bytes that a node of the tree occupies on average, with a self value for some of them.
-const OF_NODE: usize = 40;
-
 /// The form in which samples are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleForm {
@@ -143,6 +140,14 @@ pub trait SampleSink {
 
     /// Takes a sample of the profile that was begun last.
     fn take(&mut self, profile: &ProfileContext<'_>, sample: &SelectedSample<'_>);
+
+    /// Whether the sink has too little room for its sums beside `bytes` of frames and stacks.
+    fn lacks_room(&self, _bytes: usize) -> bool {
+        false
+    }
+
+    /// Evicts what the sink does not keep (`eviction::keep_stacks`). Nodes and frames get other numbers.
+    fn make_room(&mut self, _tree: &mut CallTree, _frames: &mut FrameTable) {}
 }
 
 /// Reads messages. Frames and stacks are interned over all of them.
@@ -211,6 +216,13 @@ impl<'s> SampleReader<'s> {
         Self { most_bytes: Some(most_bytes), ..self }
     }
 
+    /// Leaves the bound to the sink ([`SampleSink::lacks_room`]). The selection must be without expressions,
+    /// whose results are by node.
+    pub fn bounded_by_sink(self) -> Self {
+        assert!(!self.selection.has_expressions(), "nodes get other numbers");
+        self.with_bound(usize::MAX)
+    }
+
     /// The form in which samples are read.
     pub fn form(&self) -> SampleForm {
         self.form
@@ -218,7 +230,12 @@ impl<'s> SampleReader<'s> {
 
     /// Whether the reader has stopped at its bound.
     pub fn is_full(&self) -> bool {
-        self.most_bytes.is_some_and(|most| self.frames.bytes() + self.tree.len() * OF_NODE > most)
+        self.most_bytes.is_some_and(|most| self.bytes() > most)
+    }
+
+    /// The approximate bytes that frames and tree occupy.
+    fn bytes(&self) -> usize {
+        self.frames.bytes() + self.tree.bytes()
     }
 
     /// Whether the nodes of stacks are wanted.
@@ -299,6 +316,12 @@ impl<'s> SampleReader<'s> {
             let number = self.hasher.hash_one((&sample.attribute_indices, sample.link_index));
             if self.is_full() {
                 return;
+            }
+            if sink.lacks_room(self.bytes()) {
+                self.pass_on(context, &mut pending, stacks, sink);
+                sink.make_room(&mut self.tree, &mut self.frames);
+                *stacks = MessageStacks::new(context.tables, stacks.resolved, true);
+                known.clear();
             }
             let labels = *known
                 .entry(number)

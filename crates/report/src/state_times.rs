@@ -23,7 +23,12 @@ pub struct StateTimes {
 impl StateTimes {
     /// A number for the process of a resource. Equal resources are one process.
     pub fn process(&self, tables: EncodedTables<'_>, resource: EncodedResource<'_>) -> u64 {
-        self.hasher.hash_one(resource_attributes(tables, resource))
+        self.process_of(&resource_attributes(tables, resource))
+    }
+
+    /// As [`StateTimes::process`], for the attributes of a resource, sorted.
+    pub fn process_of(&self, attributes: &[(String, String)]) -> u64 {
+        self.hasher.hash_one(attributes)
     }
 
     /// Notes a profile, whose measure is a snapshot.
