@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use crate::packed::gzip;
-use otlpprof_otlp::wire::{ProfilesData, ProfilesDictionary, Sample, Value};
+use otlpprof_otlp::wire::{
+    AnyValue, KeyValueAndUnit, ProfilesData, ProfilesDictionary, Sample, Stack, Value,
+};
 use otlpprof_testkit::commands::{error_of, otlpprof, quiet_output, run_otlpprof};
 use otlpprof_testkit::otlp_fixture::{BUILD_ID, DURATION, Dictionary, TIME, framed, valid};
 use otlpprof_testkit::this_build;
@@ -259,15 +261,7 @@ fn top_frames_are_functions_whatever_line_they_were_at() {
     }
     let stack_index = tables.stack(vec![leaf, main]);
     samples.push(Sample { stack_index, values: vec![20], ..Default::default() });
-    let mut data = valid();
-    let profiles = &mut data.resource_profiles[0].scope_profiles[0].profiles;
-    profiles.truncate(1);
-    profiles[0].samples = samples;
-    profiles[0].attribute_indices.clear();
-    profiles[0].sample_type = tables.value_type("samples", "count");
-    profiles[0].period_type = tables.value_type("cpu", "nanoseconds");
-    data.dictionary = Some(tables.0);
-    let file = files.add("many", &framed(&data));
+    let file = files.add("many", &of_samples(tables, samples));
     let rows = |arguments: &[&str]| -> Vec<String> {
         let text = quiet_output(&[&["print", "--top-frames", "3"], arguments, &[&file]].concat());
         let lines = text.lines().skip_while(|line| !line.ends_with("FUNCTION")).skip(1).take(3);
@@ -306,6 +300,101 @@ fn top_frames_are_functions_whatever_line_they_were_at() {
     let lines = sums(&["--lines"]);
     assert_eq!(lines[0], named("com.example.Other.leaf (Other.java:1)", 20, 20));
     assert_eq!((lines[1].1, lines[1].2), (2, 2));
+}
+
+/// A message with one CPU profile.
+fn of_samples(mut tables: Dictionary, samples: Vec<Sample>) -> Vec<u8> {
+    let mut data = valid();
+    let profiles = &mut data.resource_profiles[0].scope_profiles[0].profiles;
+    profiles.truncate(1);
+    profiles[0].samples = samples;
+    profiles[0].attribute_indices.clear();
+    profiles[0].sample_type = tables.value_type("samples", "count");
+    profiles[0].period_type = tables.value_type("cpu", "nanoseconds");
+    data.dictionary = Some(tables.0);
+    framed(&data)
+}
+
+#[test]
+fn of_too_many_stacks_the_highest_are_kept_and_totals_are_exact() {
+    const STACKS: u64 = 8_000;
+    let files = Files::new();
+    // Stacks of 100 frames that differ from their roots on, each with one sample. Two others are frequent.
+    let message = |first: u64| {
+        let mut tables = Dictionary::new();
+        let frames: Vec<_> =
+            (0..50).map(|number| tables.java(&format!("a.Many.f{number}"), number)).collect();
+        let [hot, warm] = [("a.Hot.hot", 5), ("a.Warm.warm", 7)].map(|(name, line)| {
+            let leaf = tables.java(name, line);
+            tables.stack(vec![leaf, frames[0]])
+        });
+        let mut samples = Vec::new();
+        for number in first..first + STACKS {
+            // The digits of the number choose the frames at the root.
+            let frame = |at: u32| frames[(number / 50_u64.pow(at.min(3)) + u64::from(at / 4)) as usize % 50];
+            let stack_index = tables.0.stack_table.len() as i32;
+            tables.0.stack_table.push(Stack { location_indices: (0..100).rev().map(frame).collect() });
+            let of = |stack_index, value| Sample { stack_index, values: vec![value], ..Default::default() };
+            samples.extend([of(stack_index, 1), of(hot, 3), of(warm, 2)]);
+        }
+        of_samples(tables, samples)
+    };
+    let file = files.add("many", &[message(0), message(STACKS)].concat());
+    let options = ["--stacks", "2", "--top-frames", "3"];
+    let document = quiet_output(&[&["print", "--json"][..], &options, &[&file]].concat());
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    let top = &document["top"][0];
+    assert_eq!((&top["total"], &top["stackCount"]), (&(12 * STACKS).into(), &(2 * STACKS + 2).into()));
+    let stacks = [("a.Hot.hot (Hot.java:5)", 6 * STACKS), ("a.Warm.warm (Warm.java:7)", 4 * STACKS)];
+    for (stack, (leaf, total)) in top["stacks"].as_array().unwrap().iter().zip(stacks) {
+        assert_eq!((&stack["frames"][0], &stack["total"]), (&leaf.into(), &total.into()));
+    }
+    // Functions have the samples of evicted stacks too.
+    let sums = top["frames"].as_array().unwrap().iter().map(|frame| (&frame["frame"], &frame["self"]));
+    let functions = [
+        ("a.Hot.hot (Hot.java)", 6 * STACKS),
+        ("a.Warm.warm (Warm.java)", 4 * STACKS),
+        ("a.Many.f24 (Many.java)", 2 * STACKS),
+    ];
+    for (found, (function, own)) in sums.zip(functions) {
+        assert_eq!(found, (&function.into(), &own.into()));
+    }
+    let text = quiet_output(&[&["print"][..], &options, &[&file]].concat());
+    assert!(text.contains(&format!("top 2 of {} stacks: cpu, 960 s\n", 2 * STACKS + 2)), "{text}");
+}
+
+#[test]
+fn of_too_many_labels_the_most_frequent_are_kept_and_counted() {
+    const LABELS: usize = 70_000;
+    let files = Files::new();
+    let mut tables = Dictionary::new();
+    let leaf = tables.java("a.B.leaf", 1);
+    let stack_index = tables.stack(vec![leaf]);
+    let key = tables.string("request");
+    let first = tables.0.attribute_table.len() as i32;
+    tables.0.attribute_table.extend((0..LABELS as i64).map(|number| KeyValueAndUnit {
+        key_strindex: key,
+        value: Some(AnyValue { value: Some(Value::IntValue(number)) }),
+        unit_strindex: 0,
+    }));
+    let of = |at: usize, value| Sample {
+        stack_index,
+        attribute_indices: vec![first + at as i32],
+        values: vec![value],
+        ..Default::default()
+    };
+    // Each label occurs once, and two of them again with each of the others.
+    let samples = (0..LABELS).flat_map(|at| [of(at, 1), of(0, 2), of(1, 1)]).collect();
+    let file = files.add("many", &of_samples(tables, samples));
+    let text = quiet_output(&["print", "--stacks", "1", &file]);
+    let frequent = [(2 * LABELS + 1, 0), (LABELS + 1, 1), (1, 2)];
+    let [first, second, third] = frequent.map(|(periods, request)| match periods {
+        1 => format!("    10.0 ms with request = {request}\n"),
+        _ => format!("    {} s with request = {request}\n", periods / 100),
+    });
+    let rest = format!("    {} s with {} other sets of labels\n", LABELS / 100, LABELS - 3);
+    assert!(text.contains(&[first, second, third, rest].concat()), "{text}");
+    assert!(text.contains(&format!("top 1 of 1 stacks: cpu, {} s\n", 4 * LABELS / 100)), "{text}");
 }
 
 /// Regression: the contents of a file were written to the terminal without escaping.

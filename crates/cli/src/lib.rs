@@ -24,7 +24,6 @@
 //! | `report` | the functions in which the time went, of the selected samples |
 //! | `flamegraph` | profiles as one page that a browser opens without network |
 //! | `print` | files of profiles, for people and for scripts |
-//! | `sums` | sums over messages by stack, function and line, in bounded memory |
 //!
 //! | Check profiles | Duty |
 //! |---|---|
@@ -97,7 +96,6 @@ mod rfc3339;
 mod run;
 mod signals;
 mod spool;
-mod sums;
 mod symbolize;
 pub mod symbols;
 mod terminal;

@@ -10,26 +10,27 @@ use otlpprof_otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedSc
 use otlpprof_otlp::frames::Frame;
 use otlpprof_otlp::lookup::DictionaryTables as _;
 use otlpprof_otlp::wire::{self, KeyValue};
-use otlpprof_report::state_times::StateTimes;
+use otlpprof_report::frame_table::FrameEntry;
 use serde_core::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::super::report::content::Content;
 use super::super::report::profile_file::ProfileFile;
-use super::super::sums::labels::{SHOWN_LABELS, span_json};
-use super::super::sums::{Sums, TopStack, value};
 use super::super::terminal::JsonWriter;
 use super::args::Args;
+use super::kind::StackSums;
+use super::labels::{SHOWN_LABELS, span_json};
 use super::messages::each_message;
 use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
+use super::sums::Sums;
+use super::value;
 
 /// Prints the messages and sums of all files. The first error of a file that cannot be read any further is
 /// put into `broken`.
 pub(super) fn print(
     files: &[ProfileFile],
     args: &Args,
-    states: &StateTimes,
-    sums: &mut Sums,
+    sums: &mut Sums<'_>,
     broken: &mut Option<anyhow::Error>,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
@@ -37,12 +38,13 @@ pub(super) fn print(
     json.raw("{\"messages\":[")?;
     let mut is_first = true;
     each_message(files, broken, |file, message| {
-        sums.add(message, states);
+        sums.add(message);
         if !std::mem::take(&mut is_first) {
             json.raw(",")?;
         }
         Ok(json.value(&MessageJson { file, message, args })?)
     })?;
+    sums.finish();
     json.raw("],\"top\":")?;
     json.value(&tops(sums, args))?;
     json.raw("}")?;
@@ -50,9 +52,9 @@ pub(super) fn print(
 }
 
 /// The sums of each kind of profile.
-fn tops(sums: &Sums, args: &Args) -> Value {
+fn tops(sums: &Sums<'_>, args: &Args) -> Value {
     let kinds = sums.kinds().map(|top| {
-        let stacks = sums.stacks(top, args.json_stacks()).into_iter();
+        let (stacks, stack_count) = sums.stacks(top, args.json_stacks());
         let frames = sums.functions(top, args.json_frames()).into_iter();
         json!({
             "kind": top.kind,
@@ -60,8 +62,8 @@ fn tops(sums: &Sums, args: &Args) -> Value {
             "type": top.measure.name,
             "unit": top.measure.unit,
             "amount": number(top.total.amount),
-            "stackCount": top.stack_count(),
-            "stacks": stacks.map(|stack| self::stack(&stack, sums)).collect::<Value>(),
+            "stackCount": stack_count,
+            "stacks": stacks.iter().map(|stack| self::stack(stack, sums)).collect::<Value>(),
             "frames": frames
                 .map(|(frame, sum)| {
                     json!({
@@ -77,18 +79,17 @@ fn tops(sums: &Sums, args: &Args) -> Value {
 }
 
 /// A stack with its sum and the sets of labels with the highest sums.
-fn stack(stack: &TopStack<'_>, sums: &Sums) -> Value {
-    let labels = stack.labels(SHOWN_LABELS).into_iter().map(|(set, sum)| {
-        let set = sums.labels(set);
-        json!({
-            "total": number(sum.values), "amount": number(sum.amount),
-            "attributes": set.attributes(), "link": set.link(),
-        })
+fn stack(stack: &StackSums, sums: &Sums<'_>) -> Value {
+    let labels = stack.labels.iter().take(SHOWN_LABELS).map(|&(set, sum)| {
+        let mut fields = sums.labels(set).fields();
+        fields["total"] = number(sum.values);
+        fields["amount"] = number(sum.amount);
+        fields
     });
     json!({
         "total": number(stack.total.values),
         "amount": number(stack.total.amount),
-        "frames": stack.frames.iter().map(|&frame| sums.frame(frame)).collect::<Value>(),
+        "frames": sums.frames(stack.node).map(FrameEntry::to_string).collect::<Value>(),
         "labelSetCount": stack.label_set_count(),
         "labels": labels.collect::<Value>(),
     })

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use otlpprof_otlp::encoded::EncodedTables;
 use otlpprof_otlp::lookup::DictionaryTables as _;
 
-use super::super::sums::value;
+use super::value;
 
 pub(super) fn print(tables: EncodedTables<'_>, out: &mut dyn Write) -> io::Result<()> {
     for (index, text) in tables.strings().enumerate() {

@@ -6,10 +6,8 @@ use otlpprof_otlp::encoded::EncodedTables;
 use otlpprof_otlp::encoded_profiles::EncodedProfile;
 use otlpprof_otlp::frames::{Frame, frames};
 use otlpprof_otlp::lookup::DictionaryTables as _;
-use otlpprof_otlp::wire::{Link, Profile, Sample};
+use otlpprof_otlp::wire::{Link, Profile, Sample, ValueType};
 use otlpprof_report::measure::{Measure, ProfileMeasure};
-
-use super::super::sums::{kind_of, total};
 
 /// The most frames of a stack that are shown for each of its samples. A longer stack is shown once for each
 /// profile. No profiler walks that deep.
@@ -99,5 +97,27 @@ impl<'a> SampleView<'a> {
             }
         };
         Self { total: total(&sample), frames, link: tables.link(sample.link_index), sample }
+    }
+}
+
+/// The name of a kind of profile, for example `samples/count by cpu/nanoseconds`.
+pub(super) fn kind_of(
+    tables: EncodedTables<'_>,
+    sample_type: Option<ValueType>,
+    period_type: Option<ValueType>,
+) -> String {
+    let name = |value_type| match tables.value_type(value_type) {
+        ("", "") => "?".to_owned(),
+        (name, unit) => format!("{name}/{unit}"),
+    };
+    format!("{} by {}", name(sample_type), name(period_type))
+}
+
+/// The total observed by a sample: the sum of its values, or the number of its timestamps if it has no
+/// values.
+pub(super) fn total(sample: &Sample) -> i128 {
+    match &*sample.values {
+        [] => sample.timestamps_unix_nano.len() as i128,
+        values => values.iter().map(|&value| i128::from(value)).sum(),
     }
 }

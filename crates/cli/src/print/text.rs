@@ -11,11 +11,13 @@ use otlpprof_otlp::wire::{KeyValue, Value};
 use super::super::report::amount::large_amount;
 use super::super::report::content::Content;
 use super::super::report::profile_file::ProfileFile;
-use super::super::sums::labels::{SHOWN_LABELS, span_text};
-use super::super::sums::{Sum, Sums, TopStack, value};
 use super::args::Args;
+use super::kind::StackSums;
+use super::labels::{SHOWN_LABELS, span_text};
+use super::sum::Sum;
 use super::summary::{LongStacks, ProfileSummary, SampleView, ShownFrames};
-use super::{raw, time};
+use super::sums::Sums;
+use super::{raw, time, value};
 
 pub(super) fn print_message(
     file: &ProfileFile,
@@ -154,42 +156,41 @@ fn print_sample(
 }
 
 /// Prints the labels of a stack's samples, a line for each of the sets with the highest sums.
-fn print_labels(stack: &TopStack<'_>, unit: &str, sums: &Sums, out: &mut dyn Write) -> io::Result<()> {
-    let labels = stack.labels(SHOWN_LABELS);
-    if let [(one, _)] = labels[..] {
+fn print_labels(stack: &StackSums, unit: &str, sums: &Sums<'_>, out: &mut dyn Write) -> io::Result<()> {
+    if let [(one, _)] = stack.labels[..] {
         return match &*sums.labels(one).text {
             "" => Ok(()),
             text => writeln!(out, "    with {text}"),
         };
     }
     let amount = |sum: Sum| large_amount(sum.amount, unit);
-    let mut rest = stack.total;
-    for &(set, sum) in &labels {
-        rest -= sum;
+    let shown = stack.labels.iter().take(SHOWN_LABELS);
+    for &(set, sum) in shown.clone() {
         let sum = amount(sum);
         match &*sums.labels(set).text {
             "" => writeln!(out, "    {sum} without labels")?,
             text => writeln!(out, "    {sum} with {text}")?,
         }
     }
-    match stack.label_set_count() - labels.len() {
+    let rest = amount(stack.sum_without(SHOWN_LABELS));
+    match stack.label_set_count() - shown.len() {
         0 => Ok(()),
-        1 => writeln!(out, "    {} with another set of labels", amount(rest)),
-        others => writeln!(out, "    {} with {others} other sets of labels", amount(rest)),
+        1 => writeln!(out, "    {rest} with another set of labels"),
+        others => writeln!(out, "    {rest} with {others} other sets of labels"),
     }
 }
 
 /// Prints the stacks of each type with the highest sums, at most `most` of them.
-pub(super) fn print_stacks(sums: &Sums, most: usize, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn print_stacks(sums: &Sums<'_>, most: usize, out: &mut dyn Write) -> io::Result<()> {
     for top in sums.kinds() {
-        let (stacks, unit) = (sums.stacks(top, most), &*top.measure.unit);
-        let (shown, all, total) = (stacks.len(), top.stack_count(), large_amount(top.total.amount, unit));
+        let ((stacks, all), unit) = (sums.stacks(top, most), &*top.measure.unit);
+        let (shown, total) = (stacks.len(), large_amount(top.total.amount, unit));
         writeln!(out, "top {shown} of {all} stacks: {}, {total}", top.measure.name)?;
         for stack in stacks {
             let (amount, share) = (large_amount(stack.total.amount, unit), stack.total.percent_of(top.total));
             writeln!(out, "{amount:>12} {share:>6.2} %")?;
-            for &frame in stack.frames {
-                writeln!(out, "      {}", sums.frame(frame))?;
+            for frame in sums.frames(stack.node) {
+                writeln!(out, "      {frame}")?;
             }
             print_labels(&stack, unit, sums, out)?;
         }

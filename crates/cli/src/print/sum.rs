@@ -1,14 +1,14 @@
 //! The sum of some samples: the measured amount, and the values without their period.
 
-use std::ops::{AddAssign, SubAssign};
+use std::ops::AddAssign;
 
 /// The sum of some samples. Sums are ordered by amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Sum {
+pub(super) struct Sum {
     /// The measured amount: values times the period of each message, where values count periods.
-    pub(crate) amount: i128,
+    pub(super) amount: i128,
     /// The sum of the values alone.
-    pub(crate) values: i128,
+    pub(super) values: i128,
 }
 
 impl Sum {
@@ -18,7 +18,7 @@ impl Sum {
     }
 
     /// The sum as a percentage of another.
-    pub(crate) fn percent_of(self, whole: Self) -> f64 {
+    pub(super) fn percent_of(self, whole: Self) -> f64 {
         if whole.amount == 0 { 0.0 } else { self.amount as f64 * 100.0 / whole.amount as f64 }
     }
 }
@@ -27,12 +27,5 @@ impl AddAssign for Sum {
     fn add_assign(&mut self, other: Self) {
         self.amount = self.amount.saturating_add(other.amount);
         self.values = self.values.saturating_add(other.values);
-    }
-}
-
-impl SubAssign for Sum {
-    fn sub_assign(&mut self, other: Self) {
-        self.amount = self.amount.saturating_sub(other.amount);
-        self.values = self.values.saturating_sub(other.values);
     }
 }

@@ -10,12 +10,12 @@ use otlpprof_otlp::wire::{AnyValue, KeyValue, Value};
 const LONGEST_REFERENCE: usize = 4096;
 
 /// Bytes in hexadecimal.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A value as text: strings quoted, bytes in hexadecimal.
-pub(crate) fn text(tables: EncodedTables<'_>, value: Option<&Value>) -> String {
+pub(super) fn text(tables: EncodedTables<'_>, value: Option<&Value>) -> String {
     match value {
         None => "(none)".into(),
         Some(Value::BytesValue(bytes)) => format!("0x{}", hexadecimal(bytes)),
@@ -25,7 +25,7 @@ pub(crate) fn text(tables: EncodedTables<'_>, value: Option<&Value>) -> String {
 }
 
 /// A value as JSON: bytes as hexadecimal text.
-pub(crate) fn to_json(tables: EncodedTables<'_>, value: Option<&Value>) -> serde_json::Value {
+pub(super) fn to_json(tables: EncodedTables<'_>, value: Option<&Value>) -> serde_json::Value {
     let any = |value: Option<&AnyValue>| to_json(tables, value.and_then(|value| value.value.as_ref()));
     match value {
         None => serde_json::Value::Null,
