@@ -23,3 +23,17 @@ impl Activity {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use otlpprof_model::thread_states::{PARKED, WAITING};
+
+    use super::*;
+
+    /// Regression: a thread whose state was an empty text was taken for an idle one.
+    #[test]
+    fn a_thread_of_an_unknown_state_is_not_taken_for_a_waiting_one() {
+        assert_eq!(["", RUNNING].map(Activity::of), [Activity::Runs; 2]);
+        assert_eq!([PARKED, WAITING, "new state"].map(Activity::of), [Activity::Waits; 3]);
+    }
+}
