@@ -1,5 +1,5 @@
 //! Measures the time from the start of the session to the start of the recording of `jfr`, on each JDK,
-//! beside the time that only `new Recording().start()` takes in the main thread of such a JVM.
+//! beside the time that `new Recording().start()` takes by itself in the main thread of such a JVM.
 //!
 //! The two take turns, and each run is a separate process. OTLPPROF is the agent's library, CLASSES the
 //! compiled test programs, JAVAS the `java` programs (separated by colons), TURNS the number of turns.

@@ -16,8 +16,8 @@ build_command() {
 
 # Runs a command and records its seconds and kilobytes: measure NAME COMMAND…
 #
-# This shell measures the wall-clock time, because time(1) prints hundredths of seconds. It includes the start
-# of time(1), about a millisecond.
+# This shell measures the wall-clock time, because time(1) prints hundredths of seconds. The time includes
+# the start of time(1), about a millisecond.
 measure() {
     local start=$EPOCHREALTIME end used
     /usr/bin/time -f '%U %M' -o "$work/used" "${@:2}"

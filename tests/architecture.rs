@@ -76,7 +76,7 @@ fn the_document_has_the_dependencies_of_the_crates() {
     assert_eq!(documented_imports(), held);
 }
 
-/// The sources that are compiled for one architecture, without the sources of the `other` only.
+/// The sources that are compiled for one architecture, without the sources that are only for the `other`.
 fn sources_without(other: &str) -> Vec<Source> {
     let is_of_other = |source: &Source| {
         source.path.components().any(|part| Path::new(&part).file_stem().is_some_and(|name| name == other))

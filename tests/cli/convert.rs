@@ -79,7 +79,7 @@ const KNOWN: &[Known] = &[
     ("datadog.HeapLiveObject", "live-heap", "inuse_space", "datadog.HeapLiveObject", "size*weight"),
 ];
 
-/// The value that an event adds, computed from its fields only by the parser.
+/// The value that an event adds, computed from its fields by the parser, without the converter.
 fn value(event: &Event<'_>, of: &str) -> Option<i64> {
     if of == "1" {
         return Some(1);

@@ -45,9 +45,9 @@ struct Unknown {
     key: [i64; 3],
 }
 
-/// The kind of a frame's code. HotSpot gives the names ("Interpreted", "JIT compiled", "Inlined"; "Native"
-/// for a native Java method) and of async-profiler ("C1 compiled"; "Native", "C++" and "Kernel" for machine
-/// code).
+/// The kind of a frame's code. The names come from HotSpot ("Interpreted", "JIT compiled", "Inlined";
+/// "Native" for a native Java method) and from async-profiler ("C1 compiled"; "Native", "C++" and "Kernel"
+/// for machine code).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Java(Option<Execution>),

@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn a_truncated_message_is_an_error() {
         let whole = message(&[b"FLR\0"]);
-        // Only a first byte is not tested: it is also JSON text without documents.
+        // Not tested is a message cut to its first byte: that byte is also JSON text without documents.
         for cut in 2..whole.len() {
             assert!(find_payloads(&mut Cursor::new(&whole[..cut])).is_err(), "{cut}");
         }

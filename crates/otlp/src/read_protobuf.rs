@@ -177,8 +177,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Checks one value with the field's own wire type: `value` belongs to a varint, `payload` to any other
-    /// field.
+    /// Checks one value with the field's own wire type: `value` is for a varint, `payload` for any
+    /// other wire type.
     fn value(&mut self, here: Step, value: u64, payload: &[u8], start: u64) -> Result<(), ReadError> {
         match here.0.kind {
             Kind::Message(schema) => {

@@ -69,7 +69,8 @@ pub(super) unsafe fn check(
 /// As for [`check`].
 unsafe fn prepare_classes(java_vm: *mut JavaVM, env: *mut JNIEnv) -> Result<(), JvmtiError> {
     let callbacks = EventCallbacks { class_prepare: Some(on_class_prepare), ..Default::default() };
-    // SAFETY: the VM is the one of this process. This function has made the environment, and disposes of it.
+    // SAFETY: `java_vm` is the VM of this process. This function has made the environment, and disposes of
+    // it.
     unsafe {
         let jvmti = Jvmti::new(java_vm)?;
         let enabled = jvmti

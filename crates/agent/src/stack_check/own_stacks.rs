@@ -22,7 +22,7 @@ const CALLS: u32 = 1_000;
 /// which the compiler works. A VM that compiles nothing costs all of the pauses.
 const ROUNDS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(1);
-/// The highest compilation level: code of C2.
+/// The highest compilation level, at which C2 compiles.
 const HIGHEST_LEVEL: u8 = 4;
 /// The longest time until a virtual thread has been looked at.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -91,8 +91,8 @@ impl<M: Memory> Walk<'_, M> {
         (entry != 0 && entry.is_multiple_of(8)).then_some((entry, layout))
     }
 
-    /// The carrier's frame that has mounted the innermost continuation, which runs `Continuation.run`. Beyond
-    /// a barrier only the ContinuationEntry leads to it.
+    /// The frame of `Continuation.run` on the carrier, which has mounted the innermost continuation. Beyond a
+    /// barrier only the ContinuationEntry leads to this frame.
     pub(super) fn carrier_frame(&self, vm: &VmLayout) -> Result<Cursor, WalkError> {
         let (entry, _) = self.continuation_entry(vm).ok_or(WalkError::BadContinuationEntry)?;
         self.caller_of_entry(entry)

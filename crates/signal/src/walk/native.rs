@@ -62,8 +62,8 @@ impl<'a, M: Memory> Walk<'a, M> {
         self.frame_pointer_step(cursor)
     }
 
-    /// The caller of the native frame at `cursor` only by call frame information. `registers` are as in
-    /// [`Walk::native_step`].
+    /// The caller of the native frame at `cursor`, found only by call frame information. `registers` are as
+    /// in [`Walk::native_step`].
     pub(super) fn described_step(&self, cursor: &Cursor, registers: &mut Option<Registers>) -> Option<Step> {
         self.described_step_with(cursor, registers, |number| self.kept_register(number, cursor))
     }

@@ -16,8 +16,8 @@ use crate::walk::registers::Registers;
 /// The most bytes of code between the change of SP and the return.
 const EXIT_BYTES: usize = 160;
 
-/// The carrier's frame, which runs `Continuation.run`, if the thread was interrupted after the change of the
-/// stack pointer.
+/// The carrier's frame of `Continuation.run`, if the thread was interrupted after the change of the stack
+/// pointer.
 pub(in crate::walk) fn carrier(
     memory: &impl Memory,
     layout: &ContinuationLayout,

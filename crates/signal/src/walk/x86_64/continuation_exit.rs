@@ -14,8 +14,8 @@ const EXIT_BYTES: usize = 160;
 const POP_RBP: u8 = 0x5d;
 const RET: u8 = 0xc3;
 
-/// The carrier's frame, which runs `Continuation.run`, if the thread was interrupted after the change of the
-/// stack pointer.
+/// The carrier's frame of `Continuation.run`, if the thread was interrupted after the change of the stack
+/// pointer.
 pub(in crate::walk) fn carrier(
     memory: &impl Memory,
     layout: &ContinuationLayout,
