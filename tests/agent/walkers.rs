@@ -14,6 +14,8 @@ use otlpprof_otlp::roots::{Ends, Root, Verdict, classify};
 use otlpprof_testkit::binutils::addr2line;
 use otlpprof_testkit::java_run::JavaRun;
 use otlpprof_testkit::java_run::running::Finished;
+#[cfg(without_rules_of_26)]
+use otlpprof_testkit::jdk::starts_with;
 use otlpprof_testkit::jdk::{java_homes, java_version, newest_of, newest_or_all};
 use otlpprof_testkit::stacks::{Stack, cpu_stacks};
 use otlpprof_testkit::this_build::{built, libraries};
@@ -41,13 +43,13 @@ fn walk_damaged(
     library: &'static str,
     more: &str,
 ) -> Walked {
-    walk_for(1, damage, home, walker, library, more)
+    walk_for(1, &damaging(damage), home, walker, library, more)
 }
 
-/// [`walk_damaged`], with the sample program's argument for how long to run.
+/// [`walk`], with the sample program's argument for how long to run, and options of the JVM.
 fn walk_for(
     length: u32,
-    damage: &[&str],
+    jvm_options: &str,
     home: &Path,
     walker: StackWalker,
     library: &'static str,
@@ -58,12 +60,12 @@ fn walk_for(
     let options = format!("cpu=250us,timestamps,file=FILE,cstack={}{more}", walker.name());
     // The program's threads use CPU time for many samples, however busy the machine is.
     let demo = JavaRun::new(home, "Demo").argument(length).library(library).agent(&options);
-    let demo = match damage {
-        [] => demo,
-        _ => demo.variable("JAVA_TOOL_OPTIONS", &damaging(damage)),
+    let demo = match jvm_options {
+        "" => demo,
+        _ => demo.variable("JAVA_TOOL_OPTIONS", jvm_options),
     };
     let mut run = demo.run().expect_success();
-    run.label = format!("{} {options} {damage:?}", run.label);
+    run.label = format!("{} {options} {jvm_options}", run.label);
     let messages = run.messages();
     let mut verdicts = BTreeMap::<_, i64>::new();
     for message in &messages {
@@ -405,15 +407,23 @@ fn a_vm_that_does_not_describe_a_field_that_is_not_needed_is_walked_as_ever() {
     }
 }
 
+/// The collectors. A JVM may be built without some.
+#[cfg(without_rules_of_26)]
+const COLLECTORS: [&str; 5] =
+    ["-XX:+UseSerialGC", "-XX:+UseParallelGC", "-XX:+UseG1GC", "-XX:+UseShenandoahGC", "-XX:+UseZGC"];
+
 /// The agent finds in the VM the names and numbers that are new in HotSpot 26 and later.
 #[cfg(without_rules_of_26)]
 #[test]
-#[ignore = "long: runs of ten seconds on each JDK, in a build of its own (scripts/without-rules-of-26.sh)"]
+#[ignore = "long: runs of five seconds on each JDK, in a build of its own (scripts/without-rules-of-26.sh)"]
 fn a_vm_is_walked_without_rules_of_26() {
     for home in java_homes() {
         let version = java_version(&home);
-        for walker in [StackWalker::Vm, StackWalker::Vmx] {
-            let walked = walk_for(10, &[], &home, walker, libraries()[0], "");
+        let collectors = COLLECTORS.into_iter().filter(|collector| starts_with(&home, &[collector]));
+        for (collector, walker) in collectors
+            .flat_map(|collector| [StackWalker::Vm, StackWalker::Vmx].map(|walker| (collector, walker)))
+        {
+            let walked = walk_for(5, collector, &home, walker, libraries()[0], "");
             let Finished { stderr, label, .. } = &walked.run;
             let says = |text: &str| stderr.matches(text).count();
             let is_untried = usize::from(version > 25);
