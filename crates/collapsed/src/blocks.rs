@@ -29,7 +29,7 @@ pub(super) fn each_block<E: From<io::Error>>(
     let threads = processors(MOST_THREADS);
     let parse = |bytes: Vec<u8>| Block::of(bytes, expected);
     thread::scope(|scope| {
-        let mut parsing = Workers::start(scope, threads, &parse)?.in_order(threads + 1);
+        let mut parsing = Workers::start(scope, threads, &parse)?.in_order();
         let mut next = Ok(first);
         loop {
             if !parsing.is_full()

@@ -52,7 +52,7 @@ pub fn write(
     let compressed = |content| Block::of(content, level, container);
     thread::scope(|scope| {
         let threads = processors(MOST_THREADS);
-        let blocks = Workers::start(scope, threads, &compressed)?.in_order(threads + 1);
+        let blocks = Workers::start(scope, threads, &compressed)?.in_order();
         let mut stream = Stream { content: Vec::new(), blocks, sum: CheckSum::of(&[], container), out };
         content(&mut stream)?;
         stream.finish()

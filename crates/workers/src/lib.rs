@@ -15,6 +15,8 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub struct Workers<I, R> {
     give: Sender<(I, Sender<R>)>,
+    /// The number of threads.
+    threads: usize,
 }
 
 impl<I, R> Workers<I, R> {
@@ -34,7 +36,8 @@ impl<I, R> Workers<I, R> {
     {
         let (give, items) = channel::<(I, Sender<R>)>();
         let items = Arc::new(Mutex::new(items));
-        for thread in 0..threads {
+        let mut started = 0;
+        for _ in 0..threads {
             let items = items.clone();
             let spawned = thread::Builder::new().spawn_scoped(scope, move || {
                 loop {
@@ -45,11 +48,13 @@ impl<I, R> Workers<I, R> {
                 }
             });
             // One thread suffices.
-            if thread == 0 {
-                spawned?;
+            match spawned {
+                Err(error) if started == 0 => return Err(error),
+                Err(_) => break,
+                Ok(_) => started += 1,
             }
         }
-        Ok(Self { give })
+        Ok(Self { give, threads: started })
     }
 
     /// Gives an item to the threads. The channel gets the result, or is closed if the work has panicked.
@@ -60,10 +65,10 @@ impl<I, R> Workers<I, R> {
         result
     }
 
-    /// Takes the results in the order of the items, of which at most `most` are being worked on. With one
-    /// item more than threads, no thread waits.
-    pub fn in_order(self, most: usize) -> InOrder<I, R> {
-        InOrder { workers: self, results: VecDeque::new(), most }
+    /// Takes the results in the order of the items. One item more than threads may be worked on, so that no
+    /// thread waits while the caller takes a result.
+    pub fn in_order(self) -> InOrder<I, R> {
+        InOrder { most: self.threads + 1, workers: self, results: VecDeque::new() }
     }
 }
 
@@ -126,7 +131,7 @@ mod tests {
         for threads in [1, 3] {
             let mut results = Vec::new();
             thread::scope(|scope| {
-                let mut items = Workers::start(scope, threads, &square).unwrap().in_order(threads + 1);
+                let mut items = Workers::start(scope, threads, &square).unwrap().in_order();
                 for item in 0..100 {
                     while items.is_full() {
                         results.extend(items.take().unwrap());
@@ -148,7 +153,7 @@ mod tests {
         // The panic ends the scope too, once all threads have ended.
         let ended = std::panic::catch_unwind(|| {
             thread::scope(|scope| {
-                let mut items = Workers::start(scope, 2, &work).unwrap().in_order(3);
+                let mut items = Workers::start(scope, 2, &work).unwrap().in_order();
                 (0..3).for_each(|item| items.give(item));
                 let taken: Vec<_> = (0..3).map(|_| items.take().is_ok()).collect();
                 assert_eq!(taken, [true, false, true]);

@@ -45,7 +45,7 @@ pub fn write(
     }
     thread::scope(|scope| {
         let threads = processors(MOST_THREADS);
-        let mut blocks = Workers::start(scope, threads, &lines)?.in_order(threads + 1);
+        let mut blocks = Workers::start(scope, threads, &lines)?.in_order();
         for nodes in nodes.chunks(BLOCK_STACKS) {
             if blocks.is_full() {
                 blocks.take()?.map_or(Ok(()), &mut write)?;
