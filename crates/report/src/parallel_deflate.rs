@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use std::mem::take;
 use std::thread;
 
-use flate2::{Compress, Compression, Crc, FlushCompress};
+use flate2::{Compress, Compression, FlushCompress};
 use otlpprof_workers::{InOrder, Workers, processors};
 use zlib_rs::adler32::{adler32, adler32_combine};
+use zlib_rs::crc32::{crc32, crc32_combine};
 
 /// The bytes of the content that a block has. Smaller blocks would make a larger result: none finds its
 /// repetitions in the block before.
@@ -36,6 +37,31 @@ impl Container {
             Self::Zlib => &[0x78, 0x9c],
         }
     }
+
+    /// The check sum of some content: CRC-32 or Adler-32.
+    fn check_sum(self, content: &[u8]) -> u32 {
+        match self {
+            Self::Gzip => crc32(0, content),
+            Self::Zlib => adler32(1, content),
+        }
+    }
+
+    /// The check sum of some content and of the `bytes` that follow, whose sum is `next`.
+    fn joined_check_sum(self, sum: u32, next: u32, bytes: usize) -> u32 {
+        match self {
+            Self::Gzip => crc32_combine(sum, next, bytes as u64),
+            Self::Zlib => adler32_combine(sum, next, bytes as u64),
+        }
+    }
+
+    /// The end of a file whose content has this check sum and this number of bytes.
+    fn trailer(self, sum: u32, bytes: u64) -> Vec<u8> {
+        match self {
+            // The size is modulo 2^32.
+            Self::Gzip => [sum.to_le_bytes(), (bytes as u32).to_le_bytes()].concat(),
+            Self::Zlib => sum.to_be_bytes().to_vec(),
+        }
+    }
 }
 
 /// Compresses what `content` writes.
@@ -53,40 +79,11 @@ pub fn write(
     thread::scope(|scope| {
         let threads = processors(MOST_THREADS);
         let blocks = Workers::start(scope, threads, &compressed)?.in_order();
-        let mut stream = Stream { content: Vec::new(), blocks, sum: CheckSum::of(&[], container), out };
+        let sum = container.check_sum(&[]);
+        let mut stream = Stream { content: Vec::new(), blocks, container, sum, bytes: 0, out };
         content(&mut stream)?;
         stream.finish()
     })
-}
-
-/// The check sum of some content, as a container has it.
-enum CheckSum {
-    /// CRC-32, and the number of bytes.
-    Gzip(Crc),
-    /// Adler-32.
-    Zlib(u32),
-}
-
-impl CheckSum {
-    fn of(content: &[u8], container: Container) -> Self {
-        match container {
-            Container::Gzip => {
-                let mut crc = Crc::new();
-                crc.update(content);
-                Self::Gzip(crc)
-            }
-            Container::Zlib => Self::Zlib(adler32(1, content)),
-        }
-    }
-
-    /// Adds the check sum of the content that follows, in the same container.
-    fn append(&mut self, next: &Self, bytes: usize) {
-        match (self, next) {
-            (Self::Gzip(crc), Self::Gzip(next)) => crc.combine(next),
-            (Self::Zlib(adler), Self::Zlib(next)) => *adler = adler32_combine(*adler, *next, bytes as u64),
-            _ => unreachable!("a stream has one container"),
-        }
-    }
 }
 
 /// A compressed block.
@@ -94,7 +91,7 @@ struct Block {
     compressed: Vec<u8>,
     /// The number of bytes of the content, and their check sum.
     bytes: usize,
-    sum: CheckSum,
+    sum: u32,
 }
 
 impl Block {
@@ -109,7 +106,7 @@ impl Block {
             // Ends the block at a byte, so that others can follow.
             deflate.compress_vec(rest, &mut compressed, FlushCompress::Sync)?;
         }
-        Ok(Self { compressed, bytes: content.len(), sum: CheckSum::of(&content, container) })
+        Ok(Self { compressed, bytes: content.len(), sum: container.check_sum(&content) })
     }
 }
 
@@ -118,8 +115,10 @@ struct Stream<'o> {
     /// The content of the next block.
     content: Vec<u8>,
     blocks: InOrder<Vec<u8>, io::Result<Block>>,
-    /// The check sum of the blocks that are written.
-    sum: CheckSum,
+    container: Container,
+    /// The check sum of the blocks that are written, and their bytes.
+    sum: u32,
+    bytes: u64,
     out: &'o mut dyn Write,
 }
 
@@ -135,7 +134,8 @@ impl Stream<'_> {
     /// Writes the next block. Returns whether there is one.
     fn write_block(&mut self) -> io::Result<bool> {
         let Some(block) = self.blocks.take()?.transpose()? else { return Ok(false) };
-        self.sum.append(&block.sum, block.bytes);
+        self.sum = self.container.joined_check_sum(self.sum, block.sum, block.bytes);
+        self.bytes += block.bytes as u64;
         self.out.write_all(&block.compressed)?;
         Ok(true)
     }
@@ -146,13 +146,7 @@ impl Stream<'_> {
         }
         while self.write_block()? {}
         self.out.write_all(&LAST_BLOCK)?;
-        match self.sum {
-            CheckSum::Gzip(crc) => {
-                self.out.write_all(&crc.sum().to_le_bytes())?;
-                self.out.write_all(&crc.amount().to_le_bytes())
-            }
-            CheckSum::Zlib(adler) => self.out.write_all(&adler.to_be_bytes()),
-        }
+        self.out.write_all(&self.container.trailer(self.sum, self.bytes))
     }
 }
 
