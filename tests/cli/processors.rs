@@ -28,6 +28,28 @@ fn messages() -> Vec<ProfilesData> {
     (0..40).map(of_message).collect()
 }
 
+/// Messages of one process with deep stacks of few functions. The stacks share few callers, and there are
+/// many for each function. So several threads sum them by function.
+fn messages_of_deep_stacks() -> Vec<ProfilesData> {
+    const FUNCTIONS: usize = 20;
+    let names: Vec<String> = (0..FUNCTIONS).map(|at| format!("com.example.shop.Cart.f{at}")).collect();
+    let mut state = 1_u32;
+    let mut stack = || -> Vec<&str> {
+        let frames = (0..40).map(|_| {
+            state = state.wrapping_mul(0x9e37_79b1).wrapping_add(11);
+            &*names[(state >> 16) as usize % FUNCTIONS]
+        });
+        frames.collect()
+    };
+    let of_message = |number: u64| {
+        let stacks: Vec<_> = (0..10 * FUNCTIONS).map(|_| stack()).collect();
+        let samples: Vec<_> = (1..).zip(&stacks).map(|(value, stack)| (&stack[..], "a", value)).collect();
+        let start = TIME + number * DURATION;
+        message("1", &[Spec { types: CPU, period: 1_000_000, start, samples: &samples }])
+    };
+    (0..4).map(of_message).collect()
+}
+
 /// Runs a command on the first so many of this process's processors. Returns the command's result.
 fn result(processors: usize, arguments: &[&str]) -> Vec<u8> {
     let run = || {
@@ -42,6 +64,13 @@ fn result(processors: usize, arguments: &[&str]) -> Vec<u8> {
         output.stdout
     };
     thread::scope(|scope| scope.spawn(run).join().unwrap())
+}
+
+/// Runs a command on one processor and on all.
+fn assert_equal_results(arguments: &[&str]) {
+    let alone = result(1, arguments);
+    assert!(!alone.is_empty(), "{arguments:?}");
+    assert!(result(usize::MAX, arguments) == alone, "{arguments:?}");
 }
 
 #[test]
@@ -61,9 +90,15 @@ fn results_do_not_depend_on_the_number_of_processors() {
             &["export", "--to", "speedscope", "-o", "-", file],
             &["export", "--to", "firefox", "-o", "-", file],
         ] {
-            let alone = result(1, arguments);
-            assert!(!alone.is_empty(), "{arguments:?}");
-            assert!(result(usize::MAX, arguments) == alone, "{arguments:?}");
+            assert_equal_results(arguments);
         }
     }
+}
+
+#[test]
+fn sums_by_function_do_not_depend_on_the_number_of_processors() {
+    let files = Files::new();
+    let file = files.add("messages.otlp", &messages_of_deep_stacks());
+    assert_equal_results(&["report", &file]);
+    assert_equal_results(&["report", "--format", "json", &file]);
 }

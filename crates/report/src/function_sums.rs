@@ -6,7 +6,7 @@ use std::thread;
 
 use otlpprof_workers::processors;
 
-use super::call_tree::{CallTree, NodeId, ROOT};
+use super::call_tree::{CallTree, NodeId, ROOT, RunOfNodes};
 use super::frame_table::FrameId;
 
 /// The sums of a function or line.
@@ -98,14 +98,34 @@ pub fn function_sums(
     // In the order of their numbers nodes are near each other in memory.
     let mut own: Vec<_> = own.collect();
     own.sort_unstable();
-    let threads = processors(MOST_THREADS).min(own.len() / STACKS_FOR_EACH_FRAME / frames.max(1)).max(1);
+    let threads = processors(MOST_THREADS).min(own.len() / STACKS_FOR_EACH_FRAME / frames.max(1));
+    sums_by_threads(tree, frames, &own, threads, thread::Builder::new)
+}
+
+/// As [`function_sums`], stack by stack, with at most so many threads, this one included. `builder` makes
+/// the others.
+fn sums_by_threads(
+    tree: &CallTree,
+    frames: usize,
+    own: &[(NodeId, i64)],
+    threads: usize,
+    builder: fn() -> thread::Builder,
+) -> Vec<FunctionSum> {
+    // A sum that saturates depends on the order of its values. So one thread adds them, and the result does
+    // not depend on the number of processors.
+    let threads = if may_saturate(own) { 1 } else { threads.max(1) };
     let mut parts = own.chunks(own.len().div_ceil(threads).max(1));
     let first = parts.next().unwrap_or_default();
     thread::scope(|scope| {
-        let others: Vec<_> = parts.map(|part| scope.spawn(move || sums_of(tree, frames, part))).collect();
+        let spawn = |part| (part, builder().spawn_scoped(scope, move || sums_of(tree, frames, part)));
+        let others: Vec<_> = parts.map(spawn).collect();
         let mut sums = sums_of(tree, frames, first);
-        for other in others {
-            let other = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+        for (part, thread) in others {
+            let other = match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // The system refuses the thread.
+                Err(_) => sums_of(tree, frames, part),
+            };
             for (sum, other) in sums.iter_mut().zip(other) {
                 sum.own = sum.own.saturating_add(other.own);
                 sum.total = sum.total.saturating_add(other.total);
@@ -113,6 +133,12 @@ pub fn function_sums(
         }
         sums
     })
+}
+
+/// Whether a sum of some of the values may saturate.
+fn may_saturate(own: &[(NodeId, i64)]) -> bool {
+    let magnitudes = own.iter().map(|&(_, value)| u128::from(value.unsigned_abs()));
+    magnitudes.sum::<u128>() > i64::MAX as u128
 }
 
 /// The sums of each frame in these stacks, stack by stack.
@@ -146,21 +172,22 @@ fn add_tree(tree: &CallTree, own: impl Iterator<Item = (NodeId, i64)>, sums: &mu
         }
     });
     let totals = tree.totals(own);
-    // The frames of the present node's callers, and how often each frame is among them.
+    // The frames of the present run's callers, and how often each frame is among them.
     let (mut callers, mut counts) = (Vec::new(), vec![0_u32; sums.len()]);
-    for (node, level) in tree.pre_order().into_iter().skip(1) {
+    for (RunOfNodes { first, frames, .. }, level) in tree.runs_in_pre_order() {
         for frame in callers.drain(level as usize - 1..) {
             counts[frame as usize] -= 1;
         }
-        let frame = tree.frame(node);
-        let count = &mut counts[frame as usize];
-        if *count == 0 {
-            // Below a node of the same function, the value is in that node's total.
-            let sum = &mut sums[frame as usize].total;
-            *sum = sum.saturating_add(totals[node as usize]);
+        for (&frame, &total) in frames.iter().zip(&totals[first as usize..]) {
+            let count = &mut counts[frame as usize];
+            if *count == 0 {
+                // Below a node of the same function, the value is in that node's total.
+                let sum = &mut sums[frame as usize].total;
+                *sum = sum.saturating_add(total);
+            }
+            *count += 1;
         }
-        *count += 1;
-        callers.push(frame);
+        callers.extend_from_slice(frames);
     }
 }
 
@@ -208,5 +235,57 @@ mod tests {
         }
         assert!(tree.len() / NODES_FOR_EACH_STACK >= 1, "one stack alone is visited");
         assert_eq!(function_sums(&tree, 5, values.into_iter()), expected);
+    }
+
+    /// Deep stacks of seven frames, with these values.
+    fn deep_stacks(values: impl Iterator<Item = i64>) -> (CallTree, Vec<(NodeId, i64)>) {
+        let (mut tree, mut state) = (CallTree::default(), 1_u32);
+        let own = values.map(|value| {
+            let stack = (0..20 + state % 30).map(|_| {
+                state = state.wrapping_mul(0x9e37_79b1).wrapping_add(11);
+                (state >> 16) % 7
+            });
+            (stack.fold(ROOT, |node, frame| tree.child(node, frame)), value)
+        });
+        let own = own.collect();
+        (tree, own)
+    }
+
+    #[test]
+    fn sums_do_not_depend_on_the_number_of_threads() {
+        let (tree, own) = deep_stacks((0..200).map(|value| value - 40));
+        let mut expected = vec![FunctionSum::default(); 7];
+        for &(node, value) in &own {
+            let stack: Vec<_> = tree.stack(node).collect();
+            let in_stack = (0..7).filter(|frame| stack.contains(frame));
+            in_stack.for_each(|frame| expected[frame as usize].add(value, stack[0] == frame));
+        }
+        assert!(!may_saturate(&own));
+        for threads in [0, 1, 3, 8] {
+            let sums = sums_by_threads(&tree, 7, &own, threads, thread::Builder::new);
+            assert_eq!(sums, expected, "{threads}");
+        }
+        assert!(tree.len() / NODES_FOR_EACH_STACK >= own.len(), "stacks are summed one by one");
+        assert_eq!(function_sums(&tree, 7, own.into_iter()), expected);
+    }
+
+    #[test]
+    fn sums_that_saturate_do_not_depend_on_the_number_of_threads() {
+        let (tree, own) = deep_stacks([i64::MAX, i64::MAX, -i64::MAX].into_iter().cycle().take(30));
+        assert!(may_saturate(&own));
+        let expected = sums_of(&tree, 7, &own);
+        for threads in [1, 3, 8] {
+            let sums = sums_by_threads(&tree, 7, &own, threads, thread::Builder::new);
+            assert_eq!(sums, expected, "{threads}");
+        }
+    }
+
+    #[test]
+    fn parts_of_refused_threads_are_summed_too() {
+        // No address space has room for such a stack.
+        let refused = || thread::Builder::new().stack_size(1 << 60);
+        assert!(refused().spawn(|| ()).is_err());
+        let (tree, own) = deep_stacks(0..200);
+        assert_eq!(sums_by_threads(&tree, 7, &own, 8, refused), sums_of(&tree, 7, &own));
     }
 }
