@@ -16,9 +16,9 @@ pub type NodeId = u32;
 pub const ROOT: NodeId = 0;
 
 /// The most bytes that a node occupies on average, with a self value for some of them.
-const OF_NODE: usize = 40;
+const BYTES_PER_NODE: usize = 40;
 /// The nodes of a [`Word`].
-const OF_WORD: usize = u64::BITS as usize;
+const NODES_PER_WORD: usize = u64::BITS as usize;
 
 /// Nodes each of which is the child of the one before it. The first is the child of another node.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ struct Run {
     parent: NodeId,
 }
 
-/// The starts of runs among [`OF_WORD`] nodes of successive numbers.
+/// The starts of runs among [`NODES_PER_WORD`] nodes of successive numbers.
 #[derive(Clone, Copy, Debug)]
 struct Word {
     /// A bit for each node that begins a run.
@@ -78,7 +78,7 @@ impl CallTree {
 
     /// The approximate bytes that the tree occupies, with self values.
     pub fn bytes(&self) -> usize {
-        self.len() * OF_NODE
+        self.len() * BYTES_PER_NODE
     }
 
     /// Whether the tree has the root alone.
@@ -110,13 +110,13 @@ impl CallTree {
         // SANITY: 2^32 nodes do not fit into memory.
         let new = self.frames.len() as NodeId;
         if parent != ROOT && self.is_last(parent) {
-            self.append(&[frame]);
+            self.extend(&[frame]);
             return new;
         }
         let child = self.others.find_or_add([parent, frame], new);
         if child == new {
-            self.append(&[frame]);
-            self.words[new as usize / OF_WORD].starts |= 1 << (new as usize % OF_WORD);
+            self.extend(&[frame]);
+            self.words[new as usize / NODES_PER_WORD].starts |= 1 << (new as usize % NODES_PER_WORD);
             self.runs.push(Run { first: new, parent });
         }
         child
@@ -124,9 +124,15 @@ impl CallTree {
 
     /// Adds nodes of these frames below the last node of the tree, which is not the root, each below the one
     /// before. Returns the last of them.
-    pub fn append(&mut self, frames: &[FrameId]) -> NodeId {
+    pub(super) fn append(&mut self, frames: &[FrameId]) -> NodeId {
+        debug_assert!(!self.is_empty(), "a node below the root begins a run");
+        self.extend(frames)
+    }
+
+    /// Adds nodes of these frames. Returns the last of them.
+    fn extend(&mut self, frames: &[FrameId]) -> NodeId {
         self.frames.extend_from_slice(frames);
-        let words = self.frames.len().div_ceil(OF_WORD);
+        let words = self.frames.len().div_ceil(NODES_PER_WORD);
         // SANITY: there are fewer runs than nodes.
         self.words.resize(words, Word { starts: 0, runs_before: self.runs.len() as u32 });
         self.frames.len() as NodeId - 1
@@ -152,7 +158,9 @@ impl CallTree {
 
     /// Prepares calls of [`CallTree::following_child`] with this parent, as [`CallTree::prepare_child`] does.
     pub fn prepare_following(&self, parent: NodeId) {
-        black_box(self.frames.get(parent as usize + 1));
+        let next = parent as usize + 1;
+        let starts = self.words.get(next / NODES_PER_WORD).map(|word| word.starts);
+        black_box((self.frames.get(next).copied(), starts));
     }
 
     /// The frames from a node to the root, leaf first.
@@ -180,20 +188,10 @@ impl CallTree {
         (0..self.runs.len()).map(|at| self.run(at))
     }
 
-    /// The nodes in pre-order, each with its level: the root has level 0. Children are in the order of their
-    /// numbers.
-    pub fn pre_order(&self) -> Vec<(NodeId, u32)> {
-        let mut order = Vec::with_capacity(self.frames.len());
-        order.push((ROOT, 0));
-        for (run, level) in self.runs_in_pre_order() {
-            order.extend((run.first..).zip(level..).take(run.frames.len()));
-        }
-        order
-    }
-
-    /// The runs in pre-order, each with the level of its first node. A node's child in the same run comes
-    /// before the other children, which have higher numbers.
-    pub fn runs_in_pre_order(&self) -> impl Iterator<Item = (RunOfNodes<'_>, u32)> {
+    /// The runs in pre-order, each with the level of its first node: the root has level 0. Children are in
+    /// the order of their numbers. A node's child in the same run comes before the other children, which have
+    /// higher numbers.
+    pub(super) fn runs_in_pre_order(&self) -> impl Iterator<Item = (RunOfNodes<'_>, u32)> {
         // By run: the number of runs of its subtree, and its level.
         let mut subtrees = vec![(1_u32, 1_u32); self.runs.len()];
         let of_parents: Vec<u32> = self.runs.iter().map(|run| self.run_of(run.parent) as u32).collect();
@@ -202,7 +200,7 @@ impl CallTree {
         for at in (0..self.runs.len()).rev().filter(|&at| !is_below_root(at)) {
             subtrees[of_parents[at] as usize].0 += subtrees[at].0;
         }
-        // The runs below each run begin with those of its last node.
+        // The runs below each run begin with the runs below its last node.
         let mut children: Vec<u64> =
             (0..).zip(&self.runs).map(|(at, run)| u64::from(NodeId::MAX - run.parent) << 32 | at).collect();
         children.sort_unstable();
@@ -226,7 +224,7 @@ impl CallTree {
         order.into_iter().map(move |at| (self.run(at as usize), subtrees[at as usize].1))
     }
 
-    /// Totals of all nodes from their self values: each node's own and those below it.
+    /// Totals of all nodes from their self values: each node's own and the values below it.
     pub fn totals(&self, own: impl IntoIterator<Item = (NodeId, i64)>) -> Vec<i64> {
         let mut totals = vec![0_i64; self.frames.len()];
         for (node, value) in own {
@@ -245,14 +243,14 @@ impl CallTree {
 
     fn begins_run(&self, node: NodeId) -> bool {
         let at = node as usize;
-        self.words[at / OF_WORD].starts >> (at % OF_WORD) & 1 != 0
+        self.words[at / NODES_PER_WORD].starts >> (at % NODES_PER_WORD) & 1 != 0
     }
 
     /// The number of the run that a node is in; of no meaning for the root.
     fn run_of(&self, node: NodeId) -> usize {
         let at = node as usize;
-        let Word { starts, runs_before } = self.words[at / OF_WORD];
-        let up_to_node = starts & u64::MAX >> (OF_WORD - 1 - at % OF_WORD);
+        let Word { starts, runs_before } = self.words[at / NODES_PER_WORD];
+        let up_to_node = starts & u64::MAX >> (NODES_PER_WORD - 1 - at % NODES_PER_WORD);
         (runs_before as usize + up_to_node.count_ones() as usize).saturating_sub(1)
     }
 
@@ -297,12 +295,19 @@ mod tests {
         assert_eq!(tree.others.len(), 2, "the nodes below the root, and one more");
     }
 
+    /// The nodes in pre-order, each with its level.
+    fn pre_order(tree: &CallTree) -> Vec<(NodeId, u32)> {
+        let runs = tree.runs_in_pre_order();
+        let nodes = runs.flat_map(|(run, level)| (run.first..).zip(level..).take(run.frames.len()));
+        iter::once((ROOT, 0)).chain(nodes).collect()
+    }
+
     #[test]
     fn pre_order_visits_each_node_below_its_parent() {
         let (tree, [first, second, third]) = tree();
         let middle = tree.parent(second);
-        assert_eq!(tree.pre_order(), [(ROOT, 0), (third, 1), (first, 2), (middle, 2), (second, 3)]);
-        assert_eq!(CallTree::default().pre_order(), [(ROOT, 0)]);
+        assert_eq!(pre_order(&tree), [(ROOT, 0), (third, 1), (first, 2), (middle, 2), (second, 3)]);
+        assert_eq!(pre_order(&CallTree::default()), [(ROOT, 0)]);
     }
 
     #[test]
@@ -338,7 +343,7 @@ mod tests {
     #[test]
     fn runs_of_nodes_have_the_parents_that_nodes_had() {
         let (tree, nodes) = random_tree();
-        assert!(nodes.len() > 4 * OF_WORD && tree.len() == nodes.len());
+        assert!(nodes.len() > 4 * NODES_PER_WORD && tree.len() == nodes.len());
         for (node, &(parent, frame)) in (0..).zip(&nodes) {
             assert_eq!((tree.parent(node), tree.frame(node)), (parent, frame));
             let mut stack = vec![];
@@ -366,7 +371,7 @@ mod tests {
             let children: Vec<_> = children.map(|(child, _)| (child, level + 1)).collect();
             open.extend(children.into_iter().rev());
         }
-        assert_eq!(tree.pre_order(), expected);
+        assert_eq!(pre_order(&tree), expected);
     }
 
     #[test]
@@ -376,5 +381,12 @@ mod tests {
         let leaf = tree.append(&frames);
         assert_eq!(frames.iter().fold(second, |node, &frame| tree.child(node, frame)), leaf);
         assert_eq!((tree.parent(second + 1), leaf), (second, second + 200));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic = "a node below the root begins a run"]
+    fn frames_are_not_appended_below_the_root() {
+        CallTree::default().append(&[7]);
     }
 }
