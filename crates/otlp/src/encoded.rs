@@ -347,9 +347,9 @@ impl<'a> EncodedTables<'a> {
         attributes.filter_map(move |&index| Some(self.key_of(self.entry(ATTRIBUTES, index)?)))
     }
 
-    /// The key of each attribute of the table, and its text if its value is text.
-    pub fn attribute_texts(self) -> impl ExactSizeIterator<Item = (&'a str, Option<&'a str>)> {
-        self.raw(ATTRIBUTES).map(move |attribute| (self.key_of(attribute), self.encoded_text(attribute)))
+    /// The key of each attribute of the table.
+    pub fn all_attribute_keys(self) -> impl ExactSizeIterator<Item = &'a str> {
+        self.raw(ATTRIBUTES).map(move |attribute| self.key_of(attribute))
     }
 
     /// The key and the text of an attribute; `None` if its value is not text.

@@ -8,7 +8,7 @@ use otlpprof_otlp::frames::push_location;
 
 use super::frame_entry::FrameEntry;
 use super::frame_origin::FrameOrigins;
-use super::frame_tables::FrameTables;
+use super::indexed_tables::IndexedTables;
 use super::known_frames::{KnownFrames, KnownId};
 
 /// The number of frames that are interned at a time.
@@ -48,13 +48,13 @@ impl FrameResolver {
 
     fn location_frames(&self, known: &KnownFrames, message: &EncodedMessage) -> LocationFrames {
         let tables = message.tables();
-        let (count, of_frames) = (tables.encoded_locations().len(), FrameTables::new(tables));
+        let (count, indexed) = (tables.encoded_locations().len(), IndexedTables::new(tables));
         let (mut ends, mut frames) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let (mut found, mut origins) = (Vec::new(), FrameOrigins::default());
         origins.begin(tables);
         // SANITY: a message of 2^31 locations is refused.
         for location in 0..count as i32 {
-            push_location(&of_frames, location, &mut found);
+            push_location(&indexed, location, &mut found);
             // SANITY: a message has fewer than 2^32 bytes, and each frame of its locations takes some.
             ends.push((frames.len() + found.len()) as u32);
             if found.len() >= FRAMES || location as usize + 1 == count {

@@ -25,7 +25,7 @@
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
 //! | [`framed_message`] | a message whose frames any thread resolves ahead |
 //! | [`frame_table`] | functions or lines that occur in stacks, interned |
-//! | `frame_tables` | the tables of a message, whose attributes are decoded once |
+//! | `indexed_tables` | the tables of a message, with an index of the attributes of frames |
 //! | `frame_entry` | a frame as reports tell it from others: a function, or one of its lines |
 //! | `known_frames` | frames that several threads intern at the same time |
 //! | [`objects`] | loaded objects that frames are in, interned |
@@ -77,11 +77,11 @@ mod frame_code;
 mod frame_entry;
 mod frame_origin;
 pub mod frame_table;
-mod frame_tables;
 pub mod framed_message;
 pub mod function_sums;
 mod huge_pages;
 mod idle_threads;
+mod indexed_tables;
 pub mod known_attributes;
 mod known_frames;
 pub mod last_states;
