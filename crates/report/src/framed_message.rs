@@ -177,4 +177,49 @@ mod tests {
             assert_eq!(read(lines, &[&[6, 3, 0], &[7, 4, 1], &[8, 5, 2]]), alone);
         }
     }
+
+    /// The number of lines of each location: the frames before one of many are nearly [`FRAMES`].
+    fn lines_of_locations() -> Vec<usize> {
+        [vec![2; FRAMES / 2 - 1], vec![40], vec![1; FRAMES + 100], vec![3; 7]].concat()
+    }
+
+    #[test]
+    fn frames_of_more_than_one_part_belong_to_their_locations() {
+        let lines_of_locations = lines_of_locations();
+        let mut tables = ProfilesDictionary {
+            string_table: vec![String::new()],
+            function_table: vec![Function::default()],
+            location_table: vec![Location::default()],
+            ..ProfilesDictionary::default()
+        };
+        let (mut names, mut expected) = (0.., vec![vec![]]);
+        for &count in &lines_of_locations {
+            let of_location: Vec<_> = names.by_ref().take(count).map(|number| format!("f{number}")).collect();
+            let mut location = Location::default();
+            for name in &of_location {
+                let (name_strindex, function_index) =
+                    (tables.string_table.len() as i32, tables.function_table.len() as i32);
+                tables.string_table.push(name.clone());
+                tables.function_table.push(Function { name_strindex, ..Function::default() });
+                location.lines.push(Line { function_index, line: 1, column: 0 });
+            }
+            tables.location_table.push(location);
+            expected.push(of_location);
+        }
+        let frames: usize = lines_of_locations.iter().sum();
+        assert!(frames > 2 * FRAMES && !frames.is_multiple_of(FRAMES));
+        let data = ProfilesData { dictionary: Some(tables), ..ProfilesData::default() };
+        let message = EncodedMessage::of_protobuf(data.encode_to_vec()).unwrap();
+        let known = KnownFrames::default();
+        let resolver = FrameResolver { known: None, lines: false };
+        let locations = resolver.location_frames(&known, &message);
+        assert_eq!(locations.len(), expected.len());
+        for (location, names) in (0..).zip(&expected).skip(1) {
+            let ids = locations.of(location).unwrap();
+            let found: Vec<_> =
+                ids.iter().map(|&id| known.get(id, |frame, _| frame.name.to_owned())).collect();
+            assert_eq!(found, *names, "{location}");
+        }
+        assert_eq!(locations.of(0).map(<[_]>::len), Some(1), "a frame without a name");
+    }
 }
