@@ -20,7 +20,7 @@ pub(super) type KnownId = u32;
 const BATCH: usize = 32;
 
 /// A frame with the origin of its code.
-pub(super) type OfOrigin<'f> = (FrameEntry<&'f str>, FrameOrigin);
+pub(super) type FrameWithOrigin<'f> = (FrameEntry<&'f str>, FrameOrigin);
 
 /// Frames of all messages. Most frames of a message are known from the messages before, so that threads
 /// mostly read.
@@ -58,7 +58,7 @@ struct Slot {
 }
 
 impl Entry {
-    fn of(texts: &mut String, (entry, origin): OfOrigin<'_>) -> Self {
+    fn of(texts: &mut String, (entry, origin): FrameWithOrigin<'_>) -> Self {
         let FrameEntry { name, file, line, kind, object } = entry;
         let start = texts.len();
         texts.push_str(name);
@@ -68,7 +68,7 @@ impl Entry {
         Self { start, name_bytes, file_bytes, line, kind, object, origin }
     }
 
-    fn with_texts<'t>(&self, texts: &'t str) -> OfOrigin<'t> {
+    fn with_texts<'t>(&self, texts: &'t str) -> FrameWithOrigin<'t> {
         let &Self { start, name_bytes, file_bytes, line, kind, object, origin } = self;
         let (name, rest) = texts[start..].split_at(name_bytes as usize);
         (FrameEntry { name, file: &rest[..file_bytes as usize], line, kind, object }, origin)
@@ -76,16 +76,16 @@ impl Entry {
 }
 
 impl Table {
-    fn is(&self, place: KnownId, frame: OfOrigin<'_>) -> bool {
+    fn is(&self, place: KnownId, frame: FrameWithOrigin<'_>) -> bool {
         self.entries[place as usize].with_texts(&self.texts) == frame
     }
 
-    fn find(&self, hash: u64, frame: OfOrigin<'_>) -> Option<KnownId> {
+    fn find(&self, hash: u64, frame: FrameWithOrigin<'_>) -> Option<KnownId> {
         let found = self.by_entry.find(hash, |slot| slot.hash == hash && self.is(slot.place, frame));
         found.map(|slot| slot.place)
     }
 
-    fn find_or_add(&mut self, hash: u64, frame: OfOrigin<'_>) -> KnownId {
+    fn find_or_add(&mut self, hash: u64, frame: FrameWithOrigin<'_>) -> KnownId {
         self.find(hash, frame).unwrap_or_else(|| {
             // SANITY: 2^32 frames do not fit into memory.
             let place = self.entries.len() as KnownId;
@@ -98,7 +98,7 @@ impl Table {
 
 impl KnownFrames {
     /// Appends the ids of frames. New frames are added. A frame has one id for each origin.
-    pub(super) fn intern_all(&self, frames: &[OfOrigin<'_>], ids: &mut Vec<KnownId>) {
+    pub(super) fn intern_all(&self, frames: &[FrameWithOrigin<'_>], ids: &mut Vec<KnownId>) {
         for batch in frames.chunks(BATCH) {
             let mut hashes = [0; BATCH];
             let mut found = [None; BATCH];
