@@ -10,8 +10,10 @@ use foldhash::fast::RandomState as FastState;
 
 use super::measure::Measure;
 use super::merge::attributes::COUNTERS;
+use super::observations::sum_in;
+use super::profile_context::ProfileContext;
 use super::profiled_time::ProfiledTime;
-use super::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
+use super::sample_reader::{SampleSink, SelectedSample};
 use super::selection::{Window, text_of};
 use super::summed::{Summed, Values};
 

@@ -23,6 +23,8 @@
 //! | Stacks | Duty |
 //! |---|---|
 //! | [`sample_reader`] | reads the selected samples, and resolves their stacks |
+//! | [`profile_context`] | a profile whose samples are read |
+//! | [`observations`] | the values of samples, each with its time |
 //! | [`framed_message`] | a message whose frames any thread resolves ahead |
 //! | [`frame_table`] | functions or lines that occur in stacks, interned |
 //! | `indexed_tables` | the tables of a message, with an index of the attributes of frames |
@@ -89,10 +91,12 @@ pub mod measure;
 pub mod merge;
 mod message_stacks;
 pub mod objects;
+pub mod observations;
 pub mod page;
 mod pair_table;
 pub mod parallel_deflate;
 mod pending_samples;
+pub mod profile_context;
 pub mod profiled_time;
 pub mod resource_survey;
 pub mod sample_count;

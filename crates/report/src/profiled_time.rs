@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::sample_reader::ProfileContext;
+use super::profile_context::ProfileContext;
 use super::selected_resources::SelectedResources;
 use super::selection::Window;
 

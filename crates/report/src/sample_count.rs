@@ -4,7 +4,7 @@ use otlpprof_otlp::encoded::EncodedTables;
 use otlpprof_otlp::encoded_profiles::EncodedProfile;
 
 use super::measure::ProfileMeasure;
-use super::sample_reader::observations;
+use super::observations::observations;
 
 /// The number of samples that were taken, as `--count` and the profiler count them: periods where values
 /// count periods; else one for each time of an entry, or one for each value of an entry without times. An

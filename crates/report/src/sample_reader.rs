@@ -10,17 +10,19 @@ use otlpprof_model::{attribute_keys, markers};
 use otlpprof_otlp::encoded::{EncodedMessage, EncodedTables};
 use otlpprof_otlp::encoded_profiles::{EncodedProfile, EncodedResource, EncodedScope};
 use otlpprof_otlp::frames::{Frame, frames, push_location};
-use otlpprof_otlp::wire::{Profile, Sample};
+use otlpprof_otlp::wire::Sample;
 
 use super::call_tree::{CallTree, NodeId, ROOT};
 use super::frame_origin::FrameOrigins;
 use super::frame_table::{FrameId, FrameTable};
 use super::framed_message::{FrameResolver, FramedMessage, LocationFrames};
 use super::idle_threads::Idleness;
-use super::measure::{Measure, ProfileMeasure, Weight};
+use super::measure::Weight;
 use super::message_stacks::MessageStacks;
 use super::objects::ObjectTable;
+use super::observations::sum_in;
 use super::pending_samples::{PendingSample, PendingSamples, SampleLabels};
+use super::profile_context::ProfileContext;
 use super::selected_resources::SelectedResources;
 use super::selection::{Selection, StackMatches, Window, text_of};
 use super::state_times::resource_attributes;
@@ -40,78 +42,6 @@ pub struct SampleForm {
     /// Whether the sink reads the stacks itself: unless an expression selects stacks, their frames are not
     /// looked at, and all samples are at the root of the tree.
     pub ignores_stacks: bool,
-}
-
-/// A profile whose samples are being read.
-#[derive(Debug)]
-pub struct ProfileContext<'p> {
-    /// The tables of the profile's message.
-    pub tables: EncodedTables<'p>,
-    /// The measure.
-    pub measure: Measure,
-    /// Whether the profile is the state at a moment ([`Measure::is_snapshot`]).
-    pub is_snapshot: bool,
-    /// The factor from values to the measure's unit.
-    pub factor: i64,
-    /// Whether values count periods, each of which is one sample.
-    pub counts_periods: bool,
-    /// The quantity by which stacks are weighed.
-    pub weight: Weight,
-    /// A number that is equal for equal resources.
-    pub process: u64,
-    /// The attributes of the resource, with their values as text.
-    pub resource: &'p [(String, String)],
-    /// The profile without its samples and its payload.
-    pub header: &'p Profile,
-    /// The start, in nanoseconds since 1970.
-    pub start_ns: u64,
-    /// The length, in nanoseconds.
-    pub duration_ns: u64,
-}
-
-impl<'p> ProfileContext<'p> {
-    /// The profile with this header, of a process with this number and these attributes.
-    pub(super) fn new(
-        tables: EncodedTables<'p>,
-        header: &'p Profile,
-        weight: Weight,
-        process: u64,
-        resource: &'p [(String, String)],
-    ) -> Self {
-        let ProfileMeasure { measure, factor, counts_periods } = ProfileMeasure::of(tables, header);
-        Self {
-            tables,
-            is_snapshot: measure.is_snapshot(),
-            measure,
-            factor,
-            counts_periods,
-            weight,
-            process,
-            resource,
-            header,
-            start_ns: header.time_unix_nano,
-            duration_ns: header.duration_nano,
-        }
-    }
-
-    /// The part of the profile's time in which its samples can be in the window, in ns: all of a profile that
-    /// begins there, since samples without a time have the profile's start.
-    pub(super) fn ns_in(&self, window: Window) -> u64 {
-        let end_ns = self.start_ns.saturating_add(self.duration_ns).min(window.to_ns);
-        match window.has(self.start_ns) {
-            true => self.duration_ns,
-            false => end_ns.saturating_sub(window.from_ns),
-        }
-    }
-
-    /// The weight of a value.
-    fn weigh(&self, value: i64) -> i64 {
-        match self.weight {
-            Weight::Amount => value.saturating_mul(self.factor),
-            Weight::Samples if self.counts_periods => value,
-            Weight::Samples => 1,
-        }
-    }
 }
 
 /// A sample with its stack.
@@ -273,7 +203,7 @@ impl<'s> SampleReader<'s> {
             for profile in resource.scopes().flat_map(EncodedScope::profiles) {
                 let header = profile.header();
                 let context = ProfileContext::new(tables, &header, self.form.weight, process, &attributes);
-                if may_have_selected(&context, self.window) && sink.begin_profile(&context) {
+                if context.may_have_samples_in(self.window) && sink.begin_profile(&context) {
                     self.read_profile(profile, &context, &found, &mut stacks, sink);
                 }
             }
@@ -563,50 +493,5 @@ impl<'s> SampleReader<'s> {
             self.bits.resize(node as usize, 0);
             self.bits.push(bits);
         }
-    }
-}
-
-/// Whether samples of this profile may be in the window. Samples without a time have the start of their
-/// profile.
-fn may_have_selected(profile: &ProfileContext<'_>, window: Window) -> bool {
-    let end_ns = profile.start_ns.saturating_add(profile.duration_ns);
-    profile.start_ns < window.to_ns && (end_ns >= window.from_ns || window.has(profile.start_ns))
-}
-
-/// Calls `take` with the weights of a sample's values in the window, each with its time. Values without a
-/// time of their own have the start of the profile.
-pub fn timed_values(
-    profile: &ProfileContext<'_>,
-    sample: &Sample,
-    window: Window,
-    mut take: impl FnMut(u64, i64),
-) {
-    observations(sample, profile.start_ns, |unix_ns, value| {
-        if window.has(unix_ns) && value != 0 {
-            take(unix_ns, profile.weigh(value));
-        }
-    });
-}
-
-/// The sum of the weights of a sample's values in the window.
-pub fn sum_in(profile: &ProfileContext<'_>, sample: &Sample, window: Window) -> i64 {
-    let mut sum = 0_i64;
-    timed_values(profile, sample, window, |_, value| sum = sum.saturating_add(value));
-    sum
-}
-
-/// Calls `take` with each value of a sample and its time. Values without a time of their own have the time
-/// `start_ns`, in nanoseconds since 1970.
-pub fn observations(sample: &Sample, start_ns: u64, mut take: impl FnMut(u64, i64)) {
-    let (values, times) = (&sample.values, &sample.timestamps_unix_nano);
-    if times.is_empty() {
-        values.iter().for_each(|&value| take(start_ns, value));
-    } else if values.len() == times.len() {
-        times.iter().zip(values).for_each(|(&time, &value)| take(time, value));
-    } else if values.is_empty() {
-        times.iter().for_each(|&time| take(time, 1));
-    } else {
-        // The values are not of these times. They are taken once, at the first time.
-        values.iter().for_each(|&value| take(times[0], value));
     }
 }

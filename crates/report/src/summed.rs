@@ -8,7 +8,7 @@ use std::hint::black_box;
 use foldhash::fast::RandomState as FastState;
 
 use super::last_states::LastStates;
-use super::sample_reader::ProfileContext;
+use super::profile_context::ProfileContext;
 
 /// The number of values from which on they are prepared.
 const MANY: usize = 1 << 13;

@@ -3,7 +3,7 @@
 use otlpprof_model::attribute_keys;
 use otlpprof_otlp::wire::Sample;
 
-use super::sample_reader::ProfileContext;
+use super::profile_context::ProfileContext;
 use super::selection::text_of;
 use super::thread_activity::Activity;
 

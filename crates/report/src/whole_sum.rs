@@ -7,7 +7,8 @@ use otlpprof_otlp::wire::Sample;
 
 use super::idle_threads::Idleness;
 use super::measure::{Measure, Weight};
-use super::sample_reader::{ProfileContext, sum_in};
+use super::observations::sum_in;
+use super::profile_context::ProfileContext;
 use super::selection::Window;
 use super::state_times::StateTimes;
 use super::summed::Summed;

@@ -8,7 +8,9 @@ use otlpprof_model::attribute_keys;
 use otlpprof_otlp::encoded::EncodedMessage;
 use otlpprof_report::call_tree::NodeId;
 use otlpprof_report::measure::Measure;
-use otlpprof_report::sample_reader::{ProfileContext, SampleReader, SampleSink, SelectedSample, sum_in};
+use otlpprof_report::observations::sum_in;
+use otlpprof_report::profile_context::ProfileContext;
+use otlpprof_report::sample_reader::{SampleReader, SampleSink, SelectedSample};
 use otlpprof_report::selection::Window;
 
 /// Values by stack. The root frame of a stack is its thread.

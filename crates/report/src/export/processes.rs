@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::sample_reader::ProfileContext;
+use crate::profile_context::ProfileContext;
 
 /// Processes by number, with their attributes.
 #[derive(Debug, Default)]

@@ -9,7 +9,9 @@ use otlpprof_model::attribute_keys;
 use super::processes::Processes;
 use crate::call_tree::NodeId;
 use crate::measure::Measure;
-use crate::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
+use crate::observations::timed_values;
+use crate::profile_context::ProfileContext;
+use crate::sample_reader::{SampleSink, SelectedSample};
 use crate::selection::{Window, text_of};
 use crate::summed::Summed;
 

@@ -13,7 +13,7 @@ use super::encoding;
 use super::origins::{NoSuchKey, Origins, ScopeId, United};
 use super::profile::{MergedProfile, ProfileKey, SampleKey};
 use crate::measure::ProfileMeasure;
-use crate::sample_reader::observations;
+use crate::observations::observations;
 
 /// Sums messages. All messages are passed to [`Merger::survey`], then all of them to [`Merger::add`].
 #[derive(Debug)]

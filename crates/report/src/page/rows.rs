@@ -9,8 +9,10 @@ use super::steps::Steps;
 use crate::call_tree::{NodeId, ROOT};
 use crate::last_states::LastStates;
 use crate::measure::{Measure, Weight};
+use crate::observations::timed_values;
+use crate::profile_context::ProfileContext;
 use crate::profiled_time::ProfiledTime;
-use crate::sample_reader::{ProfileContext, SampleSink, SelectedSample, timed_values};
+use crate::sample_reader::{SampleSink, SelectedSample};
 use crate::selection::Window;
 use crate::summed;
 

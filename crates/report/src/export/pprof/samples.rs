@@ -9,7 +9,9 @@ use super::labels::LabelSets;
 use super::tables::ProfileTables;
 use crate::export::processes::Processes;
 use crate::measure::{Measure, Weight};
-use crate::sample_reader::{ProfileContext, SampleSink, SelectedSample, sum_in};
+use crate::observations::sum_in;
+use crate::profile_context::ProfileContext;
+use crate::sample_reader::{SampleSink, SelectedSample};
 use crate::selection::Window;
 use crate::summed::Summed;
 
