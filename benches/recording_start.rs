@@ -1,7 +1,8 @@
 //! Measures the time from the start of the session to the start of the recording of `jfr`, on each JDK,
-//! beside the time that `new Recording().start()` takes by itself in the main thread of such a JVM.
+//! beside the time that `new Recording().start()` takes by itself in the main thread of such a JVM: without
+//! events, and with the events that `jfr` enables, whose classes the JVM instruments.
 //!
-//! The two take turns, and each run is a separate process. OTLPPROF is the agent's library, CLASSES the
+//! The three take turns, and each run is a separate process. OTLPPROF is the agent's library, CLASSES the
 //! compiled test programs, JAVAS the `java` programs (separated by colons), TURNS the number of turns.
 
 mod measure;
@@ -23,24 +24,34 @@ fn main() {
     let profile = std::env::temp_dir().join(format!("otlpprof-recording-{}.otlp", std::process::id()));
     let options = format!("-agentpath:{agent}=jfr,loglevel=debug,file={}", profile.display());
     for java in std::env::var("JAVAS").unwrap_or_else(|_| "java".to_owned()).split(':') {
-        let (mut alone, mut by_agent) = (Vec::new(), Vec::new());
+        let (mut nothing, mut events, mut by_agent) = (Vec::new(), Vec::new(), Vec::new());
         for turn in 0..=turns {
-            let (first, second) = (alone_ms(java, &classes), by_agent_ms(java, &classes, &options));
+            let [empty, same] = ["nothing", "events"].map(|recorded| recording_ms(java, &classes, recorded));
+            let agent = by_agent_ms(java, &classes, &options);
             // The first turn fills the page cache.
             if turn > 0 {
-                alone.push(first);
-                by_agent.push(second);
+                nothing.push(empty);
+                events.push(same);
+                by_agent.push(agent);
             }
         }
-        let (alone, by_agent) = (Spread::of(alone), Spread::of(by_agent));
+        let [nothing, events, by_agent] = [nothing, events, by_agent].map(Spread::of);
         println!("recording_start, {java} ({turns} alternating turns; median [quartiles])");
-        for (name, spread) in [("new Recording().start()", &alone), ("otlpprof, jfr", &by_agent)] {
+        for (name, spread) in [
+            ("new Recording().start()", &nothing),
+            ("the same, with the events", &events),
+            ("otlpprof, jfr", &by_agent),
+        ] {
             println!(
-                "  {name:<24} {:>7.1} ms [{:.1} {:.1}]",
+                "  {name:<26} {:>7.1} ms [{:.1} {:.1}]",
                 spread.median, spread.lower_quartile, spread.upper_quartile
             );
         }
-        println!("  ratio {:.2} (goal: at most {GOAL})", by_agent.median / alone.median);
+        println!(
+            "  ratio {:.2} (goal: at most {GOAL}), {:.2} to the recording with the events",
+            by_agent.median / nothing.median,
+            by_agent.median / events.median
+        );
     }
     let _ = std::fs::remove_file(profile);
 }
@@ -56,8 +67,8 @@ fn spawn(command: &mut Command) -> Child {
 }
 
 /// Returns the milliseconds that the program measures itself, without an agent.
-fn alone_ms(java: &str, classes: &str) -> f64 {
-    let child = spawn(program(java, classes).args(["programs.RecordingStart", "alone"]));
+fn recording_ms(java: &str, classes: &str, recorded: &str) -> f64 {
+    let child = spawn(program(java, classes).args(["programs.RecordingStart", recorded]));
     let output = child.wait_with_output().expect("the program's output");
     let text = String::from_utf8_lossy(&output.stdout);
     let ns: f64 = text.trim().parse().unwrap_or_else(|error| panic!("{text:?}: {error}"));
