@@ -19,7 +19,7 @@ pub struct IntervalSums {
     pub length_ns: u64,
     /// The time of the waiting threads together.
     pub idle_ns: f64,
-    /// The time of each running thread, by `otlpprof.thread.os_id`.
+    /// The time of each running thread, by `thread.id`.
     pub running_ns: BTreeMap<i64, f64>,
 }
 
@@ -50,7 +50,7 @@ fn sums_of(message: &Message, length_ns: u64) -> IntervalSums {
     let mut sums = IntervalSums { length_ns, idle_ns: 0.0, running_ns: BTreeMap::new() };
     for stack in stacks_of(std::slice::from_ref(message), "wall", ("samples", "count")) {
         let ns = (stack.value * stack.period_ns) as f64;
-        match (stack.thread.as_str(), stack.os_id) {
+        match (stack.thread.as_str(), stack.thread_id) {
             ("idle", _) => sums.idle_ns += ns,
             ("running", Some(thread)) => *sums.running_ns.entry(thread).or_default() += ns,
             _ => {}
